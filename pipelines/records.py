@@ -1,0 +1,198 @@
+"""All that flows through Raydex, declared once: pages, sections, chunks, indexes, hits, answers.
+
+Plain frozen dataclasses and the few hashes that name things. Knows no database, no HTTP and no Ray.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+# Raised whenever reading or sectioning would give other text or anchors for the same bytes:
+# it is part of an index's fingerprint, so the next run rebuilds from the stored pages.
+SECTIONING_VERSION = 1
+
+PageState = Literal["ok", "failed", "gone", "skipped", "redirect", "duplicate"]
+BlockKind = Literal["prose", "code", "table"]
+ChunkUnit = Literal["tokens", "characters"]
+VectorType = Literal["auto", "vector", "halfvec"]
+IndexState = Literal["building", "candidate", "live", "retired", "failed"]
+
+
+def digest(*parts: str | bytes) -> str:
+    """128 bits of SHA-256 over length-prefixed `parts`, as 32 hex characters."""
+    sha = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        sha.update(len(data).to_bytes(8, "big"))
+        sha.update(data)
+    return sha.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One fetched document: the URL it stands for and its raw bytes.
+
+    `content_type` is the media type without parameters; `charset` is what the server declared, if it did.
+    """
+
+    url: str
+    body: bytes
+    content_type: str = "text/html"
+    charset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of text inside a section that is cut only where its kind allows it.
+
+    `prose` is cut at sentences, `code` at lines (line breaks and indentation kept), `table` at rows
+    (one row a line); `header` is the table's header row, repeated on each part of a cut table.
+    """
+
+    kind: BlockKind
+    text: str
+    header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The part of a page under one anchor, without the text of its subsections.
+
+    `anchors` is the id path from outermost to finest (empty where the page offers none); `headings` the
+    headings from the page's first to this section's own. The section's own heading is not in `blocks`.
+    """
+
+    url: str
+    anchors: tuple[str, ...]
+    headings: tuple[str, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str:
+        """The finest anchor, "" for the page itself."""
+        return self.anchors[-1] if self.anchors else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page that was read: its title, declared language ("" if none) and sections in page order."""
+
+    url: str
+    title: str
+    language: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A bounded piece of a section: what is embedded and retrieved.
+
+    `id` depends on url, anchor, text and how-manieth such text under that anchor; never on a position or
+    a setting. `embed_hash` names exactly what the model reads and is the only key of vector reuse.
+    """
+
+    id: str
+    url: str
+    anchors: tuple[str, ...]
+    title: str
+    headings: tuple[str, ...]
+    ordinal: int
+    text: str
+    text_hash: str
+    embed_text: str
+    embed_hash: str
+    tokens: int
+
+    @property
+    def anchor(self) -> str:
+        """The finest anchor, "" for the page itself."""
+        return self.anchors[-1] if self.anchors else ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """What an index is made with. Two indexes with the same fingerprint hold the same chunks.
+
+    `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the
+    embedding model reads. `dimension` is 0 until the model is known.
+    """
+
+    model: str = "all-MiniLM-L6-v2"
+    dimension: int = 0
+    chunk_size: int = 0
+    chunk_overlap: int = 0
+    chunk_unit: ChunkUnit = "tokens"
+    vector_type: VectorType = "auto"
+    sectioning: int = SECTIONING_VERSION
+
+    @property
+    def fingerprint(self) -> str:
+        return digest(json.dumps(asdict(self), sort_keys=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index as the database knows it; `revision` grows by one with every publish into it."""
+
+    id: int
+    collection: str
+    settings: IndexSettings
+    state: IndexState
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A retrieved chunk with its score and the kind of that score.
+
+    `ranks` and `scores` hold what each leg (vector, bm25) said, where it found the chunk; `sources` are
+    all places where the same text stands, the hit's own first.
+    """
+
+    chunk_id: str
+    url: str
+    anchors: tuple[str, ...]
+    title: str
+    headings: tuple[str, ...]
+    text: str
+    text_hash: str
+    score: float
+    score_kind: str
+    ranks: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """`url#anchor`: what an answer cites."""
+        return f"{self.url}#{self.anchors[-1]}" if self.anchors else self.url
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A numbered source of an answer: `[n]` in its text points here."""
+
+    n: int
+    source: str
+    title: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its citations, the hits it was made from and how long each step took (seconds)."""
+
+    question: str
+    text: str
+    agent: str
+    citations: tuple[Citation, ...]
+    hits: tuple[Hit, ...]
+    degraded: tuple[str, ...]
+    timings: dict[str, float]
+    index: int
+    revision: int
+
+    def __str__(self) -> str:
+        sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)
+        return f"{self.text}\n\n{sources}" if sources else self.text
