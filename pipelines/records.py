@@ -43,6 +43,37 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """A page's fate in one run, as the crawler or the folder reader found it.
+
+    `body` None with state "ok" means unchanged (304): what is stored stays. `links` are the absolute URLs
+    the page points to, `canonical` its `rel=canonical` if it names another URL, `error` why a page is not "ok".
+    """
+
+    url: str
+    state: PageState
+    http_status: int | None = None
+    etag: str | None = None
+    body: bytes | None = None
+    content_type: str = "text/html"
+    charset: str | None = None
+    links: tuple[str, ...] = ()
+    canonical: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPage:
+    """What earlier runs know about a URL. `etag` is None unless the stored body may be revalidated with it."""
+
+    url: str
+    state: PageState
+    etag: str | None
+    content_hash: str | None
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A run of text inside a section that is cut only where its kind allows it.
 
