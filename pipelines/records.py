@@ -164,13 +164,17 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index as the database knows it; `revision` grows by one with every publish into it."""
+    """An index as the database knows it; `revision` grows by one with every publish into it.
+
+    `settings` say what was built (the vector type chosen, the dimension), `fingerprint` what was asked for.
+    """
 
     id: int
     collection: str
     settings: IndexSettings
     state: IndexState
     revision: int
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

