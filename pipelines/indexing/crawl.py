@@ -1,0 +1,208 @@
+"""Crawl one host: settings in, URLs of good pages out, every page's fate in the ledger.
+
+`crawl` runs the crawler (spider.py) as a child process: Scrapy owns its process's event loop, and a page that
+misbehaves must not take the caller with it. The child commits to the ledger and only then names a URL.
+Knows no Ray and no database; what a page says is read elsewhere.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipelines.indexing.scope import page_url
+from pipelines.records import FetchedPage, KnownPage
+
+USER_AGENT = "Raydex/0.1 (documentation indexer)"
+# The name of the callable that opens the ledger from its URL, as module:callable.
+DEFAULT_LEDGER = "pipelines.store:Store"
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+
+
+class InvalidCrawlSettings(ValueError):
+    """A setting of a crawl cannot be used; the message names it, its value and what would do."""
+
+
+class CrawlFailed(RuntimeError):
+    """The crawler ended without a report; the message says why, with its last lines on stderr."""
+
+
+class PageLedger(Protocol):
+    """Where a crawl remembers pages. Called from threads; `save_pages` is one transaction."""
+
+    def known_page(self, collection: str, url: str) -> KnownPage | None: ...
+    def known_urls(self, collection: str) -> Iterator[str]: ...
+    def failed_urls(self, collection: str) -> Iterator[str]: ...
+    def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """One host's crawl. Raises InvalidCrawlSettings for values that cannot work.
+
+    `include` and `exclude` are regular expressions searched for in the whole URL: a page must match one of
+    `include` (if there are any) and none of `exclude`; start URLs are always fetched. Pages that are not
+    included are not fetched either, so what lies behind them is found only through a sitemap.
+    `max_pages` counts pages fetched or unchanged, `max_depth` links from a start URL or sitemap entry.
+    `allow_private` switches the address guard off, and the wait before the second request with it.
+    """
+
+    start_urls: tuple[str, ...]
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_pages: int | None = None
+    max_depth: int | None = None
+    no_parent: bool = True
+    sitemap: bool = True
+    ignore_robots: bool = False
+    allow_private: bool = False
+    concurrency: int = 8  # requests at once; Scrapy's own default, AutoThrottle stays below it
+    delay_s: float = 0.0  # least time between two requests, seconds
+    timeout_s: float = 30.0  # for one page, from connecting to its last byte
+    retries: int = 3  # after the first attempt; after a time-out one at most
+    backoff_s: float = 0.5  # before the first retry, doubled for each further one
+    max_retry_after_s: float = 120.0  # longer Retry-After answers are cut to this
+    max_crawl_delay_s: float = 10.0  # longer Crawl-delay lines in robots.txt are cut to this
+    max_page_bytes: int = 20 * 1024 * 1024  # compressed and not; the PDF manual of PostgreSQL has 15 MB
+    max_redirects: int = 10  # as DESIGN's guard asks; browsers give up at 20
+    user_agent: str = USER_AGENT
+    retry_failed_only: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start_urls", tuple(map(_start_url, self.start_urls)))
+        if not self.start_urls:
+            raise InvalidCrawlSettings("start_urls is empty: name at least one URL to start from")
+        for name in ("include", "exclude"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            _check_patterns(name, getattr(self, name))
+        for name, least in (("max_pages", 1), ("max_depth", 0), ("concurrency", 1), ("retries", 0)):
+            _check_least(name, getattr(self, name), least)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "CrawlSettings":
+        """The settings that `asdict` and JSON made `values` of."""
+        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
+
+
+def _start_url(url: str) -> str:
+    result = page_url(url)
+    if result is None:
+        raise InvalidCrawlSettings(
+            f"start URL {url!r} cannot be crawled: it must begin with http(s):// and hold no user name"
+        )
+    return result
+
+
+def _check_patterns(name: str, patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise InvalidCrawlSettings(f"{name} pattern {pattern!r} is not a regular expression: {error}") from error
+
+
+def _check_least(name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise InvalidCrawlSettings(f"{name} is {value}: it must be {least} or more")
+
+
+@dataclass
+class CrawlReport:
+    """How a crawl ended. Only after a complete one may pages that were not seen be taken for vanished.
+
+    `stopped_by` is "" or says what cut it short: "max_pages", "max_depth" (links beyond it were left; still
+    complete), "retry_failed" (nothing else was asked for) or "error: …". `counts` are pages by state, with
+    "unchanged" (304) as a part of "ok".
+    """
+
+    complete: bool
+    stopped_by: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def crawl(
+    settings: CrawlSettings,
+    ledger_url: str,
+    collection: str,
+    run: int,
+    *,
+    flush_pages: int = 64,
+    flush_s: float = 1.0,
+    ledger: str = DEFAULT_LEDGER,
+) -> Generator[list[str], None, CrawlReport]:
+    """Crawl, yielding URLs of pages in state "ok" once they are committed; returns the CrawlReport.
+
+    A batch holds at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the
+    callable that opens `ledger_url`. Closing the generator kills the child. Raises CrawlFailed.
+    """
+    job = dict(settings=asdict(settings), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
+    with _Child({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as child:
+        for message in child.messages():
+            if "report" in message:
+                return CrawlReport(**message["report"])
+            if "error" in message:
+                raise CrawlFailed(message["error"])
+            yield message["ok"]
+        raise CrawlFailed(f"the crawler ended with status {child.wait()}:\n{child.last_words()}")
+
+
+class _Child:
+    """The crawler process. It ends when its stdin does, so it cannot outlive a parent that is killed."""
+
+    def __init__(self, job: dict[str, Any]):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.indexing.spider"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=PROJECT_ROOT,
+            start_new_session=True,
+            text=True,
+        )
+        self._stderr: deque[str] = deque(maxlen=20)
+        self._reader = threading.Thread(target=self._forward_stderr, daemon=True)
+        self._reader.start()
+        self._send(job)
+
+    def __enter__(self) -> "_Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        assert self._process.stdout is not None
+        return map(json.loads, self._process.stdout)
+
+    def wait(self) -> int:
+        status = self._process.wait()
+        self._reader.join(timeout=5)
+        return status
+
+    def last_words(self) -> str:
+        return "".join(self._stderr).strip() or "(it said nothing)"
+
+    def _send(self, job: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:  # it died at once; messages() ends and its stderr says why
+            pass
+
+    def _forward_stderr(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._stderr.append(line)
+            sys.stderr.write(line)

@@ -1,0 +1,137 @@
+"""What an HTTP reply means for a page: its fate as a record, and whether its type is read at all.
+
+Pure functions of replies. Knows no network; decides nothing about retries.
+"""
+
+from dataclasses import dataclass, field
+from email.message import Message
+from urllib.parse import urljoin, urlsplit
+
+from pipelines.indexing.scope import page_url
+from pipelines.records import FetchedPage, KnownPage, PageState
+
+PAGE_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/markdown", "application/pdf", "text/plain"))
+_MARKDOWN_TYPES = frozenset(("text/x-markdown", "text/vnd.daringfireball.markdown"))
+# What servers say that do not know; then the file name decides.
+_VAGUE_TYPES = frozenset(("", "application/octet-stream", "binary/octet-stream", "text/plain"))
+_TYPES_BY_SUFFIX = {
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".pdf": "application/pdf",
+    ".txt": "text/plain",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "application/xhtml+xml",
+}
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
+GONE = frozenset((404, 410))
+# Only gzip is asked for: it unpacks with bounded memory, zstd's window alone may be 128 MiB.
+READABLE_ENCODINGS = frozenset(("", "identity", "gzip", "x-gzip", "deflate"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for one URL: a status with headers (lower-case names) and body, or an error.
+
+    `refused` is the address guard's reason, `too_large` that a size limit was hit (neither is retried),
+    `unwanted` why the body was not downloaded.
+    """
+
+    url: str
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    error: str = ""
+    transient: bool = False
+    timed_out: bool = False
+    refused: str = ""
+    too_large: bool = False
+    unwanted: str = ""
+
+
+def media_type(content_type: str, url: str) -> tuple[str, str | None]:
+    """(media type, declared charset) of a Content-Type header, helped by the file name where it is vague."""
+    message = Message()
+    message["Content-Type"] = content_type or "application/octet-stream"
+    kind = message.get_content_type() if content_type else ""
+    charset = message.get_param("charset")
+    name = urlsplit(url).path.rsplit("/", 1)[-1].lower()
+    suffix = name[name.rfind(".") :] if "." in name else ""
+    if kind in _MARKDOWN_TYPES:
+        kind = "text/markdown"
+    elif kind in _VAGUE_TYPES:
+        kind = _TYPES_BY_SUFFIX.get(suffix, kind)
+    return kind, charset if isinstance(charset, str) and charset else None
+
+
+def unreadable(headers: dict[str, str]) -> str:
+    """Why a body need not be downloaded: it is packed in a way that was not asked for; "" if it is not."""
+    encodings = headers.get("content-encoding", "").lower()
+    if all(encoding.strip() in READABLE_ENCODINGS for encoding in encodings.split(",")):
+        return ""
+    return f"content encoding {encodings!r}"
+
+
+def no_page(headers: dict[str, str], url: str) -> str:
+    """Why the body of a page need not be downloaded, judged by its head; a missing type is looked at."""
+    kind, _ = media_type(headers.get("content-type", ""), url)
+    return f"content type {kind!r}" if kind and kind not in PAGE_TYPES else unreadable(headers)
+
+
+def redirect_target(reply: Reply) -> str | None:
+    """Where a redirect leads, as a page URL; None if this is none or it leads to no http(s) URL."""
+    location = reply.headers.get("location", "")
+    if reply.status not in REDIRECTS or not location:
+        return None
+    try:
+        return page_url(urljoin(reply.url, location))
+    except ValueError:
+        return None
+
+
+def fate(reply: Reply, known: KnownPage | None) -> FetchedPage:
+    """The record of one page, without the links and canonical that only reading its body tells."""
+    if reply.status is None:
+        return _other(reply, known, "skipped" if reply.too_large else "failed", reply.error)
+    if reply.status in GONE:
+        return FetchedPage(reply.url, "gone", reply.status)
+    if reply.status in REDIRECTS:
+        return _redirect(reply, known)
+    if reply.status == 304 and known is not None and known.etag:
+        return FetchedPage(reply.url, "ok", 304, known.etag, links=known.links)
+    if 200 <= reply.status < 300:
+        return _success(reply, known)
+    return _other(reply, known, "failed", f"the server answered {reply.status}")
+
+
+def _success(reply: Reply, known: KnownPage | None) -> FetchedPage:
+    kind, charset = media_type(reply.headers.get("content-type", ""), reply.url)
+    if reply.status != 200:
+        return _other(reply, known, "skipped", f"the server answered {reply.status}")
+    if reply.unwanted:
+        return _other(reply, known, "skipped", reply.unwanted)
+    kind = kind or _sniffed(reply.body)
+    if kind not in PAGE_TYPES:
+        return _other(reply, known, "skipped", f"content type {kind!r}")
+    etag = reply.headers.get("etag")
+    return FetchedPage(reply.url, "ok", 200, etag, reply.body, kind, charset)
+
+
+def _sniffed(body: bytes) -> str:
+    head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head.startswith(b"%PDF-"):
+        return "application/pdf"
+    return "text/html" if head.startswith(b"<") else "application/octet-stream"
+
+
+def _redirect(reply: Reply, known: KnownPage | None) -> FetchedPage:
+    target = redirect_target(reply)
+    if target is None:
+        return _other(reply, known, "failed", "redirect without a usable Location")
+    return FetchedPage(reply.url, "redirect", reply.status, links=(target,))
+
+
+def _other(reply: Reply, known: KnownPage | None, state: PageState, error: str) -> FetchedPage:
+    """A page without a body; a failed one keeps the links it had, so that what it leads to is visited."""
+    links = known.links if known is not None and state == "failed" else ()
+    return FetchedPage(reply.url, state, reply.status, links=links, error=error)

@@ -1,0 +1,147 @@
+"""The address guard: which network addresses a crawl may connect to.
+
+`GuardedResolver` is the reactor's only way from a name to an address: it looks a name up once, checks every
+address of the answer and hands exactly the checked ones to the connection, so there is no second look-up
+that could answer differently. Redirects, robots.txt and sitemaps pass through it like pages do.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.interfaces import IHostnameResolver, IHostResolution
+from twisted.internet.threads import deferToThreadPool
+from zope.interface import implementer
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+Lookup = Callable[[str, int], Sequence[str]]
+
+# `is_global` of the standard library believes these: an address inside may reach a private one behind a
+# gateway (NAT64, 6to4, Teredo), is site-local, documentation, segment routing, or anycast to a relay.
+_REFUSED_NETWORKS = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "64:ff9b::/96",
+            "64:ff9b:1::/48",
+            "2002::/16",
+            "2001::/23",
+            "2001:db8::/32",
+            "3fff::/20",
+            "5f00::/16",
+            "fec0::/10",
+            "::/96",
+            "::ffff:0:0/96",
+            "100::/64",
+            "192.88.99.0/24",
+            "192.0.0.0/24",
+            "100.64.0.0/10",
+            # Cloud metadata and platform services on addresses that look public.
+            "168.63.129.16/32",
+        ),
+    )
+)
+# Names that mean this machine or the platform it runs on, whatever a resolver says.
+_REFUSED_NAMES = (
+    "localhost",
+    "metadata",
+    "metadata.google.internal",
+    "instance-data",
+    "kubernetes.default.svc",
+)
+_REFUSED_SUFFIXES = (".localhost", ".local", ".internal", ".localdomain", ".home.arpa", ".cluster.local")
+
+
+def address_refusal(address: str) -> str:
+    """Why this IP address may not be connected to; "" if it is an ordinary public one."""
+    try:
+        ip = ipaddress.ip_address(address.split("%", 1)[0])
+    except ValueError:
+        return f"{address} is no IP address"
+    if ip.is_loopback:
+        return f"{address} is a loopback address"
+    if ip.is_private or ip.is_link_local:
+        return f"{address} is a private address"
+    if ip.is_multicast or ip.is_reserved or ip.is_unspecified or not ip.is_global:
+        return f"{address} is not a public address"
+    if any(ip in network for network in _REFUSED_NETWORKS if network.version == ip.version):
+        return f"{address} is a special-purpose address"
+    return ""
+
+
+def name_refusal(host: str) -> str:
+    """Why this host name may not be looked up; "" if it may."""
+    name = host.rstrip(".").lower()
+    if name in _REFUSED_NAMES or name.endswith(_REFUSED_SUFFIXES):
+        return f"{host} names this machine or its private network"
+    return ""
+
+
+def system_lookup(host: str, port: int) -> Sequence[str]:
+    """Addresses of a host as the system resolves it (also 127.1, 0x7f.1 and 2130706433); blocking."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def checked_addresses(host: str, port: int, lookup: Lookup = system_lookup) -> tuple[Sequence[str], str]:
+    """The addresses to connect to, and "" or why there are none: one bad address refuses them all."""
+    if reason := name_refusal(host):
+        return (), reason
+    addresses = lookup(host, port)
+    reasons = filter(None, map(address_refusal, addresses))
+    if reason := next(reasons, ""):
+        return (), reason
+    return addresses, ""
+
+
+@implementer(IHostResolution)
+class _Resolution:
+    """Names a look-up that is under way; connections never cancel it, they time out."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def cancel(self) -> None:
+        """Nothing to do: the answer of a look-up nobody waits for is dropped."""
+
+
+@implementer(IHostnameResolver)
+class GuardedResolver:
+    """A reactor's name resolver that knows only permitted addresses; `refusals` says why by host."""
+
+    def __init__(self, reactor: Any, allow_private: bool, lookup: Lookup = system_lookup):
+        self._reactor, self._allow_private, self._lookup = reactor, allow_private, lookup
+        self.refusals: dict[str, str] = {}
+
+    def resolveHostName(  # the names are Twisted's
+        self,
+        resolutionReceiver: Any,
+        hostName: str,
+        portNumber: int = 0,
+        addressTypes: Any = None,
+        transportSemantics: str = "TCP",
+    ) -> _Resolution:
+        resolution = _Resolution(hostName)
+        resolutionReceiver.resolutionBegan(resolution)
+        pool = self._reactor.getThreadPool()
+        found = deferToThreadPool(self._reactor, pool, self._addresses, hostName, portNumber)
+        found.addErrback(lambda _: ())
+        found.addCallback(_tell, resolutionReceiver, portNumber)
+        return resolution
+
+    def _addresses(self, host: str, port: int) -> Sequence[str]:
+        if self._allow_private:
+            return self._lookup(host, port)
+        addresses, reason = checked_addresses(host, port, self._lookup)
+        if reason:
+            self.refusals[host] = reason
+        return addresses
+
+
+def _tell(addresses: Sequence[str], receiver: Any, port: int) -> None:
+    for address in addresses:
+        kind = IPv6Address if ":" in address else IPv4Address
+        receiver.addressResolved(kind("TCP", address, port))
+    receiver.resolutionComplete()

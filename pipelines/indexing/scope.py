@@ -1,0 +1,104 @@
+"""Which URLs belong to a crawl: how a URL is written, and whether it is inside.
+
+Pure functions of strings. Knows no network, no robots.txt and no database.
+"""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+from w3lib.url import safe_url_string
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+# Longer ones are traps or generated queries; browsers and servers begin to differ here too.
+MAX_URL_LENGTH = 2048
+# Never pages: neither requested nor recorded. Everything else is decided by its Content-Type.
+# fmt: off
+BINARY_SUFFIXES = frozenset([
+    "7z", "apk", "avi", "avif", "bin", "bmp", "bz2", "class", "css", "csv", "deb", "dll", "dmg", "doc",
+    "docx", "ear", "eot", "epub", "exe", "gif", "gz", "ico", "iso", "jar", "jpeg", "jpg", "js", "json",
+    "jsonl", "m4a", "m4v", "map", "mjs", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "msi", "npy", "npz",
+    "odp", "ods", "odt", "ogg", "ogv", "otf", "parquet", "pkl", "png", "ppt", "pptx", "ps", "pyc", "rar",
+    "rpm", "so", "svg", "swf", "tar", "tgz", "tif", "tiff", "ttf", "wasm", "wav", "webm", "webmanifest",
+    "webp", "whl", "wmv", "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst", "ipynb", "inv",
+])
+# fmt: on
+
+
+def page_url(url: str) -> str | None:
+    """The URL a page is known by: escaped, lower-case host, no fragment, no default port.
+
+    None if it is not an http(s) URL that may be fetched: another scheme, userinfo, no host, too long.
+    Dot segments are resolved as a browser does; no other rule rewrites the path.
+    """
+    try:
+        parts = urlsplit(safe_url_string(url.strip()))
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    netloc = host if port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{port}"
+    result = urlunsplit((parts.scheme, netloc, _resolved(parts.path), parts.query, ""))
+    return result if len(result) <= MAX_URL_LENGTH else None
+
+
+def _resolved(path: str) -> str:
+    """`path` without dot segments (also written %2e), "/" if empty."""
+    plain = re.sub("%2e", ".", path, flags=re.IGNORECASE) if "%2" in path else path
+    if "/." not in plain:
+        return path or "/"
+    return urljoin("http://host/", "./" + plain.lstrip("/"))[len("http://host") :]
+
+
+def site(url: str) -> str:
+    """Host and port of a URL already written by `page_url`; http and https on default ports are one site."""
+    return urlsplit(url).netloc
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port: what one robots.txt speaks for."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def directory(url: str) -> str:
+    """The path up to its last slash: `/docs/a.html` and `/docs/` both lie in `/docs/`."""
+    path = urlsplit(url).path
+    return path[: path.rfind("/") + 1]
+
+
+def looks_binary(url: str) -> bool:
+    """Whether the file name's extension says that this is no page."""
+    name = urlsplit(url).path.rsplit("/", 1)[-1]
+    return unquote(name).rsplit(".", 1)[-1].lower() in BINARY_SUFFIXES if "." in name else False
+
+
+class Scope:
+    """The URLs of one crawl: same host and port as a start URL, below its directory, by the patterns.
+
+    A start URL itself is always inside, so that `include` may name only the pages wanted further down.
+    """
+
+    def __init__(self, start_urls: Iterable[str], include: Iterable[str], exclude: Iterable[str], no_parent: bool):
+        self._starts = frozenset(start_urls)
+        self._roots = frozenset((site(url), directory(url) if no_parent else "/") for url in self._starts)
+        self._sites = frozenset(host for host, _ in self._roots)
+        self._include = [re.compile(pattern) for pattern in include]
+        self._exclude = [re.compile(pattern) for pattern in exclude]
+
+    def same_site(self, url: str) -> bool:
+        return site(url) in self._sites
+
+    def __contains__(self, url: str) -> bool:
+        return url in self._starts or (self._below(url) and self._wanted(url) and not looks_binary(url))
+
+    def _below(self, url: str) -> bool:
+        host, path = site(url), urlsplit(url).path
+        return any(host == root_host and path.startswith(root) for root_host, root in self._roots)
+
+    def _wanted(self, url: str) -> bool:
+        if any(pattern.search(url) for pattern in self._exclude):
+            return False
+        return not self._include or any(pattern.search(url) for pattern in self._include)

@@ -1,0 +1,81 @@
+"""Where a crawl may begin besides its start URLs: sitemaps and llms.txt.
+
+Reads what the fetcher brings, at most so much of it. Decides nothing about scope.
+"""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from urllib.parse import urljoin
+
+from lxml.etree import LxmlError
+from scrapy.utils.gz import gunzip
+from scrapy.utils.sitemap import Sitemap
+
+from pipelines.indexing.fate import Reply, redirect_target
+from pipelines.indexing.scope import page_url, site
+
+# The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near.
+MAX_SITEMAPS = 500
+MAX_REDIRECTS = 5
+_MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+
+Fetch = Callable[[str], Awaitable[Reply]]
+
+
+async def sitemap_pages(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -> AsyncIterator[str]:
+    """Page URLs of sitemaps and of those their indexes name, on the same site as the first ones."""
+    waiting = list(dict.fromkeys(filter(None, map(page_url, sitemaps))))
+    sites, seen = set(map(site, waiting)), set(waiting)
+    while waiting and len(seen) <= MAX_SITEMAPS:
+        url = waiting.pop(0)
+        kind, found = parse_sitemap(await _body(fetch, url), max_bytes)
+        pages = [page for page in (page_url(urljoin(url, location)) for location in found) if page]
+        if kind == "sitemapindex":
+            fresh = [page for page in pages if page not in seen and site(page) in sites]
+            waiting += fresh
+            seen.update(fresh)
+            continue
+        for page in pages:
+            yield page
+
+
+async def llms_pages(fetch: Fetch, url: str) -> list[str]:
+    """Page URLs that an llms.txt links to."""
+    text = (await _body(fetch, url)).decode("utf-8", "replace")
+    if text.lstrip().startswith("<"):  # a site that answers every URL with its front page
+        return []
+    found = (page_url(urljoin(url, link)) for link in _MARKDOWN_LINK.findall(text))
+    return list(dict.fromkeys(filter(None, found)))
+
+
+async def _body(fetch: Fetch, url: str) -> bytes:
+    """What `url` holds after redirects on its own site; empty if nothing."""
+    reply = await fetch(url)
+    for _ in range(MAX_REDIRECTS):
+        target = redirect_target(reply)
+        if target is None or site(target) != site(url):
+            break
+        reply = await fetch(target)
+    return reply.body if reply.status == 200 else b""
+
+
+def parse_sitemap(body: bytes, max_bytes: int) -> tuple[str, list[str]]:
+    """("urlset" or "sitemapindex", locations) of a sitemap, packed or not, or a plain list of URLs.
+
+    What is broken or unpacks to more than `max_bytes` gives ("", []).
+    """
+    try:
+        if body.startswith(_GZIP_MAGIC):
+            body = gunzip(body, max_size=max_bytes)
+        if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+            return "urlset", _plain_list(body)
+        sitemap = Sitemap(body)
+        return sitemap.type, [entry["loc"] for entry in sitemap]
+    except (OSError, EOFError, ValueError, StopIteration, LxmlError):
+        return "", []
+
+
+def _plain_list(body: bytes) -> list[str]:
+    lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
+    return [line for line in lines if line.startswith(("http://", "https://"))]

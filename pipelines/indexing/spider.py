@@ -1,0 +1,172 @@
+"""The crawler process: a Scrapy engine around one SiteCrawl.
+
+Started by crawl.py with a job as one line of JSON on stdin; answers in lines of JSON on stdout:
+{"ok": [URLs]} after their commit, in the end {"report": …} or {"error": …}. Ends as soon as stdin does.
+"""
+
+import asyncio
+import importlib
+import json
+import logging
+import os
+import select
+import sys
+import threading
+import warnings
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any, TextIO
+from urllib.parse import urlsplit
+
+import scrapy
+from scrapy.crawler import AsyncCrawlerProcess
+
+from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
+from pipelines.indexing.fetch import Fetcher
+from pipelines.indexing.network import GuardedResolver, checked_addresses
+from pipelines.indexing.outbox import Outbox
+from pipelines.indexing.visit import SiteCrawl
+from pipelines.records import FetchedPage
+
+HANDLER = "pipelines.indexing.fetch.BoundedHandler"
+
+
+class Job:
+    """What the parent asked for, and the stream to answer on."""
+
+    def __init__(self, values: dict[str, Any], answers: TextIO):
+        self.settings = CrawlSettings.from_json(values["settings"])
+        self.collection: str = values["collection"]
+        self._run: int = values["run"]
+        self._flush: tuple[int, float] = values["flush_pages"], values["flush_s"]
+        self._answers = answers
+        self.ledger = open_ledger(values["ledger"], values["ledger_url"])
+
+    def outbox(self) -> Outbox:
+        return Outbox(self._save, lambda urls: self.say(ok=urls), *self._flush)
+
+    def say(self, **message: Any) -> None:
+        self._answers.write(json.dumps(message) + "\n")
+        self._answers.flush()
+
+    def _save(self, pages: list[FetchedPage]) -> None:
+        self.ledger.save_pages(self.collection, self._run, pages)
+
+
+def open_ledger(factory: str, url: str) -> PageLedger:
+    """The ledger behind `url`, opened by the callable named "module:callable"."""
+    module, _, name = factory.partition(":")
+    return getattr(importlib.import_module(module), name)(url)
+
+
+class SiteSpider(scrapy.Spider):
+    """Lends SiteCrawl a running engine; requests go straight to its downloader, not through its scheduler."""
+
+    name = "raydex"
+    job: Job
+    report: CrawlReport | None = None
+    error: BaseException | None = None
+
+    async def start(self) -> AsyncIterator[Any]:
+        try:
+            self.report = await self._crawl()
+        except BaseException as error:
+            self.error = error
+        return
+        yield  # an async generator that yields nothing
+
+    async def _crawl(self) -> CrawlReport:
+        from twisted.internet import reactor
+
+        settings = self.job.settings
+        resolver = GuardedResolver(reactor, settings.allow_private)
+        reactor.installNameResolver(resolver)
+        if not settings.allow_private:
+            await asyncio.to_thread(check_start_urls, settings.start_urls)
+        fetcher = Fetcher(self.crawler, settings, resolver)
+        site = SiteCrawl(settings, fetcher, self.job.ledger, self.job.collection, self.job.outbox())
+        return await site.run()
+
+
+def check_start_urls(urls: tuple[str, ...]) -> None:
+    """A courtesy before the first connection, which the resolver guards anyway. Raises CrawlFailed."""
+    for url in urls:
+        host, port = urlsplit(url).hostname or "", urlsplit(url).port or 0
+        try:
+            _, reason = checked_addresses(host, port)
+        except OSError:  # a name that does not resolve is reported as a failed page
+            continue
+        if reason:
+            raise CrawlFailed(f"start URL {url} is refused: {reason}; --allow-private permits such addresses")
+
+
+def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
+    """Scrapy reduced to its downloader: slots, AutoThrottle, HTTP/1.1, decompression within bounds."""
+    return {
+        "TELNETCONSOLE_ENABLED": False,
+        "LOG_INSTALL_ROOT_HANDLER": False,
+        "EXTENSIONS_BASE": {"scrapy.extensions.throttle.AutoThrottle": 0},
+        "SPIDER_MIDDLEWARES_BASE": {},
+        "DOWNLOADER_MIDDLEWARES_BASE": {"scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": 590},
+        "DOWNLOAD_HANDLERS_BASE": {"http": HANDLER, "https": HANDLER},
+        "DOWNLOAD_MAXSIZE": settings.max_page_bytes,
+        "DOWNLOAD_WARNSIZE": 0,
+        "DOWNLOAD_TIMEOUT": settings.timeout_s,
+        "CONCURRENT_REQUESTS": settings.concurrency,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": settings.concurrency,
+        "AUTOTHROTTLE_ENABLED": True,
+        # Half of the permitted requests in flight on average; the other half is room for slow pages.
+        "AUTOTHROTTLE_TARGET_CONCURRENCY": max(1.0, settings.concurrency / 2),
+        # The wait after the first request halves with each answer, so that a strange host is met at a walk
+        # (a second or two in all) and one's own at once.
+        "AUTOTHROTTLE_START_DELAY": 0.0 if settings.allow_private else 1.0,
+        "AUTOTHROTTLE_MAX_DELAY": 30.0,
+    }
+
+
+def end_with_parent(stream: TextIO) -> None:
+    """End this process when the parent's end of `stream` closes or the parent is gone."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        if select.select([stream], [], [], 1.0)[0] and not stream.readline():
+            break
+    os._exit(1)
+
+
+def quiet_logging() -> None:
+    """Warnings of ours and errors of Scrapy and Twisted go to stderr, nothing else anywhere."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("crawl: %(message)s"))
+    handler.addFilter(lambda record: record.levelno >= logging.WARNING)
+    handler.addFilter(lambda record: record.name.startswith("raydex") or record.levelno >= logging.ERROR)
+    logging.getLogger().addHandler(handler)
+    warnings.simplefilter("ignore")
+
+
+def main() -> None:
+    """Do the job on stdin."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # stray prints must not look like answers
+    quiet_logging()
+    values = json.loads(sys.stdin.readline())
+    threading.Thread(target=end_with_parent, args=(sys.stdin,), daemon=True).start()
+    job = Job(values, answers)
+    process = AsyncCrawlerProcess(scrapy_settings(job.settings))
+    SiteSpider.job = job
+    crawler = process.create_crawler(SiteSpider)
+    process.crawl(crawler)
+    process.start(install_signal_handlers=False)
+    _answer(job, crawler.spider)
+
+
+def _answer(job: Job, spider: scrapy.Spider | None) -> None:
+    """The last line: the report, or what stopped us. An error that nobody foresaw shows its traceback."""
+    if isinstance(spider, SiteSpider) and spider.report is not None:
+        job.say(report=asdict(spider.report))
+    elif isinstance(spider, SiteSpider) and isinstance(spider.error, CrawlFailed):
+        job.say(error=str(spider.error))
+    else:
+        raise getattr(spider, "error", None) or CrawlFailed("the crawl ended without a report")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""The crawl of one site: which URL next, what becomes of it, what it leads to.
+
+Reads as the life of a visit: take a URL, ask robots.txt, fetch, decide its fate, follow its links, hand the
+page to the outbox. Knows the network only as a Fetcher and the database only as a ledger called in threads.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from urllib.parse import urljoin
+
+from pipelines.indexing.crawl import CrawlReport, CrawlSettings, PageLedger
+from pipelines.indexing.fate import Reply, fate
+from pipelines.indexing.fetch import Fetcher
+from pipelines.indexing.frontier import Entry, Frontier
+from pipelines.indexing.links import page_canonical, page_links
+from pipelines.indexing.outbox import Outbox
+from pipelines.indexing.robots import Robots
+from pipelines.indexing.scope import Scope, directory, origin, page_url
+from pipelines.indexing.seeds import llms_pages, sitemap_pages
+from pipelines.records import FetchedPage, KnownPage, Page
+
+logger = logging.getLogger("raydex.crawl")
+
+
+class SiteCrawl:
+    """One crawl of one host; `run` does it all."""
+
+    def __init__(self, settings: CrawlSettings, fetcher: Fetcher, ledger: PageLedger, collection: str, outbox: Outbox):
+        self._settings, self._fetcher, self._ledger = settings, fetcher, ledger
+        self._collection, self._outbox = collection, outbox
+        self._scope = Scope(settings.start_urls, settings.include, settings.exclude, settings.no_parent)
+        self._robots = Robots(self._fetch_file, settings.user_agent)
+        self._frontier = Frontier(settings.max_pages, settings.max_depth)
+        self._starts = set(settings.start_urls)
+        self._start_errors: list[str] = []
+        self._counts: Counter[str] = Counter()
+
+    async def run(self) -> CrawlReport:
+        """Crawl to the end. Raises only what the ledger raises."""
+        began = time.monotonic()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._outbox.run())
+            if self._settings.ignore_robots:
+                logger.warning("robots.txt is IGNORED for this crawl: make sure that the site's owner agrees")
+            async for url in self._seeds():
+                self._frontier.add(Entry(url))
+            await self._drain()
+            if self._may_revisit():
+                for url in await self._known_urls():
+                    self._frontier.add(Entry(url, depth=self._settings.max_depth or 0))
+                await self._drain()
+            await self._outbox.close()
+        return self._report(time.monotonic() - began)
+
+    def _may_revisit(self) -> bool:
+        """Whether known URLs that nothing led to are to be asked for themselves."""
+        return not (self._settings.retry_failed_only or self._start_errors or self._frontier.exhausted)
+
+    async def _seeds(self) -> AsyncIterator[str]:
+        if self._settings.retry_failed_only:
+            for url in await asyncio.to_thread(lambda: list(self._ledger.failed_urls(self._collection))):
+                if url in self._scope:
+                    yield url
+            return
+        for url in self._settings.start_urls:
+            yield url
+        if self._settings.sitemap:
+            async for url in self._sitemap_seeds():
+                if url in self._scope:
+                    yield url
+
+    async def _sitemap_seeds(self) -> AsyncIterator[str]:
+        for base in dict.fromkeys(map(origin, self._settings.start_urls)):
+            rules = await self._robots.rules(base)
+            if rules.unreachable and not self._settings.ignore_robots:
+                continue
+            sitemaps = [f"{base}/sitemap.xml", *(urljoin(base, url) for url in rules.sitemaps)]
+            on_site = filter(self._scope.same_site, filter(None, map(page_url, sitemaps)))
+            async for url in sitemap_pages(self._fetch_allowed, on_site, self._settings.max_page_bytes):
+                yield url
+        for folder in dict.fromkeys(
+            origin(url) + path for url in self._settings.start_urls for path in ("/", directory(url))
+        ):
+            for url in await llms_pages(self._fetch_allowed, f"{folder}llms.txt"):
+                yield url
+
+    async def _known_urls(self) -> list[str]:
+        return await asyncio.to_thread(
+            lambda: [url for url in self._ledger.known_urls(self._collection) if url in self._scope]
+        )
+
+    async def _drain(self) -> None:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self._settings.concurrency):
+                workers.create_task(self._work())
+
+    async def _work(self) -> None:
+        while (entry := await self._frontier.take()) is not None:
+            page = await self._visit(entry)
+            self._note(entry, page)
+            self._follow(entry, page)
+            await self._outbox.put(page)
+            await self._frontier.done(entry, page.state == "ok")
+
+    async def _visit(self, entry: Entry) -> FetchedPage:
+        if (page := await self._forbidden(entry.url)) is not None:
+            return page
+        known = await asyncio.to_thread(self._ledger.known_page, self._collection, entry.url)
+        reply = await self._fetcher.fetch(entry.url, known.etag if known else None)
+        page = fate(reply, known)
+        if page.state == "redirect":
+            return self._checked_redirect(entry, page, known)
+        if page.body is not None:
+            return await asyncio.to_thread(_read, page)
+        return page
+
+    async def _forbidden(self, url: str) -> FetchedPage | None:
+        """The page's fate if robots.txt forbids it. Rules that are unreachable forbid for this time only."""
+        rules = await self._robots.rules(url)
+        delay = min(rules.crawl_delay(self._robots.agent), self._settings.max_crawl_delay_s)
+        if self._settings.ignore_robots or rules.allow(url, self._robots.agent):
+            if not self._settings.ignore_robots:
+                self._fetcher.pace.delay = max(self._settings.delay_s, delay)
+            return None
+        if rules.unreachable:
+            return FetchedPage(url, "failed", error=f"forbidden while {rules.unreachable}")
+        return FetchedPage(url, "skipped", error="robots.txt")
+
+    def _checked_redirect(self, entry: Entry, page: FetchedPage, known: KnownPage | None) -> FetchedPage:
+        """A redirect with the reason why it is not followed, if it is not."""
+        (target,) = page.links
+        if entry.hops >= self._settings.max_redirects:
+            links = known.links if known else ()
+            error = f"more than {self._settings.max_redirects} redirects"
+            return FetchedPage(entry.url, "failed", page.http_status, links=links, error=error)
+        if target not in self._scope:
+            return replace(page, error=f"leads out of the crawl, to {target}")
+        return page
+
+    def _note(self, entry: Entry, page: FetchedPage) -> None:
+        """Count the page; a start URL that leads nowhere makes the crawl incomplete."""
+        self._counts[page.state] += 1
+        self._counts["unchanged"] += page.state == "ok" and page.http_status == 304
+        if entry.url not in self._starts or page.state == "ok":
+            return
+        if page.state == "redirect" and not page.error:
+            self._starts.update(page.links)
+            return
+        status = f" (status {page.http_status})" if page.http_status else ""
+        self._start_errors.append(f"start URL {entry.url} is {page.state}{status}: {page.error or 'not there'}")
+
+    def _follow(self, entry: Entry, page: FetchedPage) -> None:
+        if page.state == "redirect":
+            if not page.error:
+                self._frontier.add(Entry(page.links[0], entry.depth, entry.hops + 1))
+        elif not self._settings.retry_failed_only:
+            for url in self._inside(page.links):
+                self._frontier.add(Entry(url, entry.depth + 1))
+
+    def _inside(self, links: Iterable[str]) -> list[str]:
+        urls = filter(None, map(page_url, links))
+        return [url for url in dict.fromkeys(urls) if not self._frontier.seen(url) and url in self._scope]
+
+    async def _fetch_file(self, url: str) -> Reply:
+        """robots.txt, a sitemap or llms.txt: whatever type the server gives it."""
+        return await self._fetcher.fetch(url, page=False)
+
+    async def _fetch_allowed(self, url: str) -> Reply:
+        if await self._forbidden(url) is not None:
+            return Reply(url, error="robots.txt")
+        return await self._fetch_file(url)
+
+    def _report(self, seconds: float) -> CrawlReport:
+        stopped_by = self._stopped_by()
+        return CrawlReport(
+            complete=stopped_by in ("", "max_depth"),
+            stopped_by=stopped_by,
+            counts=dict(self._counts),
+            seconds=round(seconds, 3),
+        )
+
+    def _stopped_by(self) -> str:
+        if self._start_errors:
+            return f"error: {'; '.join(self._start_errors)}"
+        if self._settings.retry_failed_only:
+            return "retry_failed"
+        if self._frontier.exhausted:
+            return "max_pages"
+        return "max_depth" if self._frontier.cut_by_depth else ""
+
+
+def _read(page: FetchedPage) -> FetchedPage:
+    """`page` with the links and the canonical URL that its body names."""
+    document = Page(page.url, page.body or b"", page.content_type, page.charset)
+    try:
+        return replace(page, links=page_links(document), canonical=page_canonical(document))
+    except Exception as error:  # whether such a page can be indexed is decided where it is read
+        logger.warning("no links read from %s: %s", page.url, error)
+        return page

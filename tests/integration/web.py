@@ -1,0 +1,103 @@
+"""A web site in a thread: routes are values or functions, every request is recorded."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+HTML = "text/html; charset=utf-8"
+
+
+@dataclass
+class Answer:
+    """What a route answers; `headers` replace the type that is guessed."""
+
+    body: bytes | str = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Route = Answer | str | Callable[["Handler"], Answer | str | None]
+
+
+@dataclass
+class Asked:
+    path: str
+    headers: dict[str, str]
+    at: float
+
+
+class Site:
+    """Serves `routes` on a free loopback port; `asked` are the requests so far."""
+
+    def __init__(self, routes: dict[str, Route]):
+        self.routes, self.asked = routes, []
+        self.most_at_once = self._at_once = 0
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"site": self}))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def paths(self) -> list[str]:
+        """Paths of the pages asked for, without robots.txt, sitemaps and llms.txt."""
+        return [a.path for a in self.asked if not a.path.endswith(("robots.txt", "sitemap.xml", "llms.txt"))]
+
+    @contextmanager
+    def counted(self, asked: Asked) -> Iterator[None]:
+        with self._lock:
+            self.asked.append(asked)
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_once -= 1
+
+    def __enter__(self) -> "Site":
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    site: Site
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, time.monotonic())
+        with self.site.counted(asked):
+            route = self.site.routes.get(self.path, Answer("not here", 404))
+            answer = route(self) if callable(route) else route
+        if answer is not None:
+            self._send(answer if isinstance(answer, Answer) else Answer(answer))
+
+    def _send(self, answer: Answer) -> None:
+        body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+        headers = {"Content-Type": HTML, "Content-Length": str(len(body))} | answer.headers
+        try:
+            self.send_response(answer.status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def page(*links: str, text: str = "Some words.") -> str:
+    """An HTML page that links to `links`."""
+    anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
+    return f"<html><head><title>T</title></head><body><main><h1>T</h1><p>{text}</p>{anchors}</main></body></html>"
+
+
+def redirect(to: str, status: int = 302) -> Answer:
+    return Answer("", status, {"Location": to})
