@@ -1,0 +1,308 @@
+"""Chunks hold all the text, never more than the model reads, and keep their ids when other text changes."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.indexing.chunk import Chunker, ChunkSizeRefused
+from pipelines.indexing.pack import words_within
+from pipelines.records import Block, BlockKind, Chunk, Document, Section
+from pipelines.tokens import TokenCounter, load_tokenizer
+
+URL = "https://docs.example/page.html"
+MINILM = load_tokenizer("all-MiniLM-L6-v2")
+WORDS = load_tokenizer("hash:8", max_tokens=40)
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A byte-level model with special tokens and a prefix, where parts count for less than their whole."""
+
+    identity: str = "bytes"
+    max_tokens: int = 64
+    chunk_prefix: str = "read: "
+
+    def count_tokens(self, texts: list[str]) -> list[int]:
+        return [len((self.chunk_prefix + text).encode("utf-8", "replace")) // 2 + 3 for text in texts]
+
+
+def section(*blocks: Block, anchor: str = "a", headings: tuple[str, ...] = ("Guide", "Part")) -> Section:
+    return Section(URL, ("top", anchor), headings, blocks)
+
+
+def document(*sections: Section, title: str = "Guide") -> Document:
+    return Document(URL, title, "en", sections)
+
+
+def prose(text: str) -> Block:
+    return Block("prose", text)
+
+
+def sentences(count: int, word: str = "word") -> str:
+    return " ".join(f"This is the {word} number {n} of them." for n in range(count))
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+# -- bounds
+
+
+HOSTILE = {
+    "one endless word": "a" * 100_000,
+    "one endless run of signs": "=" * 5_000,
+    "Chinese without spaces": "漢字仮名交じり文" * 800,
+    "emoji joined": "👩‍👩‍👧‍👦" * 500,
+    "a sign that unfolds": "﷽" * 500,
+    "lone surrogates and NUL": "\ud800 \x00 text " * 400,
+    "only spaces between letters": "a b c " * 2_000,
+    "endless indentation": " " * 50_000 + "x",
+}
+
+
+@pytest.mark.parametrize("kind", ["prose", "code", "table"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("counter", [MINILM, WORDS, Bytes()], ids=["minilm", "words", "bytes"])
+def test_no_chunk_is_longer_than_the_model_reads(counter: TokenCounter, text: str, kind: BlockKind) -> None:
+    chunks = Chunker(counter)(document(section(Block(kind, text))))
+    assert [chunk.tokens for chunk in chunks] == counter.count_tokens([chunk.embed_text for chunk in chunks])
+    assert max(chunk.tokens for chunk in chunks) <= counter.max_tokens
+    assert max(len(chunk.text) for chunk in chunks) <= 16 * counter.max_tokens
+    assert squeezed("".join(chunk.text for chunk in chunks)) == squeezed(text)
+
+
+def test_a_heading_path_too_long_keeps_its_end_and_leaves_room_for_text() -> None:
+    headings = ("Guide", sentences(200), "Last heading")
+    [chunk, *_] = Chunker(MINILM)(document(section(prose(sentences(100)), headings=headings)))
+    assert chunk.embed_text.startswith("Last heading\n")
+    assert chunk.headings == headings
+
+
+def test_a_single_heading_too_long_keeps_its_beginning() -> None:
+    heading = sentences(200)
+    chunks = Chunker(MINILM)(document(section(prose(sentences(60)), headings=(heading,)), title=""))
+    path = chunks[0].embed_text.partition("\n")[0]
+    assert heading.startswith(path)
+    assert 60 < MINILM.count_tokens([path])[0] <= 256 // 3 + 2
+    assert all(chunk.tokens <= 256 for chunk in chunks)
+
+
+block_texts = st.text(st.characters(codec="utf-8"), max_size=400) | st.lists(
+    st.sampled_from(["word", "Sentence end. ", "\n", "\n\n", "    indented", "x" * 300, "文字。", "| cell |", " "]),
+    max_size=60,
+).map("".join)
+blocks = st.builds(Block, st.sampled_from(["prose", "code", "table"]), block_texts)
+documents = st.lists(
+    st.builds(
+        lambda anchor, headings, blocks: section(*blocks, anchor=anchor, headings=tuple(headings)),
+        st.sampled_from("abc"),
+        st.lists(st.text(max_size=40), max_size=4),
+        st.lists(blocks, max_size=6),
+    ),
+    max_size=4,
+).map(lambda sections: document(*sections))
+
+
+@settings(max_examples=150, deadline=None)
+@given(documents, st.sampled_from([MINILM, WORDS, Bytes()]), st.sampled_from([0, 32, 40]))
+def test_all_text_is_there_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
+    chunks = Chunker(counter, size)(document)
+    expected = [block.text for section in document.sections for block in section.blocks]
+    assert squeezed("".join(chunk.text for chunk in chunks)) == squeezed("".join(expected))
+    assert all(chunk.tokens <= (size or counter.max_tokens) for chunk in chunks)
+    assert [chunk.tokens for chunk in chunks] == counter.count_tokens([chunk.embed_text for chunk in chunks])
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
+    assert all(chunk.text.strip() for chunk in chunks)
+    assert chunks == Chunker(counter, size)(document)
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents, st.integers(0, 30))
+def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Document, overlap: int) -> None:
+    for chunk in Chunker(Bytes(max_tokens=200), 100, overlap, "characters")(document):
+        assert len(chunk.text) <= 100
+        assert chunk.tokens <= 200
+
+
+# -- what is not torn
+
+
+def test_short_blocks_share_a_chunk_under_one_heading_path() -> None:
+    [chunk] = Chunker(MINILM)(document(section(prose("See this:"), Block("code", "  a = 1\n  b = 2"))))
+    assert chunk.text == "See this:\n\n  a = 1\n  b = 2"
+    assert chunk.embed_text == "Guide > Part\n" + chunk.text
+
+
+def test_a_block_that_fits_is_never_torn() -> None:
+    code = "\n".join(f"line_{n} = {n}" for n in range(20))
+    table = "\n".join(f"row {n} | value {n}" for n in range(20))
+    text = sentences(15)
+    chunks = Chunker(MINILM)(document(section(prose(text), Block("code", code), Block("table", table), prose(text))))
+    assert len(chunks) > 1
+    for block in (code, table, text):
+        assert any(block in chunk.text for chunk in chunks)
+
+
+def test_long_code_is_cut_between_lines_and_keeps_its_indentation() -> None:
+    functions = [f"def f{n}(x):\n    y = x + {n}\n    return y" for n in range(60)]
+    chunks = Chunker(MINILM)(document(section(Block("code", "\n\n".join(functions)))))
+    assert len(chunks) > 2
+    assert [part for chunk in chunks for part in chunk.text.split("\n\n")] == functions
+
+
+def test_a_line_of_code_is_not_torn_while_it_fits() -> None:
+    lines = [f"    call_{n}(argument_{n}, other_{n})" for n in range(100)]
+    chunks = Chunker(MINILM)(document(section(Block("code", "\n".join(lines)))))
+    assert len(chunks) > 2
+    assert [line for chunk in chunks for line in chunk.text.split("\n")] == lines
+
+
+def test_a_cut_table_repeats_its_header_over_whole_rows() -> None:
+    rows = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
+    for text in ("\n".join(rows), "\n".join(["Name | Meaning | Default", *rows])):
+        chunks = Chunker(MINILM)(document(section(Block("table", text, "Name | Meaning | Default"))))
+        parts = [chunk.text.split("\n") for chunk in chunks]
+        assert len(parts) > 2
+        assert {part[0] for part in parts} == {"Name | Meaning | Default"}
+        assert [row for part in parts for row in part[1:]] == rows
+
+
+def test_a_table_header_too_long_to_repeat_is_said_once() -> None:
+    header = sentences(15, "column")
+    rows = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
+    text = "\n".join(
+        chunk.text for chunk in Chunker(MINILM)(document(section(Block("table", "\n".join(rows), header))))
+    )
+    assert squeezed(text) == squeezed(header + "".join(rows))
+
+
+def test_long_prose_is_cut_between_sentences() -> None:
+    chunks = Chunker(MINILM)(document(section(prose(sentences(100)))))
+    assert len(chunks) > 2
+    assert all(chunk.text.startswith("This is") and chunk.text.endswith("of them.") for chunk in chunks)
+
+
+def test_a_sentence_too_long_is_cut_between_words() -> None:
+    text = " ".join(f"word{n}" for n in range(2_000))
+    chunks = Chunker(MINILM)(document(section(prose(text))))
+    assert [word for chunk in chunks for word in chunk.text.split()] == text.split()
+
+
+def test_words_within_a_budget_join_to_the_text_again() -> None:
+    text = "  one two,three\n\nfour     five "
+    parts = words_within(text, 6, lambda texts: [len(text) for text in texts])
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= 6
+
+
+# -- overlap
+
+
+def test_prose_repeats_its_last_words_in_the_next_chunk() -> None:
+    chunks = Chunker(MINILM, 64, 12)(document(section(prose(sentences(60)))))
+    assert len(chunks) > 3
+    for before, after in pairwise(chunks):
+        first = " ".join(after.text.split()[:5])
+        assert first in before.text
+    assert all(chunk.tokens <= 64 for chunk in chunks)
+
+
+def test_code_and_other_sections_repeat_nothing() -> None:
+    code = "\n".join(f"line_{n} = {n}" for n in range(60))
+    chunks = Chunker(MINILM, 64, 20)(document(section(Block("code", code)), section(prose("Another."), anchor="b")))
+    assert "\n".join(chunk.text for chunk in chunks) == code + "\nAnother."
+
+
+# -- names
+
+
+def test_the_heading_path_says_nothing_twice_and_stays_out_of_the_text() -> None:
+    headings = ("Guide", "Guide", "Part\none")
+    [chunk] = Chunker(MINILM)(document(section(prose("Text."), headings=headings)))
+    assert chunk.embed_text == "Guide > Part one\nText."
+    assert chunk.text == "Text."
+    [titled] = Chunker(MINILM)(document(section(prose("Text.")), title="Manual"))
+    assert titled.embed_text == "Manual > Guide > Part\nText."
+
+
+def test_a_section_without_text_has_no_chunk() -> None:
+    assert Chunker(MINILM)(document(section(), section(prose(" \n\t"), Block("code", "\n\n")))) == []
+
+
+def ids(chunks: list[Chunk]) -> set[str]:
+    return {chunk.id for chunk in chunks}
+
+
+def test_a_sentence_inserted_renews_only_the_chunks_whose_text_changed() -> None:
+    paragraphs = [sentences(20, word) for word in ("first", "second", "third", "fourth")]
+    edited = [*paragraphs[:2], "An inserted sentence.", *paragraphs[2:]]
+    elsewhere = section(prose("Other."), anchor="b")
+    before = Chunker(MINILM)(document(section(*map(prose, paragraphs)), elsewhere))
+    after = Chunker(MINILM)(document(section(*map(prose, edited)), elsewhere))
+    unchanged = {chunk.text for chunk in before} & {chunk.text for chunk in after}
+    assert len(unchanged) >= 3
+    assert ids(before) & ids(after) == {chunk.id for chunk in after if chunk.text in unchanged}
+
+
+def test_edits_elsewhere_on_the_page_change_no_id() -> None:
+    kept = section(prose(sentences(80)), anchor="kept")
+    before = Chunker(MINILM)(document(kept))
+    after = Chunker(MINILM)(document(section(prose(sentences(90, "new"))), kept))
+    assert ids(before) < ids(after)
+
+
+def test_the_same_text_twice_under_an_anchor_has_two_ids() -> None:
+    twins = Chunker(MINILM)(document(section(prose("Same.")), section(prose("Same."))))
+    assert len(ids(twins)) == 2
+    assert twins[0].text_hash == twins[1].text_hash
+
+
+def test_no_setting_is_part_of_an_id() -> None:
+    page = document(section(prose("Short.")))
+    assert ids(Chunker(MINILM)(page)) == ids(Chunker(WORDS, 36)(page))
+
+
+def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
+    base = section(prose("Text."))
+    variants = [
+        (MINILM, base),
+        (WORDS, base),
+        (replace(MINILM, chunk_prefix="passage: "), base),
+        (MINILM, replace(base, headings=("Guide", "Other"))),
+        (MINILM, replace(base, blocks=(prose("Text!"),))),
+    ]
+    hashes = {Chunker(counter)(document(section))[0].embed_hash for counter, section in variants}
+    assert len(hashes) == len(variants)
+    moved = replace(base, anchors=("elsewhere",), url=URL + "2")
+    assert Chunker(MINILM)(document(moved))[0].embed_hash in hashes
+
+
+# -- refused settings
+
+
+@pytest.mark.parametrize(
+    ("size", "overlap", "unit", "said"),
+    [
+        (257, 0, "tokens", "reads 256 tokens"),
+        (-1, 0, "tokens", "negative"),
+        (100, -1, "tokens", "negative"),
+        (100, 100, "tokens", "less than"),
+        (0, 256, "tokens", "less than"),
+        (5, 0, "tokens", "at least"),
+        (5, 0, "characters", "at least"),
+        (100, 0, "words", "tokens or characters"),
+    ],
+)
+def test_sizes_that_cannot_hold_are_refused(size: int, overlap: int, unit: str, said: str) -> None:
+    with pytest.raises(ChunkSizeRefused, match=said):
+        Chunker(MINILM, size, overlap, unit)  # type: ignore[arg-type]
+
+
+def test_a_prefix_that_fills_the_window_is_refused() -> None:
+    with pytest.raises(ChunkSizeRefused, match="prefix"):
+        Chunker(replace(MINILM, chunk_prefix=sentences(40)))
