@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -227,7 +228,7 @@ def test_crawl_delay_is_kept(ledger):
     with Site({"/robots.txt": robots, "/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
         Crawled(site, ledger)
         times = [asked.at for asked in site.asked if asked.path != "/robots.txt"]
-    assert all(later - sooner > 0.25 for sooner, later in zip(times, times[1:], strict=False))
+    assert all(later - sooner > 0.25 for sooner, later in pairwise(times))
 
 
 def test_server_errors_are_retried_and_then_failed(ledger):

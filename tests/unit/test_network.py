@@ -1,0 +1,199 @@
+"""The address guard lets a crawl reach public addresses alone, whatever they are called."""
+
+import socket
+
+import pytest
+
+from pipelines.indexing.network import address_refusal, checked_addresses, name_refusal
+from pipelines.indexing.scope import page_url
+
+REFUSED = [
+    "127.0.0.1",
+    "127.0.0.53",
+    "127.1.2.3",
+    "127.255.255.254",
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "10.255.255.255",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.0.1",
+    "192.168.255.255",
+    "169.254.0.1",
+    "169.254.169.254",
+    "169.254.170.2",
+    "100.64.0.1",
+    "100.100.100.200",
+    "100.127.255.255",
+    "192.0.0.1",
+    "192.0.0.192",
+    "192.0.2.1",
+    "192.88.99.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.7",
+    "203.0.113.9",
+    "224.0.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+    "168.63.129.16",
+    "::1",
+    "::",
+    "::127.0.0.1",
+    "::8.8.8.8",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:8.8.8.8",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b::808:808",
+    "64:ff9b:1::7f00:1",
+    "64:ff9b:1:ffff::1",
+    "2002:7f00:1::1",
+    "2002:a00:1::",
+    "2002:c0a8:1::1",
+    "2002:808:808::1",
+    "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "2001:0:7f00:1::",
+    "2001:2::1",
+    "2001:10::1",
+    "2001:20::1",
+    "2001:db8::1",
+    "3fff::1",
+    "5f00::1",
+    "100::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fdff::1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "febf::1",
+    "fec0::1",
+    "feff::1",
+    "ff02::1",
+    "ff05::1:3",
+    "ff0e::1",
+    "4000::1",
+    "8000::1",
+]
+
+PUBLIC = [
+    "1.1.1.1",
+    "8.8.8.8",
+    "93.184.215.14",
+    "172.15.0.1",
+    "172.32.0.1",
+    "192.167.1.1",
+    "2606:4700::1111",
+    "2001:4860:4860::8888",
+]
+
+# Spellings that the C library's resolver takes for an IPv4 address.
+ODD_SPELLINGS = [
+    "127.1",
+    "127.0.1",
+    "0x7f.1",
+    "0x7f000001",
+    "0x7f.0x0.0x0.0x1",
+    "2130706433",
+    "017700000001",
+    "0177.0.0.1",
+    "0",
+    "0x0",
+]
+ODD_SPELLINGS += ["0xa9fea9fe", "2852039166", "169.254.43518", "10.1", "0300.0250.0.1"]
+
+NAMES = [
+    "localhost",
+    "LOCALHOST",
+    "localhost.",
+    "app.localhost",
+    "metadata",
+    "metadata.google.internal",
+    "Metadata.Google.Internal.",
+    "db.internal",
+    "printer.local",
+    "host.docker.internal",
+    "kubernetes.default.svc.cluster.local",
+    "router.home.arpa",
+    "localhost.localdomain",
+    "instance-data",
+]
+
+UNFETCHABLE = [
+    "file:///etc/passwd",
+    "ftp://example.com/",
+    "gopher://127.0.0.1:6379/_INFO",
+    "data:text/html,x",
+    "javascript:alert(1)",
+    "http://",
+    "http:///etc",
+    "http://user@example.com/",
+    "http://user:pw@example.com/",
+    "http://example.com@127.0.0.1/",
+    "https://:80/",
+    "http://example.com:99999/",
+    "http://[::1",
+    "//example.com/",
+    "jar:http://x!/",
+    "http://example.com:port/",
+    "dict://127.0.0.1:11211/",
+    "ldap://127.0.0.1/",
+    "unix:/run/docker.sock",
+]
+
+
+def test_the_corpus_is_large_enough():
+    assert len(set(REFUSED)) + len(ODD_SPELLINGS) + len(NAMES) + len(UNFETCHABLE) >= 60
+
+
+@pytest.mark.parametrize("address", REFUSED)
+def test_special_addresses_are_refused(address):
+    assert address.split("%")[0] in address_refusal(address)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_addresses_are_permitted(address):
+    assert address_refusal(address) == ""
+
+
+@pytest.mark.parametrize("host", ODD_SPELLINGS)
+def test_odd_spellings_are_refused_as_what_they_mean(host):
+    addresses, reason = checked_addresses(host, 80)
+    assert not addresses
+    assert reason
+
+
+@pytest.mark.parametrize("host", NAMES)
+def test_names_of_this_machine_and_platform_are_refused_without_a_look_up(host):
+    def never(host: str, port: int) -> list[str]:
+        raise AssertionError(f"looked up {host}")
+
+    assert name_refusal(host)
+    assert checked_addresses(host, 80, never)[0] == ()
+
+
+@pytest.mark.parametrize("url", UNFETCHABLE)
+def test_urls_that_are_no_plain_http_are_no_pages(url):
+    assert page_url(url) is None
+
+
+def test_one_private_address_among_public_ones_refuses_them_all():
+    addresses, reason = checked_addresses("mixed.test", 80, lambda *_: ["1.1.1.1", "10.0.0.1"])
+    assert (addresses, reason) == ((), "10.0.0.1 is a private address")
+
+
+def test_public_addresses_are_handed_on_as_looked_up():
+    assert checked_addresses("open.test", 80, lambda *_: ["1.1.1.1", "8.8.8.8"]) == (["1.1.1.1", "8.8.8.8"], "")
+
+
+def test_a_name_that_does_not_resolve_says_so():
+    def unknown(host: str, port: int) -> list[str]:
+        raise socket.gaierror(f"no {host}")
+
+    with pytest.raises(socket.gaierror):
+        checked_addresses("nowhere.test", 80, unknown)
