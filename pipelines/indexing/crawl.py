@@ -72,6 +72,7 @@ class CrawlSettings:
     max_page_bytes: int = 20 * 1024 * 1024  # compressed and not; the PDF manual of PostgreSQL has 15 MB
     max_redirects: int = 10  # as DESIGN's guard asks; browsers give up at 20
     user_agent: str = USER_AGENT
+    verify_tls: bool = True  # off for hosts with a certificate of their own making
     retry_failed_only: bool = False
 
     def __post_init__(self) -> None:
@@ -164,7 +165,8 @@ class _Child:
             stderr=subprocess.PIPE,
             cwd=PROJECT_ROOT,
             start_new_session=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
         )
         self._stderr: deque[str] = deque(maxlen=20)
         self._reader = threading.Thread(target=self._forward_stderr, daemon=True)

@@ -37,6 +37,9 @@ RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 52
 BUSY_STATUS = frozenset((429, 503))
 # After so many pages failed one after the other the site is down: each further one gets a single attempt.
 PATIENCE = 10
+# After so many requests in a row without any answer (refused, timed out, no such name) the site is given up:
+# at a full time-out each, a large site would take hours to say nothing.
+GIVE_UP = 50
 # Response heads of real servers stay below 16 KiB; Twisted bounds a line, not their number.
 MAX_HEAD_BYTES = 256 * 1024
 _LOST = (
@@ -106,7 +109,7 @@ class Fetcher:
 
     def __init__(self, crawler: Crawler, settings: CrawlSettings, resolver: GuardedResolver):
         self._crawler, self._settings, self._resolver = crawler, settings, resolver
-        self._failures_in_row = 0
+        self._failures_in_row = self._silent_in_row = 0
         self.pace = Pace(settings.delay_s)
         crawler.signals.connect(self._check_headers, signal=signals.headers_received)
 
@@ -120,10 +123,19 @@ class Fetcher:
             await self.pace.turn()
             reply = await self._attempt(url, etag, page)
             if not reply.transient or attempt >= self._retries(reply):
-                self._failures_in_row = self._failures_in_row + 1 if reply.transient else 0
+                self._count(reply)
                 return reply
             await self._back_off(reply, attempt)
             attempt += 1
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the site has not answered at all for so long that asking on is pointless."""
+        return self._silent_in_row >= GIVE_UP
+
+    def _count(self, reply: Reply) -> None:
+        self._failures_in_row = self._failures_in_row + 1 if reply.transient else 0
+        self._silent_in_row = self._silent_in_row + 1 if reply.transient and reply.status is None else 0
 
     def _retries(self, reply: Reply) -> int:
         if self._failures_in_row >= PATIENCE:

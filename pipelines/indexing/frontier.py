@@ -29,19 +29,24 @@ class Frontier:
         self._in_hand: dict[str, int] = {}
         self._changed = asyncio.Condition()
         self.ok_pages = 0
-        self.cut_by_depth = False
+        self.cut_by_depth = self._stopped = False
 
     @property
     def exhausted(self) -> bool:
         """Whether the page budget is spent."""
         return self._max_pages is not None and self.ok_pages >= self._max_pages
 
+    def stop(self) -> None:
+        """Hand out nothing more."""
+        self._levels.clear()
+        self._stopped = True
+
     def seen(self, url: str) -> bool:
         return url in self._depths
 
     def add(self, entry: Entry) -> None:
         """Queue a URL unless it is known at this depth or less, or lies too deep."""
-        if entry.url in self._taken or self._depths.get(entry.url, entry.depth + 1) <= entry.depth:
+        if self._stopped or entry.url in self._taken or self._depths.get(entry.url, entry.depth + 1) <= entry.depth:
             return
         if self._max_depth is not None and entry.depth > self._max_depth:
             self.cut_by_depth = True

@@ -1,6 +1,7 @@
 """Pages on their way into the ledger: committed in batches, and only then named as good.
 
-Knows the ledger as a callable and runs it in a thread, so that crawling goes on meanwhile.
+Knows the ledger and the listener as callables and runs them in a thread: a slow database, or a reader that is
+busy, holds up the next pages but not the answers to requests that are already out.
 """
 
 import asyncio
@@ -39,9 +40,12 @@ class Outbox:
         more = True
         while more and (first := await self._queue.get()) is not None:
             batch, more = await self._batch(first)
-            await asyncio.to_thread(self._save, batch)
-            if urls := [page.url for page in batch if page.state == "ok"]:
-                self._announce(urls)
+            await asyncio.to_thread(self._commit, batch)
+
+    def _commit(self, batch: list[FetchedPage]) -> None:
+        self._save(batch)
+        if urls := [page.url for page in batch if page.state == "ok"]:
+            self._announce(urls)
 
     async def _batch(self, first: FetchedPage) -> tuple[list[FetchedPage], bool]:
         """A batch that begins with `first`, and whether more may follow."""

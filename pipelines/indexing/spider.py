@@ -114,6 +114,7 @@ def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
         "DOWNLOAD_TIMEOUT": settings.timeout_s,
         "CONCURRENT_REQUESTS": settings.concurrency,
         "CONCURRENT_REQUESTS_PER_DOMAIN": settings.concurrency,
+        "DOWNLOAD_VERIFY_CERTIFICATES": settings.verify_tls,
         "AUTOTHROTTLE_ENABLED": True,
         # Half of the permitted requests in flight on average; the other half is room for slow pages.
         "AUTOTHROTTLE_TARGET_CONCURRENCY": max(1.0, settings.concurrency / 2),

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from pipelines.indexing.crawl import CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.fate import Reply, fate
-from pipelines.indexing.fetch import Fetcher
+from pipelines.indexing.fetch import GIVE_UP, Fetcher
 from pipelines.indexing.frontier import Entry, Frontier
 from pipelines.indexing.links import page_canonical, page_links
 from pipelines.indexing.outbox import Outbox
@@ -58,7 +58,8 @@ class SiteCrawl:
 
     def _may_revisit(self) -> bool:
         """Whether known URLs that nothing led to are to be asked for themselves."""
-        return not (self._settings.retry_failed_only or self._start_errors or self._frontier.exhausted)
+        done = self._frontier.exhausted or self._fetcher.given_up
+        return not (done or self._settings.retry_failed_only or self._start_errors)
 
     async def _seeds(self) -> AsyncIterator[str]:
         if self._settings.retry_failed_only:
@@ -104,6 +105,8 @@ class SiteCrawl:
             self._note(entry, page)
             self._follow(entry, page)
             await self._outbox.put(page)
+            if self._fetcher.given_up:
+                self._frontier.stop()
             await self._frontier.done(entry, page.state == "ok")
 
     async def _visit(self, entry: Entry) -> FetchedPage:
@@ -150,6 +153,9 @@ class SiteCrawl:
         if page.state == "redirect" and not page.error:
             self._starts.update(page.links)
             return
+        if page.state == "redirect":
+            self._start_errors.append(f"start URL {entry.url} {page.error}: start there instead")
+            return
         status = f" (status {page.http_status})" if page.http_status else ""
         self._start_errors.append(f"start URL {entry.url} is {page.state}{status}: {page.error or 'not there'}")
 
@@ -186,6 +192,8 @@ class SiteCrawl:
     def _stopped_by(self) -> str:
         if self._start_errors:
             return f"error: {'; '.join(self._start_errors)}"
+        if self._fetcher.given_up:
+            return f"error: the site stopped answering, {GIVE_UP} requests in a row brought nothing"
         if self._settings.retry_failed_only:
             return "retry_failed"
         if self._frontier.exhausted:

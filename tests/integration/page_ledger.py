@@ -2,6 +2,8 @@
 
 import base64
 import json
+import socket
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -49,6 +51,29 @@ def _row(page: FetchedPage, run: int, before: dict | None) -> dict:
     if page.body is not None:
         row |= {"body": base64.b64encode(page.body).decode(), "content_hash": digest(page.body)}
     return row
+
+
+class RebindingLedger(FileLedger):
+    """Opened in the crawler process, where rebind.test then is public once and loopback ever after.
+
+    Stands in for a hostile DNS server alone. Each connection that the process opens is a line in PATH.connects.
+    """
+
+    def __init__(self, path: str):
+        super().__init__(path)
+        answers, real = ["93.184.215.14"], socket.getaddrinfo
+
+        def lookup(host, port, *args, **kwargs):
+            address = (answers.pop() if answers else "127.0.0.1") if host == "rebind.test" else host
+            return real(address, port, *args, **kwargs)
+
+        def note(event: str, args: tuple) -> None:
+            if event == "socket.connect":
+                with Path(f"{path}.connects").open("a") as file:
+                    file.write(f"{args[1]}\n")
+
+        socket.getaddrinfo = lookup
+        sys.addaudithook(note)
 
 
 class BrokenLedger(FileLedger):

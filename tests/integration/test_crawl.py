@@ -2,11 +2,13 @@
 
 import gzip
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zlib
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from page_ledger import FileLedger
 from web import Answer, Handler, Site, page, redirect
 
-from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
 
 ROOT = Path(__file__).parents[2]
 LEDGER = "tests.integration.page_ledger:FileLedger"
@@ -313,6 +315,29 @@ def test_bodies_are_bounded_packed_and_unpacked(ledger):
     assert crawled.report.complete
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads a process's peak memory from /proc")
+def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger):
+    packed = zlib.compressobj(1, wbits=31)
+    bomb = b"".join(packed.compress(bytes(1 << 20)) for _ in range(512)) + packed.flush()
+    routes = {
+        "/": page("/gzip", "/deflate", "/after"),
+        "/gzip": Answer(bomb, headers={"Content-Encoding": "gzip"}),
+        "/deflate": Answer(zlib.compress(gzip.decompress(bomb), 1), headers={"Content-Encoding": "deflate"}),
+        "/after": page(),
+    }
+    with Site(routes) as site:
+        job = CrawlSettings((site.url,), allow_private=True, sitemap=False, concurrency=1)
+        peaks = []
+        for _ in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
+            (child,) = _children(os.getpid())
+            status = dict(line.split(":", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
+            peaks.append(int(status["VmHWM"].split()[0]) // 1024)
+    rows = FileLedger(str(ledger)).rows
+    assert [row["state"] for row in rows.values()] == ["ok", "skipped", "skipped", "ok"]
+    # A page may have 20 MiB; a list of its parts and their sum exist at once for a moment.
+    assert peaks[1] - peaks[0] < 60
+
+
 def test_the_declared_charset_and_the_raw_bytes_are_kept(ledger):
     body = "<p>Grüße</p>".encode("latin-1")
     with Site({"/": Answer(body, headers={"Content-Type": "Text/HTML; charset=ISO-8859-1"})}) as site:
@@ -375,6 +400,85 @@ def test_a_private_address_is_refused_before_a_connection(ledger):
         with pytest.raises(CrawlFailed, match=r"127\.0\.0\.1 is a loopback address.*--allow-private"):
             Crawled(site, ledger, allow_private=False)
         assert not site.asked
+
+
+def test_a_name_that_turns_to_loopback_opens_no_connection(ledger):
+    with Site({"/": page()}) as site:
+        start = site.url.replace("127.0.0.1", "rebind.test")
+        rebinding = "tests.integration.page_ledger:RebindingLedger"
+        job = CrawlSettings((f"{start}/",))
+        assert list(crawl(job, str(ledger), "docs", 1, ledger=rebinding)) == []
+        assert not site.asked
+        assert not Path(f"{ledger}.connects").exists()
+        free = CrawlSettings((f"{start}/",), allow_private=True)
+        assert len(list(crawl(free, f"{ledger}2", "docs", 1, ledger=rebinding))) == 1
+        assert Path(f"{ledger}2.connects").exists()
+    row = FileLedger(str(ledger)).rows[f"{start}/"]
+    assert row["state"] == "failed"
+    assert "127.0.0.1 is a loopback address" in row["error"]
+
+
+def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
+    with Site({}) as proxy, Site({"/": page()}) as site:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        assert Crawled(site, ledger).ok == ["/"]
+        assert not proxy.asked
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("start_urls", ()),
+        ("start_urls", ("file:///etc/passwd",)),
+        ("start_urls", ("http://user:secret@h/",)),
+        ("include", ("(",)),
+        ("max_pages", 0),
+        ("max_depth", -1),
+        ("concurrency", 0),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(field, value):
+    with pytest.raises(InvalidCrawlSettings, match=field if field != "start_urls" else "start"):
+        CrawlSettings(**{"start_urls": ("http://h/",), field: value})
+
+
+def test_a_start_that_moved_away_says_where_to_start(ledger):
+    with Site({"/": page()}) as other, Site({"/": redirect(f"{other.url}/")}) as site:
+        report = Crawled(site, ledger).report
+        assert not other.asked
+    assert not report.complete
+    assert report.stopped_by.endswith(f"to {other.url}/: start there instead")
+
+
+def test_a_site_that_stops_answering_is_given_up(ledger):
+    def close(handler: Handler) -> None:
+        handler.close_connection = True
+
+    routes = {"/": page(*(f"/{n}" for n in range(200)))} | {f"/{n}": close for n in range(200)}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, retries=1)
+    assert not crawled.report.complete
+    assert "stopped answering" in crawled.report.stopped_by
+    assert 50 <= crawled.report.counts["failed"] < 100
+
+
+def _certificate(folder: Path) -> Path:
+    """A certificate of our own making, with its key, in one file."""
+    path = folder / "own.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout -"
+    made = subprocess.run([*command.split(), "-out", "-"], check=True, capture_output=True)
+    path.write_bytes(made.stdout)
+    return path
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
+    with Site({"/": page()}) as site:
+        site.use_tls(_certificate(tmp_path))
+        report = Crawled(site, ledger, retries=0).report
+        assert "certificate verify failed" in report.stopped_by
+        assert Crawled(site, ledger, verify_tls=False, run=2).ok == ["/"]
 
 
 def test_a_ledger_that_fails_is_a_failed_crawl(ledger):

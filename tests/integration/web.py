@@ -1,11 +1,13 @@
 """A web site in a thread: routes are values or functions, every request is recorded."""
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 HTML = "text/html; charset=utf-8"
 
@@ -43,6 +45,13 @@ class Site:
     def paths(self) -> list[str]:
         """Paths of the pages asked for, without robots.txt, sitemaps and llms.txt."""
         return [a.path for a in self.asked if not a.path.endswith(("robots.txt", "sitemap.xml", "llms.txt"))]
+
+    def use_tls(self, certificate: Path) -> None:
+        """Serve https from now on."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:")
 
     @contextmanager
     def counted(self, asked: Asked) -> Iterator[None]:

@@ -1,150 +1,57 @@
 """The address guard lets a crawl reach public addresses alone, whatever they are called."""
 
 import socket
+from collections.abc import Callable, Sequence
 
 import pytest
+from twisted.internet.endpoints import HostnameEndpoint
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.testing import MemoryReactorClock
+from twisted.python.failure import Failure
 
-from pipelines.indexing.network import address_refusal, checked_addresses, name_refusal
+from pipelines.indexing.network import GuardedResolver, address_refusal, checked_addresses, name_refusal
 from pipelines.indexing.scope import page_url
 
+# fmt: off
 REFUSED = [
-    "127.0.0.1",
-    "127.0.0.53",
-    "127.1.2.3",
-    "127.255.255.254",
-    "0.0.0.0",
-    "0.1.2.3",
-    "10.0.0.1",
-    "10.255.255.255",
-    "172.16.0.1",
-    "172.31.255.255",
-    "192.168.0.1",
-    "192.168.255.255",
-    "169.254.0.1",
-    "169.254.169.254",
-    "169.254.170.2",
-    "100.64.0.1",
-    "100.100.100.200",
-    "100.127.255.255",
-    "192.0.0.1",
-    "192.0.0.192",
-    "192.0.2.1",
-    "192.88.99.1",
-    "198.18.0.1",
-    "198.19.255.255",
-    "198.51.100.7",
-    "203.0.113.9",
-    "224.0.0.1",
-    "239.255.255.250",
-    "240.0.0.1",
-    "255.255.255.255",
-    "168.63.129.16",
-    "::1",
-    "::",
-    "::127.0.0.1",
-    "::8.8.8.8",
-    "::ffff:127.0.0.1",
-    "::ffff:10.0.0.1",
-    "::ffff:169.254.169.254",
-    "::ffff:8.8.8.8",
-    "64:ff9b::7f00:1",
-    "64:ff9b::a9fe:a9fe",
-    "64:ff9b::808:808",
-    "64:ff9b:1::7f00:1",
-    "64:ff9b:1:ffff::1",
-    "2002:7f00:1::1",
-    "2002:a00:1::",
-    "2002:c0a8:1::1",
-    "2002:808:808::1",
-    "2001::1",
-    "2001:0:4136:e378:8000:63bf:3fff:fdd2",
-    "2001:0:7f00:1::",
-    "2001:2::1",
-    "2001:10::1",
-    "2001:20::1",
-    "2001:db8::1",
-    "3fff::1",
-    "5f00::1",
-    "100::1",
-    "fc00::1",
-    "fd00:ec2::254",
-    "fdff::1",
-    "fe80::1",
-    "fe80::1%eth0",
-    "febf::1",
-    "fec0::1",
-    "feff::1",
-    "ff02::1",
-    "ff05::1:3",
-    "ff0e::1",
-    "4000::1",
-    "8000::1",
+    "127.0.0.1", "127.0.0.53", "127.1.2.3", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1",
+    "10.255.255.255", "172.16.0.1", "172.31.255.255", "192.168.0.1", "192.168.255.255", "169.254.0.1",
+    "169.254.169.254", "169.254.170.2", "100.64.0.1", "100.100.100.200", "100.127.255.255", "192.0.0.1",
+    "192.0.0.192", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.7", "203.0.113.9",
+    "224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255", "168.63.129.16", "::1", "::", "::127.0.0.1",
+    "::8.8.8.8", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::ffff:8.8.8.8",
+    "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b::808:808", "64:ff9b:1::7f00:1", "64:ff9b:1:ffff::1",
+    "2002:7f00:1::1", "2002:a00:1::", "2002:c0a8:1::1", "2002:808:808::1", "2001::1",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:0:7f00:1::", "2001:2::1", "2001:10::1", "2001:20::1",
+    "2001:db8::1", "3fff::1", "5f00::1", "100::1", "fc00::1", "fd00:ec2::254", "fdff::1", "fe80::1",
+    "fe80::1%eth0", "febf::1", "fec0::1", "feff::1", "ff02::1", "ff05::1:3", "ff0e::1", "4000::1", "8000::1",
 ]
 
 PUBLIC = [
-    "1.1.1.1",
-    "8.8.8.8",
-    "93.184.215.14",
-    "172.15.0.1",
-    "172.32.0.1",
-    "192.167.1.1",
-    "2606:4700::1111",
+    "1.1.1.1", "8.8.8.8", "93.184.215.14", "172.15.0.1", "172.32.0.1", "192.167.1.1", "2606:4700::1111",
     "2001:4860:4860::8888",
 ]
 
 # Spellings that the C library's resolver takes for an IPv4 address.
 ODD_SPELLINGS = [
-    "127.1",
-    "127.0.1",
-    "0x7f.1",
-    "0x7f000001",
-    "0x7f.0x0.0x0.0x1",
-    "2130706433",
-    "017700000001",
-    "0177.0.0.1",
-    "0",
-    "0x0",
+    "127.1", "127.0.1", "0x7f.1", "0x7f000001", "0x7f.0x0.0x0.0x1", "2130706433", "017700000001", "0177.0.0.1",
+    "0", "0x0", "0xa9fea9fe", "2852039166", "169.254.43518", "10.1", "0300.0250.0.1",
 ]
-ODD_SPELLINGS += ["0xa9fea9fe", "2852039166", "169.254.43518", "10.1", "0300.0250.0.1"]
 
 NAMES = [
-    "localhost",
-    "LOCALHOST",
-    "localhost.",
-    "app.localhost",
-    "metadata",
-    "metadata.google.internal",
-    "Metadata.Google.Internal.",
-    "db.internal",
-    "printer.local",
-    "host.docker.internal",
-    "kubernetes.default.svc.cluster.local",
-    "router.home.arpa",
-    "localhost.localdomain",
-    "instance-data",
+    "localhost", "LOCALHOST", "localhost.", "app.localhost", "metadata", "metadata.google.internal",
+    "Metadata.Google.Internal.", "db.internal", "printer.local", "host.docker.internal",
+    "kubernetes.default.svc.cluster.local", "router.home.arpa", "localhost.localdomain", "instance-data",
 ]
 
 UNFETCHABLE = [
-    "file:///etc/passwd",
-    "ftp://example.com/",
-    "gopher://127.0.0.1:6379/_INFO",
-    "data:text/html,x",
-    "javascript:alert(1)",
-    "http://",
-    "http:///etc",
-    "http://user@example.com/",
-    "http://user:pw@example.com/",
-    "http://example.com@127.0.0.1/",
-    "https://:80/",
-    "http://example.com:99999/",
-    "http://[::1",
-    "//example.com/",
-    "jar:http://x!/",
-    "http://example.com:port/",
-    "dict://127.0.0.1:11211/",
-    "ldap://127.0.0.1/",
-    "unix:/run/docker.sock",
+    "file:///etc/passwd", "ftp://example.com/", "gopher://127.0.0.1:6379/_INFO", "data:text/html,x",
+    "javascript:alert(1)", "http://", "http:///etc", "http://user@example.com/", "http://user:pw@example.com/",
+    "http://example.com@127.0.0.1/", "https://:80/", "http://example.com:99999/", "http://[::1",
+    "//example.com/", "jar:http://x!/", "http://example.com:port/", "dict://127.0.0.1:11211/",
+    "ldap://127.0.0.1/", "unix:/run/docker.sock",
 ]
+# fmt: on
 
 
 def test_the_corpus_is_large_enough():
@@ -197,3 +104,70 @@ def test_a_name_that_does_not_resolve_says_so():
 
     with pytest.raises(socket.gaierror):
         checked_addresses("nowhere.test", 80, unknown)
+
+
+class SameThread:
+    """A thread pool that has no threads."""
+
+    def callInThreadWithCallback(self, done: Callable, work: Callable, *args, **kwargs) -> None:
+        try:
+            result = work(*args, **kwargs)
+        except Exception:
+            done(False, Failure())
+        else:
+            done(True, result)
+
+
+class Reactor(MemoryReactorClock):
+    """Records connections instead of making them; resolves names through a GuardedResolver."""
+
+    def __init__(self, lookup: Callable[[str, int], Sequence[str]], allow_private: bool = False):
+        super().__init__()
+        self.installNameResolver(GuardedResolver(self, allow_private, lookup))
+
+    def getThreadPool(self) -> SameThread:
+        return SameThread()
+
+    def callFromThread(self, call: Callable, *args, **kwargs) -> None:
+        call(*args, **kwargs)
+
+    def connect(self, host: str) -> list[str]:
+        """The addresses to which connecting to `host` opens connections."""
+        connected = HostnameEndpoint(self, host, 80).connect(Factory.forProtocol(Protocol))
+        connected.addErrback(lambda failure: None)
+        return [client[0] for client in self.tcpClients]
+
+
+class Flipping:
+    """A resolver whose answer changes with each call."""
+
+    def __init__(self, *answers: str):
+        self.answers, self.calls = answers, 0
+
+    def __call__(self, host: str, port: int) -> list[str]:
+        self.calls += 1
+        return [self.answers[(self.calls - 1) % len(self.answers)]]
+
+
+def test_the_connection_goes_to_the_address_that_was_checked():
+    lookup = Flipping("8.8.8.8", "127.0.0.1")
+    assert Reactor(lookup).connect("flip.test") == ["8.8.8.8"]
+    assert lookup.calls == 1
+
+
+@pytest.mark.parametrize("address", REFUSED)
+def test_no_connection_is_opened_to_a_refused_address(address):
+    reactor = Reactor(lambda *_: [address])
+    assert reactor.connect("rebind.test") == []
+    assert "rebind.test" in reactor.nameResolver.refusals
+
+
+def test_a_name_that_turns_private_later_is_refused_then():
+    reactor = Reactor(Flipping("8.8.8.8", "10.0.0.1"))
+    assert reactor.connect("flip.test") == ["8.8.8.8"]
+    assert reactor.connect("flip.test") == ["8.8.8.8"]  # the first connection, no second one
+    assert "10.0.0.1" in reactor.nameResolver.refusals["flip.test"]
+
+
+def test_private_addresses_are_connected_to_when_allowed():
+    assert Reactor(lambda *_: ["127.0.0.1"], allow_private=True).connect("localhost") == ["127.0.0.1"]

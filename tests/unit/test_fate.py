@@ -1,0 +1,113 @@
+"""What an HTTP reply means for a page."""
+
+import pytest
+
+from pipelines.indexing.fate import Reply, fate, media_type, no_page
+from pipelines.indexing.fetch import retry_after
+from pipelines.records import FetchedPage, KnownPage
+
+URL = "http://h/a"
+KNOWN = KnownPage(URL, "ok", '"1"', "hash", ("http://h/b",))
+HTML = {"content-type": "text/html"}
+
+
+@pytest.mark.parametrize(
+    ("header", "url", "kind", "charset"),
+    [
+        ("text/html", URL, "text/html", None),
+        ("Text/HTML; Charset=UTF-8", URL, "text/html", "UTF-8"),
+        ('text/html; charset="iso-8859-1"', URL, "text/html", "iso-8859-1"),
+        ("text/plain", "http://h/a.md", "text/markdown", None),
+        ("application/octet-stream", "http://h/a.PDF", "application/pdf", None),
+        ("text/x-markdown", URL, "text/markdown", None),
+        ("", "http://h/a.md?x=1", "text/markdown", None),
+        ("", "http://h/a", "", None),
+        ("text/plain", "http://h/a.txt", "text/plain", None),
+        ("image/png", "http://h/a.html", "image/png", None),
+        ("nonsense", URL, "text/plain", None),
+    ],
+)
+def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, url, kind, charset):
+    assert media_type(header, url) == (kind, charset)
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        (HTML, ""),
+        ({}, ""),
+        ({"content-type": "video/mp4"}, "video/mp4"),
+        (HTML | {"content-encoding": "gzip"}, ""),
+        (HTML | {"content-encoding": "br"}, "br"),
+        (HTML | {"content-encoding": "gzip, zstd"}, "zstd"),
+    ],
+)
+def test_the_head_tells_whether_a_body_is_wanted(headers, reason):
+    assert reason in no_page(headers, URL)
+    assert bool(no_page(headers, URL)) is bool(reason)
+
+
+def test_a_page_is_its_raw_bytes():
+    reply = Reply(URL, 200, HTML | {"etag": 'W/"x"'}, b"<p>\xff")
+    assert fate(reply, None) == FetchedPage(URL, "ok", 200, 'W/"x"', b"<p>\xff", "text/html")
+
+
+@pytest.mark.parametrize(
+    ("body", "state", "kind"),
+    [(b" \n<!doctype html>", "ok", "text/html"), (b"%PDF-1.7", "ok", "application/pdf"), (b"\x7fELF", "skipped", "")],
+)
+def test_without_a_type_the_first_bytes_speak(body, state, kind):
+    page = fate(Reply(URL, 200, {}, body), None)
+    assert page.state == state
+    assert not kind or page.content_type == kind
+
+
+def test_unchanged_keeps_links_and_brings_no_body():
+    page = fate(Reply(URL, 304), KNOWN)
+    assert (page.state, page.http_status, page.body, page.links) == ("ok", 304, None, KNOWN.links)
+
+
+def test_a_304_that_nobody_asked_for_is_a_failure():
+    assert fate(Reply(URL, 304), None).state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [(404, "gone"), (410, "gone"), (403, "failed"), (500, "failed"), (204, "skipped"), (206, "skipped")],
+)
+def test_states_by_status(status, state):
+    page = fate(Reply(URL, status, HTML), KNOWN)
+    assert (page.state, page.http_status) == (state, status)
+    assert page.links == (KNOWN.links if state == "failed" else ())
+
+
+def test_silence_is_a_failure_and_size_is_a_choice():
+    assert fate(Reply(URL, error="timed out"), KNOWN) == FetchedPage(
+        URL, "failed", links=KNOWN.links, error="timed out"
+    )
+    assert fate(Reply(URL, error="too large", too_large=True), None).state == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("location", "links"),
+    [("/b", ("http://h/b",)), ("b#c", ("http://h/b",)), ("//x/y", ("http://x/y",)), ("?q", ("http://h/a?q",))],
+)
+def test_a_redirect_names_its_target(location, links):
+    page = fate(Reply(URL, 302, {"location": location}), KNOWN)
+    assert (page.state, page.links) == ("redirect", links)
+
+
+@pytest.mark.parametrize("location", ["", "file:///etc/passwd", "http://[bad", "javascript:x", "http://u:p@h/"])
+def test_a_redirect_to_nowhere_is_a_failure(location):
+    assert fate(Reply(URL, 302, {"location": location}), None).state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("7", 7), (" 7 ", 7), ("", 0), ("soon", 0), ("-3", 0), ("Mon, 01 Jan 2001 00:00:00 GMT", 0)]
+)
+def test_retry_after_is_seconds_or_a_date(value, seconds):
+    assert retry_after(value) == seconds
+
+
+def test_retry_after_in_the_future_is_the_time_until_then():
+    assert retry_after("Fri, 31 Dec 2100 23:59:59 GMT") > 1e6

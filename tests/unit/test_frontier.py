@@ -1,0 +1,73 @@
+"""The frontier hands out each URL once, nearest first, and never more than the budgets."""
+
+import asyncio
+import random
+
+import pytest
+
+from pipelines.indexing.frontier import Entry, Frontier
+
+
+async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], workers: int) -> list[Entry]:
+    """Visit `graph` with workers that take turns at random; pages outside `ok` do not count."""
+    visited: list[Entry] = []
+
+    async def work() -> None:
+        while (entry := await frontier.take()) is not None:
+            visited.append(entry)
+            for _ in range(random.randrange(4)):
+                await asyncio.sleep(0)
+            for url in graph.get(entry.url, []):
+                frontier.add(Entry(url, entry.depth + 1))
+            await frontier.done(entry, entry.url in ok)
+
+    frontier.add(Entry("0"))
+    await asyncio.gather(*(work() for _ in range(workers)))
+    return visited
+
+
+def random_graph(seed: int, size: int = 60) -> dict[str, list[str]]:
+    random.seed(seed)
+    return {str(n): [str(random.randrange(size)) for _ in range(random.randrange(4))] for n in range(size)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_url_is_handed_out_once(seed):
+    graph = random_graph(seed)
+    visited = [entry.url for entry in asyncio.run(walk(Frontier(), graph, set(graph), 5))]
+    assert len(visited) == len(set(visited))
+    assert {to for url in visited for to in graph[url]} <= set(visited)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("budget", [1, 5, 17])
+def test_exactly_as_many_good_pages_as_the_budget(seed, budget):
+    graph = {"0": [str(n) for n in range(1, 60)]}
+    ok = {"0", *(str(n) for n in range(1, 60) if n % 3)}
+    random.seed(seed)
+    frontier = Frontier(max_pages=budget)
+    visited = asyncio.run(walk(frontier, graph, ok, 8))
+    assert sum(entry.url in ok for entry in visited) == budget
+    assert frontier.exhausted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_depth_is_that_of_the_shortest_way(seed):
+    graph = random_graph(seed)
+    shortest, level = {"0": 0}, ["0"]
+    while level:
+        found = [(to, shortest[url] + 1) for url in level for to in graph[url]]
+        level = [to for to, depth in dict(found).items() if to not in shortest]
+        shortest.update((to, depth) for to, depth in found if to in level)
+    frontier = Frontier(max_depth=3)
+    visited = {entry.url: entry.depth for entry in asyncio.run(walk(frontier, graph, set(graph), 5))}
+    assert visited == {url: depth for url, depth in shortest.items() if depth <= 3}
+    assert frontier.cut_by_depth is any(depth == 4 for depth in shortest.values())
+
+
+def test_a_stopped_frontier_hands_out_nothing():
+    frontier = Frontier()
+    frontier.add(Entry("a"))
+    frontier.stop()
+    frontier.add(Entry("b"))
+    assert asyncio.run(frontier.take()) is None

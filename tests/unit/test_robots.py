@@ -1,0 +1,129 @@
+"""robots.txt, by the clauses and examples of RFC 9309."""
+
+import asyncio
+
+import pytest
+
+from pipelines.indexing.fate import Reply
+from pipelines.indexing.robots import Robots, parse
+
+EXAMPLE = b"""\
+User-Agent: *
+Disallow: *.gif$
+Disallow: /example/
+Allow: /publications/
+
+User-Agent: foobot
+Disallow:/
+Allow:/example/page.html
+Allow:/example/allowed.gif
+
+User-Agent: barbot
+User-Agent: bazbot
+Disallow: /example/page.html
+
+User-Agent: quxbot
+"""
+
+
+def rules(body: bytes, status: int = 200):
+    return parse(Reply("http://h/robots.txt", status, body=body))
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "allowed"),
+    [
+        ("otherbot", "/publications/", True),
+        ("otherbot", "/example/", False),
+        ("otherbot", "/x/y.gif", False),
+        ("otherbot", "/x/y.gif?z", True),
+        ("foobot", "/example/page.html", True),
+        ("foobot", "/example/allowed.gif", True),
+        ("FooBot", "/publications/", False),
+        ("bazbot", "/example/page.html", False),
+        ("barbot", "/example/other.html", True),
+        ("quxbot", "/example/page.html", True),
+    ],
+)
+def test_the_example_of_the_rfc(agent, path, allowed):
+    assert rules(EXAMPLE).allow(f"http://h{path}", agent) is allowed
+
+
+def test_the_longest_match_wins():
+    parsed = rules(b"User-agent: *\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n")
+    assert parsed.allow("http://h/example/page/a.gif", "raydex")
+    assert not parsed.allow("http://h/example/page/disallowed.gif", "raydex")
+
+
+@pytest.mark.parametrize(
+    ("status", "allowed"), [(200, False), (301, True), (401, True), (403, True), (404, True), (429, True), (500, False)]
+)
+def test_client_errors_allow_and_server_errors_forbid(status, allowed):
+    parsed = rules(b"User-agent: *\nDisallow: /\n", status)
+    assert parsed.allow("http://h/", "raydex") is allowed
+    assert bool(parsed.unreachable) is (status >= 500)
+
+
+def test_silence_forbids_and_says_why():
+    parsed = parse(Reply("http://h/robots.txt", error="no answer"))
+    assert not parsed.allow("http://h/", "raydex")
+    assert parsed.unreachable == "http://h/robots.txt could not be fetched (no answer)"
+
+
+def test_500_kibibytes_are_read():
+    filler = b"# words words words words\n" * 19_000
+    assert len(filler) < 500 * 1024
+    assert not rules(b"User-agent: *\n" + filler + b"Disallow: /\n").allow("http://h/", "raydex")
+
+
+@pytest.mark.parametrize("junk", [b"\x00\xff\xfe", b"<html>not found</html>", b"\xef\xbb\xbf", b"Disallow: /\n"])
+def test_what_is_no_robots_txt_allows(junk):
+    assert rules(junk).allow("http://h/", "raydex")
+
+
+def test_a_byte_order_mark_hides_no_rule():
+    assert not rules(b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n").allow("http://h/", "raydex")
+
+
+def load(replies: dict[str, Reply], url: str = "http://h/page") -> tuple[bool, list[str]]:
+    """Whether `url` is allowed, and what was asked for to know it."""
+    asked: list[str] = []
+
+    async def fetch(url: str) -> Reply:
+        asked.append(url)
+        return replies[url]
+
+    async def ask() -> bool:
+        robots = Robots(fetch, "Raydex/0.1 (words)")
+        first, second = await asyncio.gather(robots.rules(url), robots.rules(url))
+        assert first is second
+        return first.allow(url, robots.agent)
+
+    return asyncio.run(ask()), asked
+
+
+def moved(url: str, to: str) -> Reply:
+    return Reply(url, 301, {"location": to})
+
+
+def test_five_redirects_are_followed_and_it_is_fetched_once():
+    chain = {f"http://h/{n}": moved(f"http://h/{n}", f"/{n + 1}") for n in range(1, 5)}
+    last = Reply("http://h/5", 200, body=b"User-agent: raydex\nDisallow: /page\n")
+    start = {"http://h/robots.txt": moved("http://h/robots.txt", "/1")}
+    allowed, asked = load(start | chain | {"http://h/5": last})
+    assert not allowed
+    assert asked == ["http://h/robots.txt", *(f"http://h/{n}" for n in range(1, 6))]
+
+
+def test_endless_redirects_and_those_to_other_hosts_allow():
+    assert load({"http://h/robots.txt": moved("http://h/robots.txt", "/robots.txt")})[0]
+    assert load({"http://h/robots.txt": moved("http://h/robots.txt", "http://x/robots.txt")})[0]
+
+
+def test_each_origin_has_its_own():
+    replies = {
+        "http://h/robots.txt": Reply("http://h/robots.txt", 404),
+        "https://h/robots.txt": Reply("https://h/robots.txt", 200, body=b"User-agent: *\nDisallow: /\n"),
+    }
+    assert load(replies, "http://h/a") == (True, ["http://h/robots.txt"])
+    assert load(replies, "https://h/a") == (False, ["https://h/robots.txt"])

@@ -1,0 +1,77 @@
+"""How a page's URL is written, and which URLs belong to a crawl."""
+
+import pytest
+
+from pipelines.indexing.scope import Scope, looks_binary, page_url
+
+
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("http://Example.COM", "http://example.com/"),
+        ("http://h:80/a#part", "http://h/a"),
+        ("https://h:443/a?q=1#part", "https://h/a?q=1"),
+        ("https://h:80/", "https://h:80/"),
+        ("http://h/a b?q=ü", "http://h/a%20b?q=%C3%BC"),
+        ("http://h/a/../b/./c", "http://h/b/c"),
+        ("http://h/a/%2E%2e/b", "http://h/b"),
+        ("http://h/../../etc", "http://h/etc"),
+        ("http://[::1]:8000/", "http://[::1]:8000/"),
+        ("  http://h/x  ", "http://h/x"),
+    ],
+)
+def test_one_page_has_one_spelling(url, written):
+    assert page_url(url) == written
+    assert page_url(written) == written
+
+
+@pytest.mark.parametrize("path", ["/a", "/a/", "/a/index.html", "/A", "//a", "/a;b", "/%7Ea", "/a?b=&c", "/a.."])
+def test_no_rule_rewrites_a_path(path):
+    assert page_url(f"http://h{path}") == f"http://h{path}"
+
+
+def test_an_endless_url_is_no_page():
+    assert page_url("http://h/" + "a/" * 2000) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "inside"),
+    [
+        ("http://h/docs/", True),
+        ("http://h/docs/a/b.html?x", True),
+        ("https://h/docs/a", True),
+        ("http://h/docs", False),
+        ("http://h/docs2/", False),
+        ("http://h/", False),
+        ("http://www.h/docs/", False),
+        ("http://h:8000/docs/", False),
+        ("http://h/docs/logo.PNG", False),
+        ("http://h/docs/app.js?v=1", False),
+        ("http://h/docs/v1.2", True),
+        ("http://h/docs/manual.pdf", True),
+    ],
+)
+def test_a_crawl_stays_on_its_host_and_below_its_start(url, inside):
+    assert (url in Scope(["http://h/docs/index.html"], (), (), no_parent=True)) is inside
+
+
+def test_without_no_parent_the_whole_host_is_inside():
+    scope = Scope(["http://h/docs/"], (), (), no_parent=False)
+    assert "http://h/blog" in scope
+    assert "http://x/docs/" not in scope
+
+
+def test_patterns_decide_but_not_about_the_start():
+    scope = Scope(["http://h/"], ("/en/",), ("/en/old/", r"\?print"), no_parent=True)
+    assert [url for url in ("http://h/", "http://h/en/a", "http://h/de/a", "http://h/en/old/a") if url in scope] == [
+        "http://h/",
+        "http://h/en/a",
+    ]
+    assert "http://h/en/a?print=1" not in scope
+
+
+@pytest.mark.parametrize(
+    ("url", "binary"), [("http://h/a.zip", True), ("http://h/zip", False), ("http://h/a.b/", False)]
+)
+def test_only_the_file_names_extension_says_binary(url, binary):
+    assert looks_binary(url) is binary
