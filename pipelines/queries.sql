@@ -47,10 +47,11 @@ values (%(collection)s, %(url)s, %(state)s, %(http_status)s, %(etag)s, %(content
     %(charset)s, %(links)s, %(canonical)s, %(error)s, case when %(state)s = 'failed' then 1 else 0 end, now(), %(run)s, %(run)s,
     case when %(content_hash)s::text is not null then %(run)s::bigint end)
 on conflict (collection, url) do update set
-    state = excluded.state,
+    -- A body that could not be read, and has not changed, is still a failure.
+    state = case when {still_unreadable} then p.state else excluded.state end,
     http_status = excluded.http_status,
-    error = excluded.error,
-    attempts = case when excluded.state = 'failed' then p.attempts + 1 else 0 end,
+    error = case when {still_unreadable} then p.error else excluded.error end,
+    attempts = case when {still_unreadable} then p.attempts when excluded.state = 'failed' then p.attempts + 1 else 0 end,
     fetched_at = now(),
     run = excluded.run,
     etag = case when excluded.body is null then p.etag else excluded.etag end,
@@ -63,9 +64,15 @@ on conflict (collection, url) do update set
     changed_run = case when excluded.content_hash <> p.content_hash or p.content_hash is null
                        then coalesce(excluded.changed_run, p.changed_run) else p.changed_run end;
 
+-- name: still_unreadable
+(excluded.state = 'ok' and p.state = 'failed' and p.unreadable = coalesce(excluded.content_hash, p.content_hash))
+
 -- name: known_page
 select url, state, case when body is not null then etag end as etag, content_hash, links
 from page where collection = %(collection)s and url = %(url)s;
+
+-- name: content_hashes
+select url, content_hash from page where collection = %(collection)s and url = any(%(urls)s) and body is not null;
 
 -- name: known_urls
 select url from page
@@ -76,8 +83,12 @@ select url from page
 where collection = %(collection)s and state = 'failed' and url > %(after)s order by url limit 1000;
 
 -- name: fail_page
-update page set state = 'failed', error = %(error)s, attempts = attempts + 1
+update page set state = 'failed', error = %(error)s, attempts = attempts + 1, unreadable = content_hash
 where collection = %(collection)s and url = %(url)s;
+
+-- name: forgive_pages
+update page set state = 'ok', error = null, attempts = 0, unreadable = null
+where collection = (select collection from run where id = %(run)s) and url = any(%(urls)s) and unreadable is not null;
 
 -- name: mark_unseen
 update page set state = 'gone', error = %(error)s
@@ -108,7 +119,9 @@ select min(url) as first, max(url) as last, count(*) as pages from (
     select p.url, (row_number() over (order by p.url) - 1) / %(size)s as part
     from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
     where p.collection = %(collection)s and p.body is not null and p.state in ('ok', 'failed')
-      and i.input_hash is distinct from p.content_hash || %(rules)s) todo
+      and i.input_hash is distinct from p.content_hash || %(rules)s
+      and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
+      and not exists (select from staged_page s where s.run = %(run)s and s.url = p.url)) todo
 group by part order by part;
 
 -- name: urls_in_range
@@ -121,6 +134,7 @@ select p.url, p.body, p.content_type, p.charset, p.content_hash || %(rules)s as 
 from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
 where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not null and p.state in ('ok', 'failed')
   and i.input_hash is distinct from p.content_hash || %(rules)s
+  and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
   and not exists (
     select from page target
     where target.collection = p.collection and target.url = p.canonical and target.url <> p.url and target.state = 'ok'

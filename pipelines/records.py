@@ -29,6 +29,11 @@ def digest(*parts: str | bytes) -> str:
     return sha.hexdigest()[:32]
 
 
+def content_hash(body: bytes, content_type: str, charset: str | None) -> str:
+    """What decides whether a page has changed: its bytes and how they are to be read."""
+    return digest(body, content_type, charset or "")
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """One fetched document: the URL it stands for and its raw bytes.
@@ -146,10 +151,12 @@ class IndexSettings:
     """What an index is made with. Two indexes with the same fingerprint hold the same chunks.
 
     `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the
-    embedding model reads. `dimension` is 0 until the model is known.
+    embedding model reads. `identity` names the model's vectors (a local folder's by its content); it is "",
+    and `dimension` 0, until the model is known.
     """
 
     model: str = "all-MiniLM-L6-v2"
+    identity: str = ""
     dimension: int = 0
     chunk_size: int = 0
     chunk_overlap: int = 0

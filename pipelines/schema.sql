@@ -49,6 +49,7 @@ create table if not exists page (
     tags text[] not null default array[]::text[],
     version text,
     attempts integer not null default 0,
+    unreadable text,  -- the content_hash of a body that could not be read
     error text,
     fetched_at timestamptz,
     run bigint not null,

@@ -24,7 +24,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from pipelines.records import Chunk, FetchedPage, Hit, Index, IndexSettings, KnownPage, Page, digest
+from pipelines.records import Chunk, FetchedPage, Hit, Index, IndexSettings, KnownPage, Page, content_hash
 
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
@@ -40,6 +40,8 @@ LARGE_INDEX_CHUNKS = 1_000_000
 INSERT_ROWS_PER_S, BUILD_ROWS_PER_S = 1_100.0, 1_900.0
 # A BM25 replica that is further behind than this many revisions is built anew.
 CHANGES_KEPT = 100
+# A page that could not be read is tried so often (the machine may have been busy), then only on request.
+READ_ATTEMPTS = 3
 CHUNK_TYPES = [
     "int8",
     *["text"] * 3,
@@ -262,7 +264,7 @@ class Store:
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
-                cursor.executemany(_sql("save_page"), rows)
+                cursor.executemany(_sql("save_page", still_unreadable=_sql("still_unreadable")), rows)
 
         self._do(work)
 
@@ -270,6 +272,11 @@ class Store:
         """What earlier runs know about `url`."""
         row = self._one("known_page", {"collection": collection, "url": url})
         return KnownPage(**(row | {"links": tuple(row["links"])})) if row else None
+
+    def content_hashes(self, collection: str, urls: Sequence[str]) -> dict[str, str | None]:
+        """The stored content hash of each of `urls` that is known."""
+        rows = self._all("content_hashes", {"collection": collection, "urls": list(urls)})
+        return {row["url"]: row["content_hash"] for row in rows}
 
     def known_urls(self, collection: str) -> Iterator[str]:
         """Every URL that was there, or failed, when last seen."""
@@ -305,9 +312,15 @@ class Store:
         self._do(lambda c: [c.execute(_sql(name), {"collection": collection, "run": run})
                             for name in ("unmark_duplicates", "mark_duplicates", "drop_staged_duplicates")])  # fmt: skip
 
-    def ranges_to_index(self, collection: str, index: int | None, rules: str, size: int) -> list[DictRow]:
-        """URL ranges {first, last, pages} of about `size` pages whose present input `index` does not hold."""
-        return self._all("ranges_to_index", {"collection": collection, "index": index, "rules": rules, "size": size})
+    def ranges_to_index(
+        self, collection: str, run: int, index: int | None, rules: str, size: int, attempts: int = READ_ATTEMPTS
+    ) -> list[DictRow]:
+        """URL ranges {first, last, pages} of about `size` pages whose present input neither `index` nor `run` holds.
+
+        Pages that could not be read `attempts` times are left out.
+        """
+        named = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}
+        return self._all("ranges_to_index", named | {"attempts": attempts})
 
     def urls_in_range(self, collection: str, first: str, last: str) -> list[str]:
         """The URLs of stored pages from `first` to `last`."""
@@ -315,12 +328,17 @@ class Store:
         return [row["url"] for row in rows]
 
     def pages_to_index(
-        self, collection: str, run: int, index: int | None, rules: str, urls: Sequence[str]
+        self,
+        collection: str,
+        run: int,
+        index: int | None,
+        rules: str,
+        urls: Sequence[str],
+        attempts: int = READ_ATTEMPTS,
     ) -> list[PageToIndex]:
         """Those of `urls` whose present input `index` (None: a new one) does not hold, with their bodies."""
-        rows = self._all("pages_to_index", {
-            "collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls),
-        })  # fmt: skip
+        named = {"collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls)}
+        rows = self._all("pages_to_index", named | {"attempts": attempts})
         return [
             PageToIndex(
                 Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]),
@@ -328,6 +346,21 @@ class Store:
             )
             for row in rows
         ]
+
+    def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
+        """Record how the crawl of one host ended."""
+        named = {
+            "run": run,
+            "host": host,
+            "complete": complete,
+            "stopped_by": stopped_by,
+            "counts": Jsonb(dict(counts)),
+        }
+        self._run("save_crawl", named)
+
+    def crawls(self, run: int) -> list[DictRow]:
+        """How the crawls of `run` ended: host, complete, stopped_by, counts."""
+        return self._all("crawls", {"run": run})
 
     def page_counts(self, collection: str, run: int) -> dict[str, int]:
         """How many pages `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
@@ -341,6 +374,7 @@ class Store:
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
                 cursor.executemany(_sql("stage_page"), [_staged_page_row(run, page) for page in pages])
+                cursor.execute(_sql("forgive_pages"), {"run": run, "urls": [page.url for page in pages]})
                 cursor.execute(_sql("incoming_chunks"))
                 with cursor.copy(_sql("copy_chunks")) as copy:
                     copy.set_types(CHUNK_TYPES)
@@ -418,9 +452,9 @@ class Store:
         row = self._one("staged_changes", {"run": run}, chunk=_chunk_table(index)) or {}
         return int(row["chunks"])
 
-    def index_chunks(self, index: int) -> int:
-        """How many chunks `index` holds."""
-        return int((self._one("index_counts", {"index": index}, chunk=_chunk_table(index)) or {})["chunks"])
+    def index_stats(self, index: int) -> dict[str, int]:
+        """How many chunks, pages and sections `index` holds."""
+        return dict(self._one("index_counts", {"index": index}, chunk=_chunk_table(index)) or {})
 
     def prune(self, collection: str, keep: int = 0) -> list[int]:
         """Drop all retired indexes but the `keep` newest; returns their ids."""
@@ -552,11 +586,15 @@ class RunLock:
             self._connection.close()
             self._connection = None
 
-    def begin(self, kind: str, settings: Mapping[str, Any]) -> int:
-        """Start a run; runs of this collection that never ended are abandoned. Returns its id."""
-        named = {"collection": self.collection, "kind": kind, "settings": Jsonb(dict(settings))}
+    def begin(self, kind: str, settings: Mapping[str, Any] | None) -> int:
+        """Start a run; runs of this collection that never ended are abandoned. Returns its id.
+
+        `settings` None leaves the collection's as they are.
+        """
+        named = {"collection": self.collection, "kind": kind, "settings": Jsonb(dict(settings or {}))}
         with self._session() as connection:
-            connection.execute(_sql("save_collection"), named)
+            if settings is not None:
+                connection.execute(_sql("save_collection"), named)
             connection.execute(_sql("abandon_runs"), named)
             row = connection.execute(_sql("insert_run"), named).fetchone()
             assert row is not None
@@ -800,7 +838,7 @@ def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:
         "state": page.state,
         "http_status": page.http_status,
         "etag": clean(page.etag) if page.etag else None,
-        "content_hash": None if body is None else digest(body, page.content_type, page.charset or ""),
+        "content_hash": None if body is None else content_hash(body, page.content_type, page.charset),
         "body": None if body is None else zlib.compress(body, 6),
         "content_type": clean(page.content_type),
         "charset": clean(page.charset) if page.charset else None,

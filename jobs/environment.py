@@ -1,0 +1,129 @@
+"""What a job takes from its environment, and how it starts and ends: the entry point of every `python -m jobs.<verb>`.
+
+Environment variables are read here and nowhere else in jobs/: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS and the
+address and key of an embedding endpoint.
+"""
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_data_path
+from rich.console import Console
+
+from pipelines import embedded
+from pipelines.store import CollectionBusy, Store
+
+# Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that
+# needs a look, 75 another run holds the collection (EX_TEMPFAIL of sysexits.h).
+FAILED, BAD_INPUT, NOTHING_DELETED, BUSY = 1, 2, 3, 75
+
+console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class BadInput(ValueError):
+    """Something the user gave can't be used; the message says what, its value and what to do."""
+
+
+def home() -> Path:
+    """The absolute folder of everything that Raydex keeps on this machine."""
+    given = os.environ.get("RAYDEX_HOME")
+    return Path(given).expanduser().absolute() if given else user_data_path("raydex")
+
+
+@contextlib.contextmanager
+def database() -> Iterator[str]:
+    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, running as long as it is used."""
+    given = os.environ.get("DATABASE_URL")
+    if given:
+        yield given
+        return
+    with embedded.running(home()) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def open_store(retry_s: float = 60.0) -> Iterator[Store]:
+    """Yield a Store on the database, its schema up to date."""
+    with database() as url, Store(url, retry_s=retry_s) as store:
+        store.migrate()
+        yield store
+
+
+@contextlib.contextmanager
+def ray_cluster() -> Iterator[Mapping[str, float]]:
+    """Connect to RAY_ADDRESS, or start a local Ray; yields the cluster's free resources."""
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build its environment in every worker
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # ray#53727 prints an alarm for every actor pool
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)
+
+    if not ray.is_initialized():
+        address = os.environ.get("RAY_ADDRESS") or "local"
+        local = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    try:
+        yield ray.available_resources()
+    finally:
+        ray.shutdown()
+
+
+def embedding_endpoint() -> dict[str, str | None]:
+    """Address and key of the endpoint of `openai:` embedding models."""
+    return {
+        "embedding_url": os.environ.get("OPENAI_BASE_URL"),
+        "embedding_key": os.environ.get("OPENAI_API_KEY"),
+    }
+
+
+def say(message: str) -> None:
+    """One line for a person, on standard error: standard output is the result's."""
+    console.print(message, markup=False)
+
+
+def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:
+    """Print the result: `text`, and as the very last line the JSON object if asked for."""
+    if as_json:
+        print(json.dumps(summary, default=str, ensure_ascii=False), flush=True)
+    else:
+        print(text, flush=True)
+
+
+def run_job(
+    parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], int], argv: Sequence[str] | None
+) -> int:
+    """Parse and run; an expected failure is one clear message, an unexpected one its traceback as well."""
+    args = parser.parse_args(argv)
+    try:
+        return work(args)
+    except CollectionBusy as error:
+        say(f"{parser.prog}: {error}")
+        return BUSY
+    except (ValueError, LookupError) as error:
+        say(f"{parser.prog}: {error}")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        say(f"{parser.prog}: interrupted; what was done is kept, the next run goes on from there")
+        return 130
+    except Exception as error:
+        if os.environ.get("RAYDEX_DEBUG") or not _expected(error):
+            traceback.print_exc()
+        say(f"{parser.prog}: {error}")
+        return FAILED
+
+
+def _expected(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pipelines.", "jobs."))
+
+
+def main(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], int]) -> None:
+    """`run_job` on the command line."""
+    sys.exit(run_job(parser, work, None))

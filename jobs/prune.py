@@ -1,0 +1,31 @@
+"""`python -m jobs.prune`: drop retired indexes of a collection and give their space back."""
+
+import argparse
+
+from jobs.environment import BadInput, finish, main, open_store
+from jobs.holding import held
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m jobs.prune", description=__doc__)
+    parser.add_argument("--collection", required=True)
+    parser.add_argument("--keep", type=int, default=0, help="keep so many of the newest retired indexes (default 0)")
+    parser.add_argument("--wait", action="store_true", help="wait for another run of the collection to end")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
+    return parser
+
+
+def work(args: argparse.Namespace) -> int:
+    if args.keep < 0:
+        raise BadInput(f"--keep is {args.keep}: it must be 0 or more")
+    with open_store() as store, held(store, args.collection, args.wait):
+        pruned = store.prune(args.collection, args.keep)
+    names = ", ".join(map(str, pruned)) or "nothing"
+    finish(
+        {"collection": args.collection, "pruned": pruned}, args.json, f"collection {args.collection}: pruned {names}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    main(arguments(), work)

@@ -1,0 +1,294 @@
+"""The Ray Data chain: pages become chunks, chunks become vectors, vectors are stored. The only file here with Ray.
+
+What is done already stands in the database, not in Ray: a stage that runs twice changes nothing, and a run that
+follows a killed one goes on where that one was. Only URLs and texts that lack a vector travel between stages.
+"""
+
+import functools
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import ray.data
+from ray.data import ActorPoolStrategy, DataContext, Dataset
+
+from pipelines.embed import load_embedder
+from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.folder import CONTENT_TYPES, FolderSettings, read_file
+from pipelines.indexing.metadata import UrlRules
+from pipelines.indexing.read import PageReader, UnreadablePage
+from pipelines.records import Chunk, IndexSettings
+from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
+from pipelines.tokens import load_tokenizer
+
+TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
+
+# Ray Data hands on what a task yields once that much has gathered. About 1,000 chunks: enough for the encoder
+# to sort by length, little enough to keep every stage busy.
+BLOCK_BYTES = 1 << 20
+# Pages of one task over stored pages, and of one step inside any task (bounds the bodies held in memory).
+PAGES_PER_TASK, PAGES_PER_STEP = 200, 32
+# While the database restarts after a crash a stage waits this long before it gives up.
+DATABASE_PATIENCE_S = 60.0
+# A GPU stage must name its batch; so many texts keep a small encoder busy.
+GPU_BATCH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """What the stages take of the cluster: actors that embed, with their CPUs, threads and GPUs, and CPUs per task."""
+
+    embedders: int
+    cpus: float
+    threads: int
+    gpus: float
+    task_cpus: float
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """What every stage of one run needs to know; small, because Ray copies it into each task."""
+
+    database_url: str
+    collection: str
+    run: int
+    index: int | None
+    settings: IndexSettings
+    rules: UrlRules
+    pools: Pools
+    backend: str = "auto"
+    embedding_url: str | None = None
+    embedding_key: str | None = None
+    page_seconds: float = 2.0
+    read_attempts: int = READ_ATTEMPTS
+
+
+def plan_pools(cluster: Mapping[str, float], embedders: int | None = None, gpus: float = 1.0) -> tuple[Pools, str]:
+    """Pools that the free resources of a cluster can hold, and a message if that is less than was asked for.
+
+    With GPUs every actor takes `gpus` of one (a fraction shares it). On CPUs an actor gets up to 4 threads: a small
+    encoder gains little from more. What is left over, at least, keeps reading and storing going beside it.
+    """
+    cpus, free_gpus = cluster.get("CPU", 1.0), cluster.get("GPU", 0.0)
+    reserve = min(1.0, cpus / 2)
+    threads = max(1, min(4, int(cpus)))
+    most = int(free_gpus / gpus) if free_gpus else max(1, int((cpus - reserve + 0.5) // threads))
+    wanted = embedders or max(1, most)
+    actors = max(1, min(wanted, most))
+    message = f"{wanted} embedding actors do not fit the free resources; using {actors}" if actors < wanted else ""
+    actor_cpus = (
+        min((cpus - reserve) / actors, float(threads)) if not free_gpus else min(1.0, (cpus - reserve) / actors)
+    )
+    return Pools(actors, actor_cpus, threads, gpus if free_gpus else 0.0, reserve / 2), message
+
+
+def build(pages: Dataset, job: BuildJob) -> Dataset:
+    """pages → chunks → vectors → store: URLs in, one row per stored batch out (`stored`, `embed_s`, `store_s`)."""
+    pools = job.pools
+    return (
+        pages.map_batches(
+            chunk_pages, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.task_cpus
+        ).map_batches(
+            EmbedTexts,
+            batch_size=GPU_BATCH if pools.gpus else None,
+            batch_format="pyarrow",
+            fn_constructor_kwargs={"job": job},
+            compute=ActorPoolStrategy(size=pools.embedders),
+            num_cpus=pools.cpus,
+            num_gpus=pools.gpus,
+        ).map_batches(
+            store_vectors, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.task_cpus / 5
+        )
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- sources
+
+
+def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
+    """The URLs of pages that the database holds, one task for each range {first, last}."""
+    rows = [{"first": part["first"], "last": part["last"]} for part in ranges]
+    source = ray.data.from_items(rows, override_num_blocks=len(rows))
+    return source.map_batches(
+        urls_of_ranges, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=job.pools.task_cpus
+    )
+
+
+def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
+    """The URLs of pages as they are crawled, one task (and crawler process) for each host."""
+    rows = [{"host": number} for number in range(len(hosts))]
+    source = ray.data.from_items(rows, override_num_blocks=len(rows))
+    return source.map_batches(
+        crawl_host,
+        batch_size=1,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job, "hosts": list(hosts)},
+        num_cpus=job.pools.task_cpus / 5,
+    )
+
+
+def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
+    """Read the files of a folder or bucket and commit them as pages; a row with the number of `pages` a batch."""
+    files = ray.data.read_binary_files(folder.paths(), include_paths=True, file_extensions=list(CONTENT_TYPES))
+    return files.map_batches(
+        save_file_batch,
+        batch_size=256,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job, "folder": folder},
+        num_cpus=job.pools.task_cpus,
+    )
+
+
+def configure(slow_source: bool) -> None:
+    """Set what Ray Data takes from its context only: block size, no time-out behind a slow site, quiet output."""
+    context = DataContext.get_current()
+    context.target_max_block_size = BLOCK_BYTES
+    context.execution_no_progress_timeout_s = -1 if slow_source else 1800
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+
+
+# ---------------------------------------------------------------------------------------------- stages
+
+
+def urls_of_ranges(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
+    store = _store(job.database_url)
+    for part in batch.to_pylist():
+        urls = store.urls_in_range(job.collection, part["first"], part["last"])
+        yield pa.table({"url": pa.array(urls, pa.string())})
+
+
+def crawl_host(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
+    """Crawl one host, yielding URLs as they are committed; its report is stored last.
+
+    Ray Data holds a yield back until a block is full, so each one is filled up to a block: pages reach the next
+    stage within a second however slow the site is.
+    """
+    settings = hosts[batch["host"][0].as_py()]
+    pages = crawl(settings, job.database_url, job.collection, job.run)
+    report = CrawlReport(complete=False, stopped_by="error: ended without a report")
+    try:
+        while True:
+            urls = next(pages)
+            yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
+    except StopIteration as stop:
+        report = stop.value
+    except CrawlFailed as error:
+        report = CrawlReport(complete=False, stopped_by=f"error: {error}")
+    finally:
+        _store(job.database_url).save_crawl(job.run, settings.start_urls[0], report.complete, report.stopped_by, {
+            **report.counts, "seconds": report.seconds,
+        })  # fmt: skip
+
+
+def save_file_batch(batch: pa.Table, job: BuildJob, folder: FolderSettings) -> pa.Table:
+    store = _store(job.database_url)
+    paths, bodies = batch["path"].to_pylist(), batch["bytes"].to_pylist()
+    urls = [folder.url_of(path) for path in paths]
+    known = store.content_hashes(job.collection, urls)
+    pages = [read_file(url, path, body, known.get(url)) for url, path, body in zip(urls, paths, bodies, strict=True)]
+    store.save_pages(job.collection, job.run, pages)
+    return pa.table({"pages": [len(pages)]})
+
+
+def chunk_pages(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
+    """Read, section and chunk the pages whose present input the index lacks; stage them; yield texts to embed."""
+    store, urls = _store(job.database_url), batch["url"].to_pylist()
+    for start in range(0, len(urls), PAGES_PER_STEP):
+        wanted = urls[start : start + PAGES_PER_STEP]
+        rules, attempts = job.rules.digest, job.read_attempts
+        todo = store.pages_to_index(job.collection, job.run, job.index, rules, wanted, attempts)
+        yield _stage(todo, job, store)
+
+
+class EmbedTexts:
+    """An actor that embeds: the model is loaded once, batches come as large as the blocks before it."""
+
+    def __init__(self, job: BuildJob) -> None:
+        self.embedder = load_embedder(
+            job.settings.model,
+            device="cuda" if job.pools.gpus else "cpu",
+            backend=job.backend,  # type: ignore[arg-type]
+            threads=job.pools.threads,
+            base_url=job.embedding_url,
+            api_key=job.embedding_key,
+        )
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        began = time.perf_counter()
+        vectors = self.embedder.embed_chunks(batch["embed_text"].to_pylist())
+        each = (time.perf_counter() - began) / max(1, len(vectors))
+        rows = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
+        columns = {"embed_hash": batch["embed_hash"], "embedding": rows, "embed_s": np.full(len(vectors), each)}
+        return pa.table(columns)
+
+
+def store_vectors(batch: pa.Table, job: BuildJob) -> pa.Table:
+    began = time.perf_counter()
+    hashes = batch["embed_hash"].to_pylist()
+    if hashes:
+        flat = batch["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        _store(job.database_url).stage_vectors(job.run, hashes, flat.reshape(len(hashes), -1))
+    embed_s = float(np.sum(batch["embed_s"].to_numpy()))
+    return pa.table({"stored": [len(hashes)], "embed_s": [embed_s], "store_s": [time.perf_counter() - began]})
+
+
+def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store) -> pa.Table:
+    staged, failures = [], []
+    for entry in todo:
+        try:
+            staged.append(_read(entry, job))
+        except UnreadablePage as error:
+            failures.append((entry.page.url, str(error)))
+    store.fail_pages(job.collection, failures)
+    if staged:
+        store.stage_pages(job.run, staged)
+    chunks: dict[str, Chunk] = {}
+    for page in staged:
+        for chunk in page.chunks:
+            chunks.setdefault(chunk.embed_hash, chunk)
+    mine = sorted(store.claim(job.run, {name: chunk.url for name, chunk in chunks.items()}))
+    return pa.table([mine, [chunks[name].embed_text for name in mine]], schema=TEXTS)
+
+
+def _read(entry: PageToIndex, job: BuildJob) -> StagedPage:
+    document = _reader(job.page_seconds)(entry.page)
+    chunks = _chunker(job.settings)(document)
+    url = entry.page.url
+    return StagedPage(
+        url=url,
+        input_hash=entry.input_hash,
+        title=document.title,
+        language=document.language,
+        tags=job.rules.tags_of(url),
+        version=job.rules.version_of(url),
+        sections=len(document.sections),
+        chunks=chunks,
+    )
+
+
+def _filler(rows: int) -> pa.Array:
+    """Bytes that make `rows` rows just more than one block."""
+    return pa.array([b"\0" * (BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
+
+
+@functools.cache
+def _store(url: str) -> Store:
+    return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
+
+
+@functools.cache
+def _chunker(settings: IndexSettings) -> Chunker:
+    counter = load_tokenizer(settings.model)
+    return Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)
+
+
+@functools.cache
+def _reader(seconds: float) -> PageReader:
+    return PageReader(timeout_s=seconds)

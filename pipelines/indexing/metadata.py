@@ -1,0 +1,48 @@
+"""Tags and version of a page, from its URL alone.
+
+The patterns come from the collection file. Knows neither pages nor the database.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipelines.records import digest
+
+
+class InvalidUrlRule(ValueError):
+    """A pattern for tags or versions that is not a regular expression."""
+
+
+@dataclass(frozen=True)
+class UrlRules:
+    """`tags` maps a regular expression to the tag of the URLs it is found in; `version` captures one in group 1.
+
+    Raises InvalidUrlRule.
+    """
+
+    tags: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        for pattern in [*self.tags, *([self.version] if self.version else [])]:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise InvalidUrlRule(f"URL pattern {pattern!r} is not a regular expression: {error}") from error
+        if self.version and not re.compile(self.version).groups:
+            raise InvalidUrlRule(f"version pattern {self.version!r} needs a group (…) around the version")
+
+    @property
+    def digest(self) -> str:
+        """Changes when a page's metadata may change: part of what an index remembers of each page."""
+        return digest(*(f"{pattern}\t{tag}" for pattern, tag in sorted(self.tags.items())), self.version or "")[:8]
+
+    def tags_of(self, url: str) -> tuple[str, ...]:
+        """The tags of `url`, each once, in the order of their patterns."""
+        return tuple(dict.fromkeys(tag for pattern, tag in self.tags.items() if re.search(pattern, url)))
+
+    def version_of(self, url: str) -> str | None:
+        """The version that `url` names, if it names one."""
+        match = re.search(self.version, url) if self.version else None
+        return match.group(1) if match else None

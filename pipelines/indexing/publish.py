@@ -1,0 +1,104 @@
+"""What a run has prepared becomes what readers see: in place, or as a new index beside the live one.
+
+Decides which of the two is cheaper and whether vanished pages may be deleted; the transactions themselves are
+the store's. Knows neither Ray nor where pages come from.
+"""
+
+from dataclasses import dataclass, replace
+
+from pipelines.records import Index, IndexSettings
+from pipelines.store import (
+    BUILD_ROWS_PER_S,
+    INSERT_ROWS_PER_S,
+    BuildResources,
+    NoLiveIndex,
+    NoSuchIndex,
+    Publication,
+    RunLock,
+    Store,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Whether pages that are gone are deleted from the index, and if not, why."""
+
+    allowed: bool
+    reason: str = ""
+
+
+def decide_deletion(deletable: int, pages: int, complete: bool, stopped_by: str, most: float) -> Deletion:
+    """Deleting needs a complete run, and no more than the share `most` of the index's pages may go at once."""
+    if not complete:
+        return Deletion(False, f"the crawl is not complete ({stopped_by}): nothing is deleted")
+    if pages and deletable / pages > most:
+        return Deletion(
+            False,
+            f"{deletable} of {pages} pages have vanished, more than --max-delete-ratio {most:g} allows: nothing is "
+            "deleted. Is the site broken? If not, run again with a larger ratio.",
+        )
+    return Deletion(True)
+
+
+def base_index(store: Store, collection: str, settings: IndexSettings) -> Index | None:
+    """The index that a run brings up to date: the live one or a candidate made with the same settings."""
+    try:
+        live = store.live_index(collection)
+    except NoLiveIndex:
+        live = None
+    for index in (live, store.candidate_index(collection)):
+        if index is not None and index.fingerprint == settings.fingerprint:
+            return index
+    return None
+
+
+def cheaper_in_place(changed: int, chunks: int) -> bool:
+    """Whether changing so many chunks in an HNSW index takes less time than copying and building all of it anew."""
+    return changed / INSERT_ROWS_PER_S <= chunks / BUILD_ROWS_PER_S
+
+
+def publish_run(
+    store: Store,
+    lock: RunLock,
+    run: int,
+    settings: IndexSettings,
+    base: Index | None,
+    delete: bool,
+    resources: BuildResources,
+    publish: bool = True,
+) -> Publication:
+    """Build or change the index that `run` was staged for, and make it live if `publish`.
+
+    Readers see the old state until all of the new one is there. Raises LostCollection, VectorsMissing.
+    """
+    changed = store.staged_changes(run, base.id) if base else 0
+    in_place = base is not None and cheaper_in_place(changed, store.index_stats(base.id)["chunks"])
+    if base is not None and (
+        not _anything(store, lock, run, base, delete) or (in_place and _may_change(base, publish))
+    ):
+        publication = lock.publish_in_place(run, base, delete)
+    else:
+        publication = lock.build(run, settings, base, delete, resources)
+    if not publish or publication.published:
+        return publication
+    return replace(publication, revision=lock.promote(run, publication.index), published=True)
+
+
+def rollback(store: Store, lock: RunLock, run: int) -> tuple[Index, Index, int]:
+    """Make the index that was live before live again; returns (from, to, its new revision). Raises NoSuchIndex."""
+    live = store.live_index(lock.collection)
+    previous = store.previous_index(lock.collection)
+    if previous is None:
+        raise NoSuchIndex(f"collection {lock.collection!r} has no retired index to go back to")
+    return live, previous, lock.promote(run, previous.id)
+
+
+def _anything(store: Store, lock: RunLock, run: int, base: Index, delete: bool) -> bool:
+    """Whether the run would change any row of `base`."""
+    staged = store.staged_counts(run)["pages"]
+    return bool(staged or (delete and store.deletable_pages(lock.collection, base.id)[0]))
+
+
+def _may_change(base: Index, publish: bool) -> bool:
+    """Readers must not see an unpublished change: without publishing, only a candidate changes in place."""
+    return publish or base.state == "candidate"
