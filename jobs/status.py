@@ -38,8 +38,8 @@ def describe(name: str, entry: Mapping[str, Any]) -> str:
     for index in entry["indexes"]:
         settings, stats = index["settings"], index["stats"]
         lines.append(
-            f"  index {index['id']:<4} {index['state']:<10} revision {index['revision']}, {stats.get('pages', 0):,} pages, "
-            f"{stats.get('chunks', 0):,} chunks, {settings['model']}"
+            f"  index {index['id']:<4} {index['state']:<10} revision {index['revision']}, "
+            f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks, {settings['model']}"
         )
     lines.append(
         "  pages      " + (", ".join(f"{count:,} {state}" for state, count in entry["pages"].items()) or "none")

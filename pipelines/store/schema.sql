@@ -1,4 +1,4 @@
--- Everything Raydex stores, except the chunk tables: one `chunk_<index id>` per index is made by queries.sql.
+-- Everything Raydex stores, except the chunk tables: one `chunk_<index id>` per index is made by indexes.sql.
 
 create extension if not exists vector;
 

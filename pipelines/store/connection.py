@@ -1,0 +1,200 @@
+"""Connections to Postgres: a pool that survives an outage, named statements, translated errors, the schema.
+
+The base of the store's parts; knows none of their tables.
+"""
+
+import functools
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import psycopg
+import tenacity
+from pgvector.psycopg import register_vector
+from psycopg import sql
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+T = TypeVar("T")
+Connection = psycopg.Connection[DictRow]
+
+# pgvector 0.8.2 fixes CVE-2026-3172 (buffer overflow in parallel HNSW builds, 0.6.0 to 0.8.1).
+OLDEST_PGVECTOR = (0, 8, 2)
+
+
+class StoreUnavailable(ConnectionError):
+    """The database can't be reached, or ended the session; the same call may succeed later."""
+
+
+class UnusableDatabase(RuntimeError):
+    """The database is there but lacks pgvector, or has one that is too old."""
+
+
+def can_connect(url: str) -> bool:
+    """Whether a Postgres answers at `url` right now."""
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.Error:
+        return False
+    return True
+
+
+@functools.cache
+def statements() -> dict[str, str]:
+    files = sorted(Path(__file__).parent.glob("*.sql"))
+    text = "\n".join(path.read_text() for path in files if path.name != "schema.sql")
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def statement(name: str, **parts: sql.Composable) -> sql.Composed:
+    return sql.SQL(statements()[name]).format(**parts)
+
+
+def chunk_table(index_id: int) -> sql.Identifier:
+    return sql.Identifier(f"chunk_{index_id:d}")
+
+
+class Connected:
+    """A database. Thread-safe; sync: call it through `asyncio.to_thread`.
+
+    `retry_s` is how long a call goes on trying while the database is away (0: a single try), `timeout_s` how
+    long one try waits for a connection. Every method raises StoreUnavailable when that was not enough.
+    """
+
+    def __init__(self, url: str, pool_size: int = 8, retry_s: float = 0.0, timeout_s: float = 5.0) -> None:
+        self.url = url
+        self._retry_s = retry_s
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            url,
+            kwargs={
+                "row_factory": dict_row,
+                "options": "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100",
+                "connect_timeout": 5,
+            },
+            min_size=0,
+            max_size=pool_size,
+            timeout=timeout_s,
+            reconnect_timeout=1.0,
+            configure=register_vector,
+            check=ConnectionPool.check_connection,
+            open=False,
+        )
+        self._opening = threading.Lock()
+
+    def close(self) -> None:
+        """Close every connection of the pool."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """One transaction on a pooled connection; driver errors that mean «away» become StoreUnavailable."""
+        with self._opening:
+            if self._pool.closed:
+                self._pool.open()
+        with translated(), self._pool.connection() as connection:
+            yield connection
+
+    def _do(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction, again from its start while the database is away (see `retry_s`)."""
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(StoreUnavailable),
+            stop=tenacity.stop_after_delay(self._retry_s),
+            wait=tenacity.wait_exponential_jitter(initial=0.1, max=2.0),
+            reraise=True,
+        )
+
+        def once() -> T:
+            with self._connection() as connection:
+                return work(connection)
+
+        return attempts(once)
+
+    def _all(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[DictRow]:
+        return self._do(lambda c: c.execute(statement(name, **parts), parameters).fetchall())
+
+    def _one(self, name: str, parameters: Mapping[str, Any], **parts: sql.Composable) -> DictRow | None:
+        rows = self._all(name, parameters, **parts)
+        return rows[0] if rows else None
+
+    def _run(self, name: str, parameters: Mapping[str, Any]) -> int:
+        return self._do(lambda c: c.execute(statement(name), parameters).rowcount)
+
+    def ping(self) -> None:
+        """Raise StoreUnavailable unless the database answers."""
+        with self._connection() as connection:
+            connection.execute("select")
+
+    def migrate(self) -> None:
+        """Create what is missing in the database. Raises UnusableDatabase without a pgvector ≥ 0.8.2."""
+        with translated(), psycopg.connect(self.url, row_factory=dict_row, connect_timeout=5) as connection:
+            connection.execute(statement("schema_lock"))
+            try:
+                with connection.transaction():
+                    connection.execute("create extension if not exists vector")
+            except psycopg.Error as error:
+                raise UnusableDatabase(
+                    f"the database has no pgvector extension and it can't be created: {error}. "
+                    "Install pgvector on its server, or run «create extension vector» as its owner."
+                ) from error
+            version = connection.execute(statement("server_version")).fetchone()
+            installed = version["extversion"] if version else "none"
+            if tuple(int(part) for part in re.findall(r"\d+", installed)[:3]) < OLDEST_PGVECTOR:
+                raise UnusableDatabase(
+                    f"pgvector {installed} is too old (0.8.2 or newer is needed): install a newer one and run "
+                    "«alter extension vector update»."
+                )
+            schema = Path(__file__).with_name("schema.sql").read_text()
+            connection.execute(schema)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreUnavailable(f"no database connection in time: {error}") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise StoreUnavailable(f"the database is away: {error}") from error
+
+
+@contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """All statements inside see the same state of the database."""
+    connection.execute("set transaction isolation level repeatable read, read only")
+    yield
+
+
+def alive(connection: Connection) -> bool:
+    try:
+        connection.execute("select")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def vectors_of(connection: Connection) -> sql.Composable:
+    """All stored vectors by embed_hash: the staged ones and those of every index."""
+    tables = [chunk_table(row["id"]) for row in connection.execute(statement("index_tables")).fetchall()]
+    selects = [sql.SQL("select embed_hash, embedding::vector from {}").format(table) for table in tables]
+    staged = sql.SQL("select embed_hash, embedding from staged_vector")
+    return sql.SQL("({})").format(sql.SQL(" union all ").join([staged, *selects]))
+
+
+def drop_index(connection: Connection, index: int) -> None:
+    connection.execute(statement("drop_chunks", chunk=chunk_table(index)))
+    connection.execute(statement("delete_index"), {"index": index})
+
+
+def clean(text: str) -> str:
+    """`text` without what aborts a whole COPY: NUL and lone surrogates."""
+    return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")

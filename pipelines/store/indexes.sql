@@ -1,0 +1,184 @@
+-- Indexes: building, publishing, pruning.
+
+-- name: live_index
+select id, collection, settings, state, revision, fingerprint from index where collection = %(collection)s and state = 'live';
+
+-- name: get_index
+select id, collection, settings, state, revision, fingerprint from index where id = %(index)s;
+
+-- name: candidate_index
+select id, collection, settings, state, revision, fingerprint from index
+where collection = %(collection)s and state = 'candidate' order by id desc limit 1;
+
+-- name: previous_index
+select id, collection, settings, state, revision, fingerprint from index
+where collection = %(collection)s and state = 'retired' order by published_at desc, id desc limit 1;
+
+-- name: indexes
+select id, collection, settings, state, revision, fingerprint, stats, published_at from index
+where collection = %(collection)s order by id;
+
+-- name: index_tables
+select id from index where state in ('candidate', 'live', 'retired') order by id;
+
+-- name: prunable_indexes
+select id from index where collection = %(collection)s and state in ('retired', 'failed')
+order by published_at desc nulls last, id desc offset %(keep)s;
+
+-- name: superseded_candidates
+select id from index where collection = %(collection)s and state = 'candidate';
+
+-- name: insert_index
+insert into index (collection, fingerprint, settings, state)
+values (%(collection)s, %(fingerprint)s, %(settings)s, 'candidate') returning id;
+
+-- name: create_chunks
+create table {chunk} (
+    id text not null,
+    url text not null,
+    anchor text not null,
+    anchors text[] not null,
+    title text not null,
+    headings text[] not null,
+    ordinal integer not null,
+    text text not null,
+    text_hash text not null,
+    embed_hash text not null,
+    tokens integer not null,
+    tags text[] not null,
+    version text,
+    language text not null,
+    embedding {vector} not null
+);
+
+-- name: carry_chunks
+insert into {chunk}
+select c.id, c.url, c.anchor, c.anchors, c.title, c.headings, c.ordinal, c.text, c.text_hash, c.embed_hash, c.tokens, c.tags,
+    c.version, c.language, c.embedding
+from {base} c where not exists (select from replaced r where r.url = c.url);
+
+-- name: carry_pages
+insert into indexed_page (index, url, input_hash, sections)
+select %(index)s, url, input_hash, sections from indexed_page i
+where i.index = %(base)s and not exists (select from replaced r where r.url = i.url);
+
+-- name: fill_chunks
+insert into {chunk}
+select s.id, s.url, s.anchor, s.anchors, s.title, s.headings, s.ordinal, s.text, s.text_hash, s.embed_hash, s.tokens, s.tags,
+    s.version, s.language, v.embedding
+from staged_chunk s
+cross join lateral (select embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) v
+where s.run = %(run)s;
+
+-- name: index_chunks_id
+alter table {chunk} add primary key (id);
+
+-- name: index_chunks_url
+create index on {chunk} (url);
+
+-- name: index_chunks_embed_hash
+create index on {chunk} (embed_hash);
+
+-- name: index_chunks_vector
+create index on {chunk} using hnsw (embedding {ops}) with (m = 16, ef_construction = 64);
+
+-- name: analyze_chunks
+analyze {chunk};
+
+-- name: drop_chunks
+drop table if exists {chunk};
+
+-- name: delete_index
+delete from index where id = %(index)s;
+
+-- name: replaced_pages
+create temp table replaced on commit drop as
+select url from staged_page where run = %(run)s
+union
+select i.url from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
+where %(delete)s and i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate');
+
+-- name: deletable_pages
+select count(*) filter (where p.state in ('gone', 'skipped', 'redirect', 'duplicate')) as deletable, count(*) as pages
+from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s;
+
+-- name: delete_chunks
+with gone as (
+    delete from {chunk} c using replaced r
+    where c.url = r.url and not exists (select from staged_chunk s where s.run = %(run)s and s.id = c.id)
+    returning c.id)
+insert into change (index, revision, chunk_id, op)
+select %(index)s, %(revision)s, id, 'delete' from gone;
+
+-- name: update_chunks
+with changed as (
+    update {chunk} c set
+        anchor = s.anchor, anchors = s.anchors, title = s.title, headings = s.headings, ordinal = s.ordinal,
+        embed_hash = s.embed_hash, tokens = s.tokens, tags = s.tags, version = s.version, language = s.language,
+        embedding = case when c.embed_hash = s.embed_hash then c.embedding
+            else (select v.embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) end
+    from staged_chunk s
+    where s.run = %(run)s and c.id = s.id and
+        (c.anchors, c.title, c.headings, c.ordinal, c.embed_hash, c.tokens, c.tags, c.version, c.language)
+        is distinct from
+        (s.anchors, s.title, s.headings, s.ordinal, s.embed_hash, s.tokens, s.tags, s.version, s.language)
+    returning c.id)
+insert into change (index, revision, chunk_id, op)
+select %(index)s, %(revision)s, id, 'upsert' from changed;
+
+-- name: insert_chunks
+with added as (
+    insert into {chunk}
+    select s.id, s.url, s.anchor, s.anchors, s.title, s.headings, s.ordinal, s.text, s.text_hash, s.embed_hash, s.tokens, s.tags,
+        s.version, s.language, v.embedding
+    from staged_chunk s
+    cross join lateral (select embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) v
+    where s.run = %(run)s and not exists (select from {chunk} c where c.id = s.id)
+    returning id)
+insert into change (index, revision, chunk_id, op)
+select %(index)s, %(revision)s, id, 'upsert' from added;
+
+-- name: forget_pages
+delete from indexed_page i using replaced r
+where i.index = %(index)s and i.url = r.url
+  and not exists (select from staged_page s where s.run = %(run)s and s.url = i.url);
+
+-- name: remember_pages
+insert into indexed_page as i (index, url, input_hash, sections)
+select %(index)s, url, input_hash, sections from staged_page where run = %(run)s
+on conflict (index, url) do update set input_hash = excluded.input_hash, sections = excluded.sections
+where (i.input_hash, i.sections) is distinct from (excluded.input_hash, excluded.sections);
+
+-- name: describe_pages
+update page p set title = s.title, language = s.language, tags = s.tags, version = s.version
+from staged_page s
+where s.run = %(run)s and p.collection = %(collection)s and p.url = s.url
+  and (p.title, p.language, p.tags, p.version) is distinct from (s.title, s.language, s.tags, s.version);
+
+-- name: raise_revision
+update index set revision = %(revision)s, published_at = now() where id = %(index)s;
+
+-- name: forget_changes
+delete from change where index = %(index)s and revision <= %(revision)s;
+
+-- name: retire_live
+update index set state = 'retired' where collection = %(collection)s and state = 'live' and id <> %(index)s;
+
+-- name: make_live
+update index set state = 'live', revision = revision + 1, published_at = now() where id = %(index)s;
+
+-- name: notify
+select pg_notify('raydex', %(collection)s);
+
+-- name: left_behind
+select (select count(*) from {base} b where not exists (select from {chunk} c where c.id = b.id)) as chunks,
+       (select count(*) from indexed_page b where b.index = %(base)s and not exists (
+            select from indexed_page i where i.index = %(index)s and i.url = b.url)) as pages;
+
+-- name: index_counts
+select (select count(*) from {chunk}) as chunks,
+       (select count(*) from indexed_page where index = %(index)s) as pages,
+       (select coalesce(sum(sections), 0) from indexed_page where index = %(index)s)::bigint as sections;
+
+-- name: save_stats
+update index set stats = %(stats)s where id = %(index)s;

@@ -1,0 +1,162 @@
+"""The pages of a collection: the crawl frontier, and the record of what became of each.
+
+Knows neither chunks nor indexes, but for asking which pages an index does not hold yet.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from pipelines.records import FetchedPage, KnownPage, Page, content_hash
+from pipelines.store.connection import Connected, Connection, clean, statement
+
+# A page that could not be read is tried so often (the machine may have been busy), then only on request.
+READ_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PageToIndex:
+    """A stored page whose present input (`input_hash`: body and metadata rules) an index does not hold yet."""
+
+    page: Page
+    input_hash: str
+
+
+class Pages(Connected):
+    """Pages and crawls."""
+
+    def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
+        """Commit what became of `pages` in `run`; a body of None leaves the stored one as it is."""
+        rows = [_page_row(collection, run, page) for page in sorted(pages, key=lambda page: page.url)]
+
+        def work(connection: Connection) -> None:
+            with connection.cursor() as cursor:
+                cursor.executemany(statement("save_page", still_unreadable=statement("still_unreadable")), rows)
+
+        self._do(work)
+
+    def known_page(self, collection: str, url: str) -> KnownPage | None:
+        """What earlier runs know about `url`."""
+        row = self._one("known_page", {"collection": collection, "url": url})
+        return KnownPage(**(row | {"links": tuple(row["links"])})) if row else None
+
+    def content_hashes(self, collection: str, urls: Sequence[str]) -> dict[str, str | None]:
+        """The stored content hash of each of `urls` that is known."""
+        rows = self._all("content_hashes", {"collection": collection, "urls": list(urls)})
+        return {row["url"]: row["content_hash"] for row in rows}
+
+    def known_urls(self, collection: str) -> Iterator[str]:
+        """Every URL that was there, or failed, when last seen."""
+        return self._urls("known_urls", collection)
+
+    def failed_urls(self, collection: str) -> Iterator[str]:
+        """Every URL whose last fetch or reading failed."""
+        return self._urls("failed_urls", collection)
+
+    def _urls(self, name: str, collection: str) -> Iterator[str]:
+        after = ""
+        while rows := self._all(name, {"collection": collection, "after": after}):
+            yield from (row["url"] for row in rows)
+            after = rows[-1]["url"]
+
+    def fail_pages(self, collection: str, failures: Iterable[tuple[str, str]]) -> None:
+        """Record (url, reason) of pages that could not be read; what an index holds of them stays."""
+        rows = [{"collection": collection, "url": url, "error": clean(reason)} for url, reason in failures]
+
+        def work(connection: Connection) -> None:
+            with connection.cursor() as cursor:
+                cursor.executemany(statement("fail_page"), rows)
+
+        if rows:
+            self._do(work)
+
+    def mark_unseen(self, collection: str, run: int, prefix: str, reason: str) -> int:
+        """Mark pages under `prefix` that a complete `run` did not see as gone; returns how many."""
+        return self._run("mark_unseen", {"collection": collection, "run": run, "prefix": prefix, "error": reason})
+
+    def mark_duplicates(self, collection: str, run: int) -> None:
+        """Leave out pages whose `rel=canonical` was itself fetched, and what `run` has staged of them."""
+        named = {"collection": collection, "run": run}
+
+        def work(connection: Connection) -> None:
+            for name in ("unmark_duplicates", "mark_duplicates", "drop_staged_duplicates"):
+                connection.execute(statement(name), named)
+
+        self._do(work)
+
+    def ranges_to_index(
+        self, collection: str, run: int, index: int | None, rules: str, size: int, attempts: int = READ_ATTEMPTS
+    ) -> list[DictRow]:
+        """URL ranges {first, last, pages} of about `size` pages whose present input neither `index` nor `run` holds.
+
+        Pages that could not be read `attempts` times are left out.
+        """
+        named = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}
+        return self._all("ranges_to_index", named | {"attempts": attempts})
+
+    def urls_in_range(self, collection: str, first: str, last: str) -> list[str]:
+        """The URLs of stored pages from `first` to `last`."""
+        rows = self._all("urls_in_range", {"collection": collection, "first": first, "last": last})
+        return [row["url"] for row in rows]
+
+    def pages_to_index(
+        self,
+        collection: str,
+        run: int,
+        index: int | None,
+        rules: str,
+        urls: Sequence[str],
+        attempts: int = READ_ATTEMPTS,
+    ) -> list[PageToIndex]:
+        """Those of `urls` whose present input `index` (None: a new one) does not hold, with their bodies."""
+        named = {"collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls)}
+        rows = self._all("pages_to_index", named | {"attempts": attempts})
+        return [
+            PageToIndex(
+                Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]),
+                row["input_hash"],
+            )
+            for row in rows
+        ]
+
+    def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
+        """Record how the crawl of one host ended."""
+        named = {
+            "run": run,
+            "host": host,
+            "complete": complete,
+            "stopped_by": stopped_by,
+            "counts": Jsonb(dict(counts)),
+        }
+        self._run("save_crawl", named)
+
+    def crawls(self, run: int) -> list[DictRow]:
+        """How the crawls of `run` ended: host, complete, stopped_by, counts."""
+        return self._all("crawls", {"run": run})
+
+    def page_counts(self, collection: str, run: int) -> dict[str, int]:
+        """How many pages `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
+        return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
+
+
+def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:
+    body = page.body
+    return {
+        "collection": collection,
+        "run": run,
+        "url": clean(page.url),
+        "state": page.state,
+        "http_status": page.http_status,
+        "etag": clean(page.etag) if page.etag else None,
+        "content_hash": None if body is None else content_hash(body, page.content_type, page.charset),
+        "body": None if body is None else zlib.compress(body, 6),
+        "content_type": clean(page.content_type),
+        "charset": clean(page.charset) if page.charset else None,
+        "links": [clean(link) for link in page.links],
+        "canonical": clean(page.canonical) if page.canonical else None,
+        "error": clean(page.error) if page.error else None,
+    }

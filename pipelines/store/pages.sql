@@ -1,0 +1,121 @@
+-- Pages: what became of each, and which of them an index does not hold.
+
+-- name: save_page
+insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links,
+    canonical, error, attempts, fetched_at, run, first_run, changed_run)
+values (%(collection)s, %(url)s, %(state)s, %(http_status)s, %(etag)s, %(content_hash)s, %(body)s, %(content_type)s,
+    %(charset)s, %(links)s, %(canonical)s, %(error)s, case when %(state)s = 'failed' then 1 else 0 end, now(), %(run)s, %(run)s,
+    case when %(content_hash)s::text is not null then %(run)s::bigint end)
+on conflict (collection, url) do update set
+    -- A body that could not be read, and has not changed, is still a failure.
+    state = case when {still_unreadable} then p.state else excluded.state end,
+    http_status = excluded.http_status,
+    error = case when {still_unreadable} then p.error else excluded.error end,
+    attempts = case when {still_unreadable} then p.attempts when excluded.state = 'failed' then p.attempts + 1 else 0 end,
+    fetched_at = now(),
+    run = excluded.run,
+    etag = case when excluded.body is null then p.etag else excluded.etag end,
+    content_hash = coalesce(excluded.content_hash, p.content_hash),
+    body = case when excluded.content_hash = p.content_hash then p.body else coalesce(excluded.body, p.body) end,
+    content_type = case when excluded.body is null then p.content_type else excluded.content_type end,
+    charset = case when excluded.body is null then p.charset else excluded.charset end,
+    links = case when excluded.body is null and cardinality(excluded.links) = 0 then p.links else excluded.links end,
+    canonical = case when excluded.body is null then p.canonical else excluded.canonical end,
+    changed_run = case when excluded.content_hash <> p.content_hash or p.content_hash is null
+                       then coalesce(excluded.changed_run, p.changed_run) else p.changed_run end;
+
+-- name: still_unreadable
+(excluded.state = 'ok' and p.state = 'failed' and p.unreadable = coalesce(excluded.content_hash, p.content_hash))
+
+-- name: known_page
+select url, state, case when body is not null then etag end as etag, content_hash, links
+from page where collection = %(collection)s and url = %(url)s;
+
+-- name: content_hashes
+select url, content_hash from page where collection = %(collection)s and url = any(%(urls)s) and body is not null;
+
+-- name: known_urls
+select url from page
+where collection = %(collection)s and state in ('ok', 'failed', 'duplicate') and url > %(after)s order by url limit 1000;
+
+-- name: failed_urls
+select url from page
+where collection = %(collection)s and state = 'failed' and url > %(after)s order by url limit 1000;
+
+-- name: fail_page
+update page set state = 'failed', error = %(error)s, attempts = attempts + 1, unreadable = content_hash
+where collection = %(collection)s and url = %(url)s;
+
+-- name: forgive_pages
+update page set state = 'ok', error = null, attempts = 0, unreadable = null
+where collection = (select collection from run where id = %(run)s) and url = any(%(urls)s) and unreadable is not null;
+
+-- name: mark_unseen
+update page set state = 'gone', error = %(error)s
+where collection = %(collection)s and run <> %(run)s and state in ('ok', 'failed', 'duplicate')
+  and starts_with(url, %(prefix)s);
+
+-- name: mark_duplicates
+update page p set state = 'duplicate', error = 'same page as ' || p.canonical
+from page target
+where p.collection = %(collection)s and p.state = 'ok' and target.collection = p.collection
+  and target.url = p.canonical and target.url <> p.url and target.state = 'ok'
+  and (target.canonical is distinct from p.url or p.url > target.url);
+
+-- name: unmark_duplicates
+update page p set state = 'ok', error = null
+where p.collection = %(collection)s and p.state = 'duplicate' and not exists (
+    select from page target
+    where target.collection = p.collection and target.url = p.canonical and target.state in ('ok', 'failed', 'duplicate'));
+
+-- name: drop_staged_duplicates
+with dropped as (
+    delete from staged_page s using page p
+    where s.run = %(run)s and p.collection = %(collection)s and p.url = s.url and p.state = 'duplicate' returning s.url)
+delete from staged_chunk s using dropped where s.run = %(run)s and s.url = dropped.url;
+
+-- name: ranges_to_index
+select min(url) as first, max(url) as last, count(*) as pages from (
+    select p.url, (row_number() over (order by p.url) - 1) / %(size)s as part
+    from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
+    where p.collection = %(collection)s and p.body is not null and p.state in ('ok', 'failed')
+      and i.input_hash is distinct from p.content_hash || %(rules)s
+      and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
+      and not exists (select from staged_page s where s.run = %(run)s and s.url = p.url)) todo
+group by part order by part;
+
+-- name: urls_in_range
+select url from page
+where collection = %(collection)s and url between %(first)s and %(last)s and body is not null and state in ('ok', 'failed')
+order by url;
+
+-- name: pages_to_index
+select p.url, p.body, p.content_type, p.charset, p.content_hash || %(rules)s as input_hash
+from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
+where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not null and p.state in ('ok', 'failed')
+  and i.input_hash is distinct from p.content_hash || %(rules)s
+  and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
+  and not exists (
+    select from page target
+    where target.collection = p.collection and target.url = p.canonical and target.url <> p.url and target.state = 'ok'
+      and (target.canonical is distinct from p.url or p.url > target.url)
+      and target.first_run < %(run)s)
+order by p.url;
+
+-- name: page_counts
+select
+    count(*) filter (where state in ('ok', 'failed', 'duplicate')) as seen,
+    count(*) filter (where state = 'ok' and first_run = %(run)s) as new,
+    count(*) filter (where state = 'ok' and first_run <> %(run)s and changed_run = %(run)s) as changed,
+    count(*) filter (where state = 'ok' and first_run <> %(run)s and changed_run is distinct from %(run)s) as unchanged,
+    count(*) filter (where state = 'failed') as failed,
+    count(*) filter (where state = 'duplicate') as duplicate,
+    count(*) filter (where state = 'skipped') as skipped
+from page where collection = %(collection)s and run = %(run)s;
+
+-- name: page_states
+select state, count(*) as pages from page where collection = %(collection)s group by state order by state;
+
+-- name: page_failures
+select url, http_status, error, attempts from page
+where collection = %(collection)s and state = 'failed' order by url limit %(most)s;

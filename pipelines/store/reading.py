@@ -1,0 +1,177 @@
+"""Reading indexes: which one is live, searching it, following its changes, and what there is.
+
+Every read is one snapshot, so that a publish is seen whole or not at all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from psycopg import sql
+from psycopg.rows import DictRow
+
+from pipelines.records import Hit, Index, IndexSettings
+from pipelines.store.connection import Connected, Connection, chunk_table, drop_index, snapshot, statement
+
+# A BM25 replica that is further behind than this many revisions is built anew.
+CHANGES_KEPT = 100
+
+
+class NoLiveIndex(LookupError):
+    """The collection has no published index."""
+
+
+class NoSuchIndex(LookupError):
+    """There is no index in the state that a verb needs, or it was pruned."""
+
+
+class ChangesPruned(LookupError):
+    """The changes since that revision are no longer kept: build from the whole index."""
+
+
+class Reading(Connected):
+    """Indexes and their chunks, read."""
+
+    def live_index(self, collection: str) -> Index:
+        """The index that answers now. Raises NoLiveIndex."""
+        row = self._one("live_index", {"collection": collection})
+        if row is None:
+            raise NoLiveIndex(f"collection {collection!r} has no published index: run «python -m jobs.reindex» first")
+        return _index(row)
+
+    def candidate_index(self, collection: str) -> Index | None:
+        """The newest built index that was not published, if there is one."""
+        row = self._one("candidate_index", {"collection": collection})
+        return _index(row) if row else None
+
+    def previous_index(self, collection: str) -> Index | None:
+        """The index that was live before, if it was not pruned."""
+        row = self._one("previous_index", {"collection": collection})
+        return _index(row) if row else None
+
+    def deletable_pages(self, collection: str, index: int) -> tuple[int, int]:
+        """How many pages of `index` a publish would delete as gone, and how many it holds."""
+        row = self._one("deletable_pages", {"collection": collection, "index": index}) or {}
+        return row["deletable"], row["pages"]
+
+    def staged_changes(self, run: int, index: int) -> int:
+        """How many chunks of `index` what `run` has staged would insert, re-embed or delete."""
+        row = self._one("staged_changes", {"run": run}, chunk=chunk_table(index)) or {}
+        return int(row["chunks"])
+
+    def index_stats(self, index: int) -> dict[str, int]:
+        """How many chunks, pages and sections `index` holds."""
+        return dict(self._one("index_counts", {"index": index}, chunk=chunk_table(index)) or {})
+
+    def prune(self, collection: str, keep: int = 0) -> list[int]:
+        """Drop all retired indexes but the `keep` newest; returns their ids."""
+
+        def work(connection: Connection) -> list[int]:
+            rows = connection.execute(
+                statement("prunable_indexes"), {"collection": collection, "keep": keep}
+            ).fetchall()
+            for row in rows:
+                drop_index(connection, row["id"])
+            return [row["id"] for row in rows]
+
+        return self._do(work)
+
+    def search(
+        self, index: Index, vector: np.ndarray | None, ids: Sequence[str], k: int
+    ) -> tuple[int, list[Hit], dict[str, Hit]]:
+        """In one snapshot: the revision, the `k` nearest chunks (cosine, best first), and the chunks named by `ids`.
+
+        A `vector` of None skips the nearest. Raises NoSuchIndex if the index was pruned meanwhile.
+        """
+
+        def work(connection: Connection) -> tuple[int, list[Hit], dict[str, Hit]]:
+            with snapshot(connection), connection.cursor(binary=True) as cursor:
+                row = cursor.execute(statement("get_index"), {"index": index.id}).fetchone()
+                if row is None:
+                    raise NoSuchIndex(f"index {index.id} of collection {index.collection!r} was pruned")
+                chunk = chunk_table(index.id)
+                nearest, named = [], {}
+                if vector is not None:
+                    if k > 100:
+                        cursor.execute(sql.SQL("set local hnsw.ef_search = {}").format(min(k, 1000)))
+                    vector_type = sql.SQL("halfvec" if row["settings"]["vector_type"] == "halfvec" else "vector")
+                    query = statement("search_chunks", chunk=chunk, vector=vector_type)
+                    rows = cursor.execute(query, {"vector": vector, "k": k}).fetchall()
+                    nearest = sorted((_hit(r, "cosine") for r in rows), key=lambda hit: (-hit.score, hit.chunk_id))
+                if ids:
+                    rows = cursor.execute(statement("get_chunks", chunk=chunk), {"ids": list(ids)}).fetchall()
+                    named = {r["id"]: _hit(r, "none") for r in rows}
+                return row["revision"], nearest, named
+
+        return self._do(work)
+
+    @contextmanager
+    def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        """One snapshot of a whole index: its revision and its chunks, streamed through a server-side cursor."""
+        with self._connection() as connection, snapshot(connection):
+            row = connection.execute(statement("get_index"), {"index": index}).fetchone()
+            if row is None:
+                raise NoSuchIndex(f"index {index} was pruned")
+            with connection.cursor("scan") as cursor:
+                cursor.itersize = 2_000
+                cursor.execute(statement("scan_chunks", chunk=chunk_table(index)))
+                yield row["revision"], (_hit(r, "none") for r in cursor)
+
+    def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
+        """The newest revision and, for each chunk changed since `revision`, what it is now (None: deleted).
+
+        Raises ChangesPruned if that far back is no longer kept, NoSuchIndex if the index was pruned.
+        """
+
+        def work(connection: Connection) -> tuple[int, list[tuple[str, Hit | None]]]:
+            with snapshot(connection):
+                row = connection.execute(statement("get_index"), {"index": index}).fetchone()
+                if row is None:
+                    raise NoSuchIndex(f"index {index} was pruned")
+                if not row["revision"] - CHANGES_KEPT <= revision <= row["revision"]:
+                    raise ChangesPruned(
+                        f"index {index}: changes from revision {revision} to {row['revision']} are not kept"
+                    )
+                changed = connection.execute(
+                    statement("changes_since"), {"index": index, "revision": revision}
+                ).fetchall()
+                ids = [r["chunk_id"] for r in changed]
+                rows = connection.execute(statement("get_chunks", chunk=chunk_table(index)), {"ids": ids}).fetchall()
+                chunks = {r["id"]: _hit(r, "none") for r in rows}
+                return row["revision"], [(name, chunks.get(name)) for name in ids]
+
+        return self._do(work)
+
+    def collections(self) -> list[DictRow]:
+        """Every collection: name, live index, revision, stats, settings, published_at."""
+        return self._all("collections")
+
+    def status(self, collection: str, most: int = 10) -> dict[str, Any]:
+        """Indexes, pages by state, last runs and failed pages of one collection."""
+        named: dict[str, Any] = {"collection": collection, "most": most}
+        return {
+            "indexes": self._all("indexes", named),
+            "pages": {row["state"]: row["pages"] for row in self._all("page_states", named)},
+            "runs": self._all("last_runs", named),
+            "failures": self._all("page_failures", named),
+        }
+
+
+def _index(row: Mapping[str, Any]) -> Index:
+    return Index(row["id"], row["collection"], IndexSettings(**row["settings"]), row["state"], row["revision"],
+                 row["fingerprint"])  # fmt: skip
+
+
+def _hit(row: Mapping[str, Any], kind: str) -> Hit:
+    return Hit(
+        chunk_id=row["id"],
+        url=row["url"],
+        anchors=tuple(row["anchors"]),
+        title=row["title"],
+        headings=tuple(row["headings"]),
+        text=row["text"],
+        text_hash=row["text_hash"],
+        score=float(row["score"]),
+        score_kind=kind,
+    )

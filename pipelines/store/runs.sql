@@ -1,0 +1,37 @@
+-- Runs and the lock on a collection. In every .sql file here {chunk} is an index's chunk table, {vectors} all
+-- stored vectors by embed_hash, {vector} the column type; %(name)s are parameters.
+
+-- name: server_version
+select extversion from pg_extension where extname = 'vector';
+
+-- name: try_lock
+select pg_try_advisory_lock(hashtextextended('raydex collection ' || %(collection)s, 0)) as locked;
+
+-- name: schema_lock
+select pg_advisory_xact_lock(hashtextextended('raydex schema', 0));
+
+-- name: save_collection
+insert into collection (name, settings) values (%(collection)s, %(settings)s)
+on conflict (name) do update set settings = excluded.settings where collection.settings <> excluded.settings;
+
+-- name: abandon_runs
+update run set state = 'abandoned', ended = now(), error = 'ended without a word: its process or its database session died'
+where collection = %(collection)s and state = 'running';
+
+-- name: insert_run
+insert into run (collection, kind) values (%(collection)s, %(kind)s) returning id;
+
+-- name: own_run
+select state from run where id = %(run)s for update;
+
+-- name: finish_run
+update run set state = %(state)s, counts = %(counts)s, error = %(error)s, ended = now() where id = %(run)s;
+
+-- name: save_crawl
+insert into crawl (run, host, complete, stopped_by, counts)
+values (%(run)s, %(host)s, %(complete)s, %(stopped_by)s, %(counts)s)
+on conflict (run, host) do update
+set complete = excluded.complete, stopped_by = excluded.stopped_by, counts = excluded.counts;
+
+-- name: crawls
+select host, complete, stopped_by, counts from crawl where run = %(run)s order by host;

@@ -1,0 +1,114 @@
+"""What a run has prepared and not yet published: pages, chunks and vectors in logged staging tables.
+
+Tasks may run twice: whatever they load is keyed by what it is, so a repetition adds nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from pipelines.records import Chunk
+from pipelines.store.connection import Connected, Connection, clean, statement, vectors_of
+
+# The columns of copy_chunks, in order.
+CHUNK_TYPES = [
+    "int8",
+    *["text"] * 3,
+    "text[]",
+    "text",
+    "text[]",
+    "int4",
+    *["text"] * 3,
+    "int4",
+    "text[]",
+    *["text"] * 2,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPage:
+    """A page as a run has read it, with its chunks and the metadata that its URL stands for."""
+
+    url: str
+    input_hash: str
+    title: str
+    language: str
+    tags: tuple[str, ...]
+    version: str | None
+    sections: int
+    chunks: Sequence[Chunk]
+
+
+class Staging(Connected):
+    """Staged pages, chunks and vectors."""
+
+    def stage_pages(self, run: int, pages: Sequence[StagedPage]) -> None:
+        """Load pages and their chunks into the staging tables of `run`; a repetition adds nothing."""
+
+        def work(connection: Connection) -> None:
+            with connection.cursor() as cursor:
+                cursor.executemany(statement("stage_page"), [_staged_page_row(run, page) for page in pages])
+                cursor.execute(statement("forgive_pages"), {"run": run, "urls": [page.url for page in pages]})
+                cursor.execute(statement("incoming_chunks"))
+                with cursor.copy(statement("copy_chunks")) as copy:
+                    copy.set_types(CHUNK_TYPES)
+                    for page in pages:
+                        for chunk in page.chunks:
+                            copy.write_row(_staged_chunk_row(run, page, chunk))
+                cursor.execute(statement("stage_chunks"))
+
+        self._do(work)
+
+    def claim(self, run: int, wanted: Mapping[str, str]) -> set[str]:
+        """Of the embed hashes `wanted` (hash → page that asks) those that this caller must embed.
+
+        A hash is left out if its vector is stored already or another page of `run` has claimed it before; the
+        same page asking again is given the same answer, so that a repeated task loses nothing.
+        """
+
+        def work(connection: Connection) -> set[str]:
+            vectors = vectors_of(connection)
+            unknown = [
+                row["embed_hash"]
+                for row in connection.execute(statement("unknown_hashes", vectors=vectors), {"hashes": list(wanted)})
+            ]
+            asked = {"run": run, "hashes": unknown, "urls": [wanted[name] for name in unknown]}
+            return {row["embed_hash"] for row in connection.execute(statement("claim_hashes"), asked)}
+
+        return self._do(work) if wanted else set()
+
+    def stage_vectors(self, run: int, hashes: Sequence[str], vectors: np.ndarray) -> None:
+        """Load vectors (float32, one row a hash); one that is there already stays as it is."""
+        if not np.isfinite(vectors).all():
+            raise ValueError("a vector holds NaN or infinity: refused before it can spoil a whole load")
+
+        def work(connection: Connection) -> None:
+            with connection.cursor() as cursor:
+                cursor.execute(statement("incoming_vectors"))
+                with cursor.copy(statement("copy_vectors")) as copy:
+                    copy.set_types(["text", "int8", "vector"])
+                    for name, vector in zip(hashes, vectors, strict=True):
+                        copy.write_row((name, run, vector))
+                cursor.execute(statement("stage_vectors"))
+
+        self._do(work)
+
+    def staged_counts(self, run: int) -> dict[str, int]:
+        """pages, sections, chunks and embedded (vectors made) that `run` has staged so far."""
+        return dict(self._one("staged_counts", {"run": run}) or {})
+
+
+def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
+    row = {field.name: getattr(page, field.name) for field in fields(page)}
+    cleaned = {"title": clean(page.title), "language": clean(page.language), "tags": list(page.tags)}
+    return row | cleaned | {"run": run, "chunks": len(page.chunks)}
+
+
+def _staged_chunk_row(run: int, page: StagedPage, chunk: Chunk) -> tuple[Any, ...]:
+    return (
+        run, chunk.id, chunk.url, clean(chunk.anchor), [clean(a) for a in chunk.anchors], clean(chunk.title),
+        [clean(h) for h in chunk.headings], chunk.ordinal, clean(chunk.text), chunk.text_hash, chunk.embed_hash,
+        chunk.tokens, list(page.tags), page.version, clean(page.language),
+    )  # fmt: skip

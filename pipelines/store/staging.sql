@@ -1,0 +1,63 @@
+-- Staging: what a run has prepared.
+
+-- name: stage_page
+insert into staged_page (run, url, input_hash, title, language, tags, version, sections, chunks)
+values (%(run)s, %(url)s, %(input_hash)s, %(title)s, %(language)s, %(tags)s, %(version)s, %(sections)s, %(chunks)s)
+on conflict (run, url) do nothing;
+
+-- name: incoming_chunks
+create temp table incoming_chunk (like staged_chunk) on commit drop;
+
+-- name: copy_chunks
+copy incoming_chunk (run, id, url, anchor, anchors, title, headings, ordinal, text, text_hash, embed_hash, tokens, tags,
+    version, language) from stdin (format binary);
+
+-- name: stage_chunks
+insert into staged_chunk select * from incoming_chunk on conflict (run, id) do nothing;
+
+-- name: unknown_hashes
+select wanted.embed_hash from unnest(%(hashes)s::text[]) as wanted (embed_hash)
+where not exists (select from {vectors} known where known.embed_hash = wanted.embed_hash);
+
+-- name: claim_hashes
+insert into embedding_claim as c (run, embed_hash, url)
+select %(run)s, embed_hash, url from unnest(%(hashes)s::text[], %(urls)s::text[]) as asked (embed_hash, url) order by embed_hash
+on conflict (run, embed_hash) do update set url = c.url where c.url = excluded.url
+returning embed_hash;
+
+-- name: incoming_vectors
+create temp table incoming_vector (like staged_vector) on commit drop;
+
+-- name: copy_vectors
+copy incoming_vector (embed_hash, run, embedding) from stdin (format binary);
+
+-- name: stage_vectors
+insert into staged_vector select * from incoming_vector on conflict (embed_hash) do nothing;
+
+-- name: staged_counts
+select (select count(*) from staged_page where run = %(run)s) as pages,
+       (select coalesce(sum(sections), 0) from staged_page where run = %(run)s)::bigint as sections,
+       (select count(*) from staged_chunk where run = %(run)s) as chunks,
+       (select count(*) from staged_vector where run = %(run)s) as embedded;
+
+-- name: staged_changes
+select count(*) filter (where s.id is null or c.id is null or c.embed_hash <> s.embed_hash) as chunks
+from (select id, embed_hash from staged_chunk where run = %(run)s) s
+full join (select c.id, c.embed_hash from {chunk} c join staged_page p on p.run = %(run)s and p.url = c.url) c using (id);
+
+-- name: vectors_missing
+select count(*) as chunks from staged_chunk s
+where s.run = %(run)s and not exists (select from {vectors} v where v.embed_hash = s.embed_hash);
+
+-- name: clear_staged_chunks
+delete from staged_chunk where run in (select id from run where collection = %(collection)s and id <= %(run)s);
+
+-- name: clear_staged_pages
+delete from staged_page where run in (select id from run where collection = %(collection)s and id <= %(run)s);
+
+-- name: clear_claims
+delete from embedding_claim where run in (select id from run where collection = %(collection)s and id <= %(run)s);
+
+-- name: clear_staged_vectors
+delete from staged_vector v where run in (select id from run where collection = %(collection)s and id <= %(run)s)
+  and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash);
