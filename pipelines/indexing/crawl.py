@@ -21,7 +21,9 @@ from pipelines.records import FetchedPage, KnownPage
 
 USER_AGENT = "Raydex/0.1 (documentation indexer)"
 # The name of the callable that opens the ledger from its URL, as module:callable.
-DEFAULT_LEDGER = "pipelines.store:Store"
+DEFAULT_LEDGER = "pipelines.indexing.crawl:open_store"
+# A database that restarts is waited for so long: Postgres recovers from a crash in seconds.
+DATABASE_PATIENCE_S = 60.0
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -126,6 +128,13 @@ class CrawlReport:
     stopped_by: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+
+
+def open_store(url: str) -> PageLedger:
+    """The database as a ledger. Few connections: a crawl asks for single rows and writes in batches."""
+    from pipelines.store import Store
+
+    return Store(url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
 
 
 def crawl(

@@ -1,11 +1,13 @@
 """What is still to be visited, in which order, and when it is enough.
 
 Holds both budgets exactly under concurrency: a page is handed out only while all in hand still fit, and
-where depth is bounded a level begins when the one before it is done. Knows no network and no ledger.
+where depth is bounded a level begins when the one before it is done. Where pages are bounded, the same
+site brings the same pages each time, whichever answers first. Knows no network and no ledger.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -19,14 +21,16 @@ class Entry:
 
 
 class Frontier:
-    """Breadth first; each URL is handed out once, at the least depth known by then."""
+    """First in, first out; each URL is handed out once, at its least depth where depth is bounded."""
 
     def __init__(self, max_pages: int | None = None, max_depth: int | None = None):
         self._max_pages, self._max_depth = max_pages, max_depth
         self._levels: dict[int, deque[Entry]] = {}
         self._depths: dict[str, int] = {}
+        self._in_hand: dict[str, tuple[int, Entry]] = {}
         self._taken: set[str] = set()
-        self._in_hand: dict[str, int] = {}
+        self._waiting: dict[int, tuple[Entry, ...]] = {}
+        self._next_number = 0
         self._changed = asyncio.Condition()
         self.ok_pages = 0
         self.cut_by_depth = self._stopped = False
@@ -41,44 +45,54 @@ class Frontier:
         self._levels.clear()
         self._stopped = True
 
-    def seen(self, url: str) -> bool:
-        return url in self._depths
-
     def add(self, entry: Entry) -> None:
         """Queue a URL unless it is known at this depth or less, or lies too deep."""
-        if self._stopped or entry.url in self._taken or self._depths.get(entry.url, entry.depth + 1) <= entry.depth:
+        if self._stopped or entry.url in self._taken:
             return
         if self._max_depth is not None and entry.depth > self._max_depth:
-            self.cut_by_depth = True
-            return
-        self._depths[entry.url] = entry.depth
-        self._levels.setdefault(entry.depth, deque()).append(entry)
+            self.cut_by_depth |= entry.url not in self._depths
+        elif self._depths.get(entry.url, entry.depth + 1) > entry.depth:
+            self._depths[entry.url] = entry.depth
+            self._levels.setdefault(0 if self._max_depth is None else entry.depth, deque()).append(entry)
+
+    def seen(self, url: str) -> bool:
+        """Whether `url` has been queued or handed out at the depth of a seed, so that no other way is nearer."""
+        return url in self._taken or self._depths.get(url) == 0
 
     async def take(self) -> Entry | None:
         """The next URL, waiting for one if pages in hand may still bring some; None when all is done."""
         async with self._changed:
-            while True:
-                entry = self._next()
-                if entry is not None:
-                    self._taken.add(entry.url)
-                    self._in_hand[entry.url] = entry.depth
-                    return entry
+            while (entry := self._next()) is None:
                 if not self._in_hand:
                     return None
                 await self._changed.wait()
+            self._in_hand[entry.url] = len(self._taken), entry
+            self._taken.add(entry.url)
+            return entry
 
-    async def done(self, entry: Entry, ok: bool) -> None:
-        """The page of `entry` is decided and its links are added."""
+    async def done(self, entry: Entry, ok: bool, found: Iterable[Entry] = ()) -> None:
+        """The page of `entry` is decided and led to `found`."""
         async with self._changed:
-            del self._in_hand[entry.url]
+            number, _ = self._in_hand.pop(entry.url)
             self.ok_pages += ok
+            self._queue(number, tuple(found))
             self._changed.notify_all()
+
+    def _queue(self, number: int, found: tuple[Entry, ...]) -> None:
+        """Queue what the `number`th page led to; where pages are bounded, after that of all pages before it."""
+        self._waiting[number] = found
+        if self._max_pages is None:
+            self._next_number = number
+        while self._next_number in self._waiting:
+            for entry in self._waiting.pop(self._next_number):
+                self.add(entry)
+            self._next_number += 1
 
     def _next(self) -> Entry | None:
         if self._max_pages is not None and self.ok_pages + len(self._in_hand) >= self._max_pages:
             return None
         depth = self._lowest_level()
-        if depth is None or (self._max_depth is not None and self._shallower_in_hand(depth)):
+        if depth is None or any(other.depth < depth for _, other in self._in_hand.values()):
             return None
         return self._levels[depth].popleft()
 
@@ -91,6 +105,3 @@ class Frontier:
                 return depth
             del self._levels[depth]
         return None
-
-    def _shallower_in_hand(self, depth: int) -> bool:
-        return any(other < depth for other in self._in_hand.values())

@@ -103,11 +103,10 @@ class SiteCrawl:
         while (entry := await self._frontier.take()) is not None:
             page = await self._visit(entry)
             self._note(entry, page)
-            self._follow(entry, page)
             await self._outbox.put(page)
             if self._fetcher.given_up:
                 self._frontier.stop()
-            await self._frontier.done(entry, page.state == "ok")
+            await self._frontier.done(entry, page.state == "ok", self._led_to(entry, page))
 
     async def _visit(self, entry: Entry) -> FetchedPage:
         if (page := await self._forbidden(entry.url)) is not None:
@@ -159,13 +158,12 @@ class SiteCrawl:
         status = f" (status {page.http_status})" if page.http_status else ""
         self._start_errors.append(f"start URL {entry.url} is {page.state}{status}: {page.error or 'not there'}")
 
-    def _follow(self, entry: Entry, page: FetchedPage) -> None:
+    def _led_to(self, entry: Entry, page: FetchedPage) -> list[Entry]:
         if page.state == "redirect":
-            if not page.error:
-                self._frontier.add(Entry(page.links[0], entry.depth, entry.hops + 1))
-        elif not self._settings.retry_failed_only:
-            for url in self._inside(page.links):
-                self._frontier.add(Entry(url, entry.depth + 1))
+            return [] if page.error else [Entry(page.links[0], entry.depth, entry.hops + 1)]
+        if self._settings.retry_failed_only:
+            return []
+        return [Entry(url, entry.depth + 1) for url in self._inside(page.links)]
 
     def _inside(self, links: Iterable[str]) -> list[str]:
         urls = filter(None, map(page_url, links))

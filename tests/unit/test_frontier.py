@@ -17,9 +17,8 @@ async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], wo
             visited.append(entry)
             for _ in range(random.randrange(4)):
                 await asyncio.sleep(0)
-            for url in graph.get(entry.url, []):
-                frontier.add(Entry(url, entry.depth + 1))
-            await frontier.done(entry, entry.url in ok)
+            found = [Entry(url, entry.depth + 1) for url in graph.get(entry.url, [])]
+            await frontier.done(entry, entry.url in ok, found)
 
     frontier.add(Entry("0"))
     await asyncio.gather(*(work() for _ in range(workers)))
@@ -63,6 +62,19 @@ def test_depth_is_that_of_the_shortest_way(seed):
     visited = {entry.url: entry.depth for entry in asyncio.run(walk(frontier, graph, set(graph), 5))}
     assert visited == {url: depth for url, depth in shortest.items() if depth <= 3}
     assert frontier.cut_by_depth is any(depth == 4 for depth in shortest.values())
+
+
+@pytest.mark.parametrize("depth", [None, 6])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_budget_brings_the_same_pages_whichever_answer_first(seed, depth):
+    graph = random_graph(seed, size=200)
+    ok = {url for url in graph if random.random() < 0.8}
+
+    def pages(order: int) -> set[str]:
+        random.seed(order)
+        return {entry.url for entry in asyncio.run(walk(Frontier(20, depth), graph, ok, 6))}
+
+    assert len({frozenset(pages(order)) for order in range(6)}) == 1
 
 
 def test_a_stopped_frontier_hands_out_nothing():
