@@ -1,0 +1,42 @@
+# The commands of this repository. `make demo` and `make test` need Python ≥ 3.11 and nothing else of ours.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SITE ?=
+QUESTION ?=
+
+.PHONY: help install demo test check lock clean
+
+help:
+	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
+	@echo "make test                                 the whole test suite"
+	@echo "make check                                format, lint, types, architecture"
+	@echo "make install                              only create $(VENV) and install"
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Raydex needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": set PYTHON=python3.11 (or newer)")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (some minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install
+	@$(BIN)/python -m jobs.demo $(if $(SITE),--site '$(SITE)') $(if $(QUESTION),--question '$(QUESTION)')
+
+test: install
+	@$(BIN)/python -m pytest
+
+check: install
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy pipelines serve jobs
+	@$(BIN)/python -m pytest -q tests/unit/test_architecture.py
+
+# Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
+lock:
+	@$(BIN)/python -m pip freeze --exclude-editable | sed 's/^torch==\([0-9.]*\)+.*/torch==\1/' > constraints.txt
+
+clean:
+	rm -rf $(VENV) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
