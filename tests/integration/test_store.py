@@ -1,0 +1,431 @@
+"""The store against a real Postgres: pages and their states, staging that may be repeated, text that would spoil it."""
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from urllib.parse import urlsplit, urlunsplit
+
+import numpy as np
+import psycopg
+import pytest
+from workshop import BASE, Workshop, fetched, small_site
+
+from pipelines.records import FetchedPage, IndexSettings
+from pipelines.store import RunLock, Store, StoreUnavailable, UnusableDatabase, choose_vector_type
+
+
+@pytest.fixture
+def workshop(store: Store) -> Workshop:
+    return Workshop(store)
+
+
+def begin(store: Store, name: str = "docs") -> int:
+    """A new run of a collection; the lock is let go at once."""
+    lock = RunLock(store, name)
+    assert lock.try_acquire()
+    try:
+        return lock.begin("reindex", {})
+    finally:
+        lock.release()
+
+
+def page_row(store: Store, path: str) -> dict:
+    with psycopg.connect(store.url, row_factory=psycopg.rows.dict_row) as connection:
+        row = connection.execute("select * from page where url = %s", [BASE + path]).fetchone()
+    assert row is not None
+    return row
+
+
+def counted(store: Store, table: str) -> int:
+    with psycopg.connect(store.url) as connection:
+        row = connection.execute(
+            psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table))
+        )
+        return row.fetchone()[0]
+
+
+# ---------------------------------------------------------------------------------------------- the database itself
+
+
+def test_migrating_twice_or_at_once_is_harmless(empty_database_url):
+    stores = [Store(empty_database_url) for _ in range(6)]
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(Store.migrate, stores))
+    stores[0].migrate()
+    assert stores[0].collections() == []
+    for store in stores:
+        store.close()
+
+
+def test_a_database_that_may_not_have_pgvector_is_a_clear_error(empty_database_url):
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute("create role without_rights login password 'x'")
+        connection.execute("grant create on schema public to without_rights")
+    parts = urlsplit(empty_database_url)
+    url = urlunsplit(parts._replace(netloc=f"without_rights:x@{parts.hostname}:{parts.port}"))
+    try:
+        with pytest.raises(UnusableDatabase, match="no pgvector extension") as caught:
+            Store(url).migrate()
+        assert "create extension vector" in str(caught.value)
+    finally:
+        with psycopg.connect(empty_database_url, autocommit=True) as connection:
+            connection.execute("drop owned by without_rights")
+            connection.execute("drop role without_rights")
+
+
+@pytest.mark.parametrize("version", ["0.8.1", "0.7.4", "0.8"])
+def test_a_pgvector_that_is_too_old_is_a_clear_error(database_url, version):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update pg_extension set extversion = %s where extname = 'vector'", [version])
+    with pytest.raises(UnusableDatabase, match=rf"pgvector {version} is too old.*0\.8\.2"):
+        Store(database_url).migrate()
+
+
+def test_a_database_that_is_away_is_store_unavailable():
+    store = Store("postgresql://nobody@127.0.0.1:1/none", timeout_s=0.5)
+    with pytest.raises(StoreUnavailable):
+        store.ping()
+    with pytest.raises(StoreUnavailable):
+        store.migrate()
+    store.close()
+
+
+def test_sessions_that_were_ended_are_replaced_without_an_error(store, server_url):
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: store.collections(), range(8)))
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        ended = connection.execute(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = %s",
+            [urlsplit(store.url).path.strip("/")],
+        ).fetchone()
+    assert ended and ended[0] >= 1
+    assert store.collections() == []
+
+
+# ---------------------------------------------------------------------------------------------- pages
+
+
+def test_a_failed_fetch_keeps_the_body_and_counts_its_attempts(store):
+    first, second, third, fourth = (begin(store) for _ in range(4))
+    store.save_pages("docs", first, [fetched("a", {"s": "one"}, links=("https://docs.test/b",))])
+    body = page_row(store, "a")["body"]
+    for run in (second, third):
+        store.save_pages("docs", run, [fetched("a", "failed", http_status=500)])
+    row = page_row(store, "a")
+    assert (row["state"], row["attempts"], row["http_status"], row["body"]) == ("failed", 2, 500, body)
+    assert row["links"] == ["https://docs.test/b"]
+    assert list(store.failed_urls("docs")) == [BASE + "a"]
+    store.save_pages("docs", fourth, [FetchedPage(BASE + "a", "ok", 304)])
+    row = page_row(store, "a")
+    assert (row["state"], row["attempts"], row["error"], row["changed_run"]) == ("ok", 0, None, first)
+    assert store.page_counts("docs", fourth)["unchanged"] == 1
+
+
+def test_counts_say_what_a_run_saw(store):
+    first, second = begin(store), begin(store)
+    store.save_pages("docs", first, [fetched(path, {"s": path}) for path in "abcde"])
+    again = {
+        "a": {"s": "a"},
+        "b": {"s": "other"},
+        "c": "gone",
+        "d": "failed",
+        "e": "skipped",
+        "new": {"s": "new"},
+    }
+    store.save_pages("docs", second, [fetched(path, content) for path, content in again.items()])
+    assert store.page_counts("docs", second) == {
+        "seen": 4, "new": 1, "changed": 1, "unchanged": 1, "failed": 1, "duplicate": 0, "skipped": 1,
+    }  # fmt: skip
+
+
+def test_saving_a_page_twice_in_one_run_still_counts_it_as_new(store):
+    run = begin(store)
+    for _ in range(2):
+        store.save_pages("docs", run, [fetched("a", {"s": "one"})])
+    assert store.page_counts("docs", run)["new"] == 1
+
+
+def test_an_etag_is_offered_only_for_a_body_that_is_stored(store):
+    run = begin(store)
+    store.save_pages(
+        "docs", run, [fetched("a", {"s": "one"}, etag='"1"'), fetched("b", "failed", etag='"2"')]
+    )
+    known = store.known_page("docs", BASE + "a")
+    assert known is not None and known.etag == '"1"'
+    unknown = store.known_page("docs", BASE + "b")
+    assert unknown is not None and unknown.etag is None
+    assert store.known_page("docs", BASE + "c") is None
+    assert store.known_page("other", BASE + "a") is None
+
+
+def test_known_urls_come_in_full_however_many(store):
+    run = begin(store)
+    store.save_pages("docs", run, [fetched(f"{n:04}", {"s": str(n)}) for n in range(2_050)])
+    urls = list(store.known_urls("docs"))
+    assert urls == sorted(urls)
+    assert len(urls) == 2_050
+    ranges = store.ranges_to_index("docs", run, None, "", 200)
+    assert [row["pages"] for row in ranges] == [200] * 10 + [50]
+    assert [url for row in ranges for url in store.urls_in_range("docs", row["first"], row["last"])] == urls
+
+
+def test_pages_that_a_complete_run_did_not_see_are_gone_below_its_prefix_only(store):
+    first, second = begin(store), begin(store)
+    store.save_pages("docs", first, [fetched(path, {"s": path}) for path in ("in/a", "in/b", "out/c")])
+    store.save_pages("docs", second, [fetched("in/a", {"s": "in/a"})])
+    assert store.mark_unseen("docs", second, BASE + "in/", "not seen") == 1
+    assert [page_row(store, path)["state"] for path in ("in/a", "in/b", "out/c")] == ["ok", "gone", "ok"]
+
+
+def test_a_page_that_cannot_be_read_is_tried_thrice_and_again_when_it_changes(store, workshop):
+    def to_do(run):
+        return [entry.page.url for entry in store.pages_to_index("docs", run, None, "", [BASE + "a"])]
+
+    for attempt in range(1, 4):
+        run = begin(store)
+        store.save_pages("docs", run, [fetched("a", {"s": "hostile"})])
+        assert to_do(run) == [BASE + "a"]
+        store.fail_pages("docs", [(BASE + "a", "took \0 too long")])
+        row = page_row(store, "a")
+        assert (row["state"], row["attempts"], row["error"]) == ("failed", attempt, "took  too long")
+        assert store.page_counts("docs", run)["failed"] == 1
+    run = begin(store)
+    store.save_pages("docs", run, [fetched("a", {"s": "hostile"})])
+    assert page_row(store, "a")["state"] == "failed"
+    assert to_do(run) == []
+    assert len(store.pages_to_index("docs", run, None, "", [BASE + "a"], attempts=10**6)) == 1
+    store.save_pages("docs", run, [fetched("a", {"s": "mended"})])
+    assert page_row(store, "a")["state"] == "ok"
+    [entry] = store.pages_to_index("docs", run, None, "", [BASE + "a"])
+    assert json.loads(entry.page.body) == {"s": "mended"}
+    store.stage_pages(run, [workshop.read(entry.page, entry.input_hash)])
+    row = page_row(store, "a")
+    assert (row["state"], row["attempts"], row["unreadable"], row["error"]) == ("ok", 0, None, None)
+
+
+def test_a_canonical_counts_only_when_its_target_was_fetched(store):
+    run = begin(store)
+    pages = [
+        fetched("a", {"s": "same"}),
+        fetched("copy-of-a", {"s": "same"}, canonical=BASE + "a"),
+        fetched("b", {"s": "b"}, canonical=BASE + "never-fetched"),
+        fetched("c1", {"s": "c"}, canonical=BASE + "c2"),
+        fetched("c2", {"s": "c"}, canonical=BASE + "c1"),
+        fetched("d", {"s": "d"}, canonical=BASE + "d"),
+        fetched("e", {"s": "e"}, canonical=BASE + "f"),
+        fetched("f", "failed"),
+    ]
+    store.save_pages("docs", run, pages)
+    store.mark_duplicates("docs", run)
+    states = {path: page_row(store, path)["state"] for path in ("a", "copy-of-a", "b", "c1", "c2", "d", "e")}
+    assert states == {
+        "a": "ok", "copy-of-a": "duplicate", "b": "ok", "c1": "ok", "c2": "duplicate", "d": "ok", "e": "ok",
+    }  # fmt: skip
+
+
+def test_a_duplicate_comes_back_when_its_original_is_gone(store):
+    first, second = begin(store), begin(store)
+    store.save_pages(
+        "docs", first, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"}, canonical=BASE + "a")]
+    )
+    store.mark_duplicates("docs", first)
+    store.save_pages("docs", second, [fetched("a", "gone"), FetchedPage(BASE + "b", "ok", 304)])
+    store.mark_duplicates("docs", second)
+    assert page_row(store, "b")["state"] == "ok"
+    assert len(store.pages_to_index("docs", second, None, "", [BASE + "b"])) == 1
+
+
+def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
+    run = begin(store)
+    store.save_pages("docs", run, [fetched("b", {"s": "x"}, canonical=BASE + "a")])
+    workshop.stage(run)
+    assert store.staged_counts(run)["chunks"] == 1
+    store.save_pages("docs", run, [fetched("a", {"s": "x"})])
+    store.mark_duplicates("docs", run)
+    assert (store.staged_counts(run)["pages"], store.staged_counts(run)["chunks"]) == (0, 0)
+
+
+# ---------------------------------------------------------------------------------------------- staging
+
+
+def test_staging_twice_stores_once(store, workshop):
+    run = begin(store)
+    workshop.save(run, small_site(5))
+    todo = store.pages_to_index("docs", run, None, "", [BASE + f"p{n:02}" for n in range(5)])
+    pages = [workshop.read(entry.page, entry.input_hash) for entry in todo]
+    chunks = [chunk for page in pages for chunk in page.chunks]
+    vectors = workshop.embedder.embed_chunks([chunk.embed_text for chunk in chunks])
+    for _ in range(2):
+        store.stage_pages(run, pages)
+        store.stage_vectors(run, [chunk.embed_hash for chunk in chunks], vectors)
+    assert store.staged_counts(run) == {"pages": 5, "sections": 15, "chunks": 15, "embedded": 15}
+
+
+def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
+    run = begin(store)
+    workshop.save(run, small_site(30))
+    todo = store.pages_to_index("docs", run, None, "", list(store.known_urls("docs")))
+    pages = [workshop.read(entry.page, entry.input_hash) for entry in todo]
+    chunks = {chunk.embed_hash: chunk for page in pages for chunk in page.chunks}
+    wanted = {name: chunk.url for name, chunk in chunks.items()}
+    vectors = workshop.embedder.embed_chunks([chunk.embed_text for chunk in chunks.values()])
+    order = list(range(len(chunks)))
+
+    def task(number: int) -> None:
+        mixed = sorted(order, key=lambda n: hash((n, number)))
+        store.stage_pages(run, sorted(pages, key=lambda page: hash((page.url, number))))
+        store.claim(
+            run, {name: wanted[name] for name in sorted(wanted, key=lambda name: hash((name, number)))}
+        )
+        store.stage_vectors(run, [list(chunks)[n] for n in mixed], vectors[mixed])
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(task, range(6)))
+    assert store.staged_counts(run) == {"pages": 30, "sections": 90, "chunks": 90, "embedded": 90}
+
+
+def test_a_text_is_claimed_by_one_page_and_again_by_that_page_alone(store):
+    run = begin(store)
+    assert store.claim(run, {"h1": "page a", "h2": "page a"}) == {"h1", "h2"}
+    assert store.claim(run, {"h1": "page b", "h3": "page b"}) == {"h3"}
+    assert store.claim(run, {"h1": "page a", "h2": "page a"}) == {"h1", "h2"}
+    store.stage_vectors(run, ["h1"], np.ones((1, 4), np.float32))
+    assert store.claim(run, {"h1": "page a", "h2": "page a"}) == {"h2"}
+    assert store.claim(run, {}) == set()
+
+
+def test_vectors_outlive_a_run_that_died(store, workshop):
+    dead = begin(store)
+    workshop.save(dead, small_site(4))
+    workshop.stage(dead)
+    before = workshop.embedded
+    workshop.reindex(small_site(4))
+    assert workshop.embedded == before == 12
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_vector_that_is_not_finite_is_refused_before_it_spoils_a_load(store, bad):
+    run = begin(store)
+    vectors = np.ones((3, 4), np.float32)
+    vectors[1, 2] = bad
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        store.stage_vectors(run, ["a", "b", "c"], vectors)
+    assert store.staged_counts(run)["embedded"] == 0
+
+
+def test_nul_and_lone_surrogates_never_reach_the_database(store, workshop):
+    nasty = "be\0fore \ud800 and \udfff after 😀"
+    lock = workshop.lock()
+    run = lock.begin("reindex", {})
+    url = BASE + "nasty"
+    store.save_pages("docs", run, [FetchedPage(
+        url, "ok", body=b"{}", links=(f"{BASE}{nasty}",), etag=nasty, charset=nasty, canonical=nasty, error=nasty,
+    )])  # fmt: skip
+    [chunk, *_] = workshop.chunks(url, {"s": "text"})
+    chunk = replace(chunk, anchors=(nasty,), title=nasty, headings=(nasty,), text=nasty)
+    [entry] = store.pages_to_index("docs", run, None, "", [url])
+    page = replace(workshop.read(entry.page, entry.input_hash), title=nasty, language=nasty, chunks=[chunk])
+    store.stage_pages(run, [page])
+    store.stage_vectors(run, [chunk.embed_hash], np.ones((1, 64), np.float32))
+    workshop.publish(lock, run)
+    [hit] = workshop.search("text")
+    cleaned = "before  and  after 😀"
+    assert (hit.text, hit.title, hit.headings, hit.anchors) == (cleaned, cleaned, (cleaned,), (cleaned,))
+    lock.release()
+
+
+# ---------------------------------------------------------------------------------------------- vectors
+
+
+@pytest.mark.parametrize(
+    ("dimension", "chunks", "asked", "chosen"),
+    [
+        (384, 1_000, "auto", "vector"),
+        (2_000, 1_000, "auto", "vector"),
+        (2_001, 1_000, "auto", "halfvec"),
+        (384, 1_000_001, "auto", "halfvec"),
+        (384, 10, "halfvec", "halfvec"),
+        (384, 2_000_000, "vector", "vector"),
+    ],
+)
+def test_halfvec_is_chosen_for_wide_vectors_and_large_indexes(dimension, chunks, asked, chosen):
+    assert choose_vector_type(IndexSettings(dimension=dimension, vector_type=asked), chunks) == chosen
+
+
+@pytest.mark.parametrize(("dimension", "asked"), [(4_001, "auto"), (4_001, "halfvec"), (2_001, "vector")])
+def test_more_dimensions_than_hnsw_takes_are_refused(dimension, asked):
+    with pytest.raises(ValueError, match=str(dimension)):
+        choose_vector_type(IndexSettings(dimension=dimension, vector_type=asked), 1)
+
+
+@pytest.mark.parametrize(("model", "asked", "column"), [
+    ("hash:64", "auto", "vector(64)"), ("hash:64", "halfvec", "halfvec(64)"), ("hash:2100", "auto", "halfvec(2100)"),
+])  # fmt: skip
+def test_the_column_has_the_chosen_type_and_answers_alike(store, model, asked, column):
+    workshop = Workshop(store, model=model, vector_type=asked)
+    workshop.reindex(small_site(10))
+    with psycopg.connect(store.url) as connection:
+        row = connection.execute(
+            "select format_type(atttypid, atttypmod) from pg_attribute "
+            "where attrelid = %s::regclass and attname = 'embedding'",
+            [f"chunk_{workshop.live().id}"],
+        ).fetchone()
+        connection.execute("set enable_seqscan = off")
+        plan = "".join(line for (line,) in connection.execute(
+            psycopg.sql.SQL("explain select id from {} order by embedding <=> %s::{} limit 5").format(
+                psycopg.sql.Identifier(f"chunk_{workshop.live().id}"), psycopg.sql.SQL(column.split("(")[0])
+            ),
+            [str([0.5] * workshop.settings.dimension)],
+        ))  # fmt: skip
+    assert row == (column,)
+    assert "embedding_idx" in plan
+    text = small_site(10)["p07"]["s1"]
+    best = workshop.search(f"Title › s1 {text}", 3)[0]
+    assert best.text == text
+    assert workshop.reindex(small_site(10)).changed is False
+
+
+def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, workshop):
+    workshop.reindex(small_site(6))
+    some = sorted(workshop.ids())[:3]
+    vector = workshop.embedder.embed_query("part 1 on page 3")
+    revision, nearest, named = store.search(workshop.live(), vector, [*some, "no such id"], 200)
+    assert revision == 1
+    assert len(nearest) == 18
+    assert [hit.score for hit in nearest] == sorted((hit.score for hit in nearest), reverse=True)
+    assert set(named) == set(some)
+    assert store.search(workshop.live(), None, some, 5)[1] == []
+
+
+# ---------------------------------------------------------------------------------------------- outages
+
+
+def test_a_call_is_tried_as_long_as_it_was_told_and_no_longer():
+    port_is_closed = "postgresql://raydex@127.0.0.1:9/postgres"
+    patient = Store(port_is_closed, retry_s=1.0, timeout_s=0.3)
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        patient.collections()
+    assert time.monotonic() - began >= 1.0
+    patient.close()
+
+
+def test_threads_share_one_store(store, workshop):
+    workshop.reindex(small_site(6))
+    index, errors = workshop.live(), []
+
+    def ask() -> None:
+        try:
+            for _ in range(20):
+                assert len(workshop.search("part", 5, index)) == 5
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []

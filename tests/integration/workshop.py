@@ -1,0 +1,150 @@
+"""A reindex in one process: what the job does with a site, without Ray, a crawler or HTML.
+
+A site is {path: {anchor: text}}; a page's body is its sections as JSON. A path whose value is a state ("gone",
+"failed") answers so.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.embed import load_embedder
+from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.metadata import UrlRules
+from pipelines.indexing.publish import base_index, publish_run
+from pipelines.records import Block, Chunk, Document, FetchedPage, Hit, Index, IndexSettings, Page, Section
+from pipelines.store import BuildResources, Publication, RunLock, StagedPage, Store
+from pipelines.tokens import load_tokenizer
+
+BASE = "https://docs.test/"
+Sections = Mapping[str, str]
+Site = Mapping[str, Sections | str]
+SMALL_BUILD = BuildResources("64MB", 0)
+
+
+class Workshop:
+    """Reindexes one collection; `embedded` counts the texts that went through the model."""
+
+    def __init__(self, store: Store, name: str = "docs", model: str = "hash:64", **settings: Any) -> None:
+        self.store, self.name, self.rules = store, name, UrlRules()
+        self.use(model, **settings)
+
+    def use(self, model: str, **settings: Any) -> None:
+        """Take other settings from now on."""
+        counter = load_tokenizer(model)
+        self.settings = IndexSettings(model, counter.identity, counter.dimension, **settings)
+        self.chunker = Chunker(counter, self.settings.chunk_size, self.settings.chunk_overlap)
+        self.embedder = load_embedder(model)
+
+    @property
+    def embedded(self) -> int:
+        return int(self.embedder.embedded)  # type: ignore[attr-defined]
+
+    def base(self) -> Index | None:
+        return base_index(self.store, self.name, self.settings)
+
+    def lock(self) -> RunLock:
+        """The collection's lock, taken."""
+        lock = RunLock(self.store, self.name)
+        assert lock.try_acquire()
+        return lock
+
+    def reindex(self, site: Site, **publishing: Any) -> Publication:
+        """A whole run: pages, chunks, vectors, publish."""
+        lock = self.lock()
+        try:
+            run = self.prepare(lock, site)
+            publication = self.publish(lock, run, **publishing)
+            lock.finish(run, "done", {}, None)
+        finally:
+            lock.release()
+        return publication
+
+    def prepare(self, lock: RunLock, site: Site) -> int:
+        """Everything but publishing; returns the run."""
+        run = lock.begin("reindex", {})
+        self.save(run, site)
+        self.stage(run)
+        return run
+
+    def publish(
+        self, lock: RunLock, run: int, delete: bool = True, publish: bool = True, base: Index | None = None
+    ) -> Publication:
+        base = base or self.base()
+        return publish_run(self.store, lock, run, self.settings, base, delete, SMALL_BUILD, publish)
+
+    def save(self, run: int, site: Site) -> None:
+        """The pages as a crawler would commit them."""
+        self.store.save_pages(self.name, run, [fetched(path, content) for path, content in site.items()])
+
+    def stage(self, run: int) -> None:
+        """Chunk what the index lacks, embed what has no vector."""
+        base = self.base()
+        urls = list(self.store.known_urls(self.name))
+        todo = self.store.pages_to_index(self.name, run, base.id if base else None, self.rules.digest, urls)
+        staged = [self.read(entry.page, entry.input_hash) for entry in todo]
+        if not staged:
+            return
+        self.store.stage_pages(run, staged)
+        chunks = {chunk.embed_hash: chunk for page in staged for chunk in page.chunks}
+        mine = sorted(self.store.claim(run, {name: chunk.url for name, chunk in chunks.items()}))
+        if mine:
+            vectors = self.embedder.embed_chunks([chunks[name].embed_text for name in mine])
+            self.store.stage_vectors(run, mine, vectors)
+
+    def read(self, page: Page, input_hash: str) -> StagedPage:
+        chunks = self.chunks(page.url, json.loads(page.body))
+        return StagedPage(
+            page.url, input_hash, "Title", "en", self.rules.tags_of(page.url), self.rules.version_of(page.url),
+            len(json.loads(page.body)), chunks,
+        )  # fmt: skip
+
+    def chunks(self, url: str, sections: Sections) -> list[Chunk]:
+        parts = tuple(
+            Section(url, (anchor,), ("Title", anchor), (Block("prose", text),))
+            for anchor, text in sections.items()
+        )
+        return self.chunker(Document(url, "Title", "en", parts))
+
+    def live(self) -> Index:
+        return self.store.live_index(self.name)
+
+    def search(self, text: str, k: int = 10, index: Index | None = None) -> list[Hit]:
+        """The nearest chunks of the live index."""
+        return self.store.search(index or self.live(), self.embedder.embed_query(text), [], k)[1]
+
+    def texts(self, index: Index | None = None) -> dict[str, list[str]]:
+        """Everything the live index holds: the texts under each source, sorted."""
+        found: dict[str, list[str]] = {}
+        with self.store.scan_chunks((index or self.live()).id) as (_, hits):
+            for hit in hits:
+                found.setdefault(hit.source.removeprefix(BASE), []).append(hit.text)
+        return {source: sorted(texts) for source, texts in sorted(found.items())}
+
+    def ids(self) -> set[str]:
+        with self.store.scan_chunks(self.live().id) as (_, hits):
+            return {hit.chunk_id for hit in hits}
+
+
+def fetched(path: str, content: Sections | str, **fields: Any) -> FetchedPage:
+    """A page's fate: its sections, or the state that stands for them."""
+    if isinstance(content, str):
+        return FetchedPage(BASE + path, content, error=f"is {content}", **fields)  # type: ignore[arg-type]
+    return FetchedPage(BASE + path, "ok", 200, body=json.dumps(content).encode(), **fields)
+
+
+def small_site(pages: int = 20, sections: int = 3) -> dict[str, Sections]:
+    """Pages whose every section says something of its own."""
+    return {
+        f"p{page:02}": {
+            f"s{part}": f"The {_word(page)} of part {part} on page {page} is {_word(page * sections + part + 100)}."
+            for part in range(sections)
+        }
+        for page in range(pages)
+    }
+
+
+def _word(number: int) -> str:
+    """A word for each number that no other number has."""
+    letters = "bcdfghklmnprstvz"
+    return "".join(letters[(number >> shift) % 16] + "aeio"[(number >> shift) % 4] for shift in (0, 4, 8))
