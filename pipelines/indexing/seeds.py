@@ -77,5 +77,5 @@ def parse_sitemap(body: bytes, max_bytes: int) -> tuple[str, list[str]]:
 
 
 def _plain_list(body: bytes) -> list[str]:
-    lines = (line.strip() for line in body.decode("utf-8", "replace").splitlines())
+    lines = (line.strip() for line in body.decode("utf-8-sig", "replace").splitlines())
     return [line for line in lines if line.startswith(("http://", "https://"))]

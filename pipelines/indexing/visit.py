@@ -23,6 +23,9 @@ from pipelines.indexing.scope import Scope, directory, origin, page_url
 from pipelines.indexing.seeds import llms_pages, sitemap_pages
 from pipelines.records import FetchedPage, KnownPage, Page
 
+# The parser takes milliseconds; a page made to hang it loses its links and one thread, not the crawl.
+READ_S = 20.0
+
 logger = logging.getLogger("raydex.crawl")
 
 
@@ -116,9 +119,7 @@ class SiteCrawl:
         page = fate(reply, known)
         if page.state == "redirect":
             return self._checked_redirect(entry, page, known)
-        if page.body is not None:
-            return await asyncio.to_thread(_read, page)
-        return page
+        return page if page.body is None else await _read(page)
 
     async def _forbidden(self, url: str) -> FetchedPage | None:
         """The page's fate if robots.txt forbids it. Rules that are unreachable forbid for this time only."""
@@ -199,11 +200,13 @@ class SiteCrawl:
         return "max_depth" if self._frontier.cut_by_depth else ""
 
 
-def _read(page: FetchedPage) -> FetchedPage:
-    """`page` with the links and the canonical URL that its body names."""
+async def _read(page: FetchedPage) -> FetchedPage:
+    """`page` with the links and the canonical URL that its body names, without them if it can't be read."""
     document = Page(page.url, page.body or b"", page.content_type, page.charset)
     try:
-        return replace(page, links=page_links(document), canonical=page_canonical(document))
-    except Exception as error:  # whether such a page can be indexed is decided where it is read
-        logger.warning("no links read from %s: %s", page.url, error)
+        async with asyncio.timeout(READ_S):
+            links = await asyncio.to_thread(page_links, document)
+            return replace(page, links=links, canonical=await asyncio.to_thread(page_canonical, document))
+    except Exception as error:  # whether such a page can be indexed is decided where it is sectioned
+        logger.warning("no links read from %s: %s", page.url, error or type(error).__name__)
         return page
