@@ -28,9 +28,9 @@ from pipelines.tokens import load_tokenizer
 
 TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
 
-# Ray Data hands on what a task yields once that much has gathered. About 1,000 chunks: enough for the encoder
-# to sort by length, little enough to keep every stage busy.
-BLOCK_BYTES = 1 << 20
+# Ray Data hands on what a task yields once that much has gathered. About 400 texts: enough for the encoder
+# to sort by length, little enough that a kill loses only seconds of embedding.
+BLOCK_BYTES = 384 << 10
 # Pages of one task over stored pages, and of one step inside any task (bounds the bodies held in memory).
 PAGES_PER_TASK, PAGES_PER_STEP = 200, 32
 # While the database restarts after a crash a stage waits this long before it gives up.

@@ -20,6 +20,7 @@ from pipelines.store.publishing import (
 )
 from pipelines.store.reading import ChangesPruned, NoLiveIndex, NoSuchIndex, Reading
 from pipelines.store.staging import StagedPage, Staging
+from pipelines.store.transfer import NotADump, dump, restore
 
 
 class Store(Pages, Staging, Reading):
@@ -36,6 +37,7 @@ __all__ = [
     "LostCollection",
     "NoLiveIndex",
     "NoSuchIndex",
+    "NotADump",
     "PageToIndex",
     "Publication",
     "RunLock",
@@ -47,4 +49,6 @@ __all__ = [
     "can_connect",
     "choose_vector_type",
     "clean",
+    "dump",
+    "restore",
 ]

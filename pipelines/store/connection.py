@@ -104,6 +104,11 @@ class Connected:
         with translated(), self._pool.connection() as connection:
             yield connection
 
+    def in_transaction(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction, once."""
+        with self._connection() as connection:
+            return work(connection)
+
     def _do(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction, again from its start while the database is away (see `retry_s`)."""
         attempts = tenacity.Retrying(

@@ -109,12 +109,11 @@ class RunLock:
     def begin(self, kind: str, settings: Mapping[str, Any] | None) -> int:
         """Start a run; runs of this collection that never ended are abandoned. Returns its id.
 
-        `settings` None leaves the collection's as they are.
+        A new collection is made; `settings` None leaves those of one that is there as they are.
         """
         named = {"collection": self.collection, "kind": kind, "settings": Jsonb(dict(settings or {}))}
         with self._session() as connection:
-            if settings is not None:
-                connection.execute(statement("save_collection"), named)
+            connection.execute(statement("add_collection" if settings is None else "save_collection"), named)
             connection.execute(statement("abandon_runs"), named)
             row = connection.execute(statement("insert_run"), named).fetchone()
             assert row is not None
@@ -182,7 +181,7 @@ class RunLock:
                 connection.execute(statement("forget_changes"), named | {"revision": revision - CHANGES_KEPT})
                 connection.execute(statement("notify"), named)
             if changed or pages_deleted:
-                _save_stats(connection, index.id)
+                save_stats(connection, index.id)
             _clear_staged(connection, self.collection, run)
             return Publication(index.id, revision if changed else revision - 1, index.state == "live", changed,
                                inserted + updated, deleted, pages_deleted, True)  # fmt: skip
@@ -220,13 +219,13 @@ class RunLock:
                 connection.execute(statement("carry_chunks", chunk=chunk, base=chunk_table(base.id)), named)
                 connection.execute(statement("carry_pages"), named)
             written = connection.execute(statement("fill_chunks", chunk=chunk, vectors=vectors), named).rowcount
-            _index_chunks(connection, chunk, vector_type, resources)
+            index_chunks(connection, chunk, vector_type, resources)
             connection.execute(statement("remember_pages"), named)
             connection.execute(statement("describe_pages"), named)
             deleted, pages_deleted = _count_left_behind(connection, base, named)
             if base and base.state == "candidate":
                 drop_index(connection, base.id)
-            _save_stats(connection, index)
+            save_stats(connection, index)
             _clear_staged(connection, self.collection, run)
             changed = base is None or bool(written or deleted or pages_deleted)
             return Publication(index, 0, False, changed, written, deleted, pages_deleted, False)
@@ -262,7 +261,8 @@ def _requirevectors_of(connection: Connection, run: int, vectors: sql.Composable
         )
 
 
-def _index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str, resources: BuildResources) -> None:
+def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str, resources: BuildResources) -> None:
+    """Build the indexes of a loaded chunk table, HNSW last, and analyse it."""
     memory, workers = resources.maintenance_work_mem, resources.parallel_workers
     connection.execute(sql.SQL("set local maintenance_work_mem = {}").format(memory))
     connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
@@ -282,7 +282,8 @@ def _count_left_behind(connection: Connection, base: Index | None, named: Mappin
     return row["chunks"], row["pages"]
 
 
-def _save_stats(connection: Connection, index: int) -> None:
+def save_stats(connection: Connection, index: int) -> None:
+    """Write down how many chunks, pages and sections an index holds."""
     counts = connection.execute(statement("index_counts", chunk=chunk_table(index)), {"index": index}).fetchone()
     connection.execute(statement("save_stats"), {"index": index, "stats": Jsonb(counts)})
 

@@ -14,6 +14,9 @@ select pg_advisory_xact_lock(hashtextextended('raydex schema', 0));
 insert into collection (name, settings) values (%(collection)s, %(settings)s)
 on conflict (name) do update set settings = excluded.settings where collection.settings <> excluded.settings;
 
+-- name: add_collection
+insert into collection (name) values (%(collection)s) on conflict (name) do nothing;
+
 -- name: abandon_runs
 update run set state = 'abandoned', ended = now(), error = 'ended without a word: its process or its database session died'
 where collection = %(collection)s and state = 'running';
