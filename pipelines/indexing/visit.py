@@ -40,6 +40,7 @@ class SiteCrawl:
         self._frontier = Frontier(settings.max_pages, settings.max_depth)
         self._starts = set(settings.start_urls)
         self._start_errors: list[str] = []
+        self._began = False
         self._counts: Counter[str] = Counter()
 
     async def run(self) -> CrawlReport:
@@ -123,11 +124,12 @@ class SiteCrawl:
 
     async def _forbidden(self, url: str) -> FetchedPage | None:
         """The page's fate if robots.txt forbids it. Rules that are unreachable forbid for this time only."""
+        if self._settings.ignore_robots:
+            return None
         rules = await self._robots.rules(url)
         delay = min(rules.crawl_delay(self._robots.agent), self._settings.max_crawl_delay_s)
-        if self._settings.ignore_robots or rules.allow(url, self._robots.agent):
-            if not self._settings.ignore_robots:
-                self._fetcher.pace.delay = max(self._settings.delay_s, delay)
+        self._fetcher.pace.delay = max(self._settings.delay_s, delay)
+        if rules.allow(url, self._robots.agent):
             return None
         if rules.unreachable:
             return FetchedPage(url, "failed", error=f"forbidden while {rules.unreachable}")
@@ -145,19 +147,23 @@ class SiteCrawl:
         return page
 
     def _note(self, entry: Entry, page: FetchedPage) -> None:
-        """Count the page; a start URL that leads nowhere makes the crawl incomplete."""
         self._counts[page.state] += 1
         self._counts["unchanged"] += page.state == "ok" and page.http_status == 304
-        if entry.url not in self._starts or page.state == "ok":
-            return
-        if page.state == "redirect" and not page.error:
+        if entry.url in self._starts:
+            self._note_start(page)
+
+    def _note_start(self, page: FetchedPage) -> None:
+        """A start URL that leads nowhere makes the crawl incomplete; a redirect hands its part to its target."""
+        if page.state == "ok":
+            self._began = True
+        elif page.state == "redirect" and page.error:
+            self._start_errors.append(f"start URL {page.url} {page.error}: start there instead")
+        elif page.state == "redirect":
+            self._began |= not self._starts.issuperset(page.links) and self._frontier.seen(page.links[0])
             self._starts.update(page.links)
-            return
-        if page.state == "redirect":
-            self._start_errors.append(f"start URL {entry.url} {page.error}: start there instead")
-            return
-        status = f" (status {page.http_status})" if page.http_status else ""
-        self._start_errors.append(f"start URL {entry.url} is {page.state}{status}: {page.error or 'not there'}")
+        else:
+            status = f" (status {page.http_status})" if page.http_status else ""
+            self._start_errors.append(f"start URL {page.url} is {page.state}{status}: {page.error or 'not there'}")
 
     def _led_to(self, entry: Entry, page: FetchedPage) -> list[Entry]:
         if page.state == "redirect":
@@ -195,6 +201,8 @@ class SiteCrawl:
             return f"error: the site stopped answering, {GIVE_UP} requests in a row brought nothing"
         if self._settings.retry_failed_only:
             return "retry_failed"
+        if not self._began:
+            return "error: the start URLs redirect in a circle"
         if self._frontier.exhausted:
             return "max_pages"
         return "max_depth" if self._frontier.cut_by_depth else ""

@@ -395,6 +395,18 @@ def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, statu
     assert report.stopped_by.startswith(f"error: start URL {site.url}/ is")
 
 
+def test_a_start_that_redirects_in_a_circle_makes_the_crawl_incomplete(ledger):
+    with Site({"/": redirect("/a"), "/a": redirect("/")}) as site:
+        report = Crawled(site, ledger).report
+    assert (report.complete, report.stopped_by) == (False, "error: the start URLs redirect in a circle")
+
+
+def test_a_start_that_redirects_to_a_page_is_a_good_start(ledger):
+    with Site({"/": redirect("/index.html"), "/index.html": page("/")}) as site:
+        assert Crawled(site, ledger).report.complete
+        assert Crawled(site, ledger, start=("/index.html", "/"), run=2).report.complete
+
+
 def test_a_private_address_is_refused_before_a_connection(ledger):
     with Site({"/": page()}) as site:
         with pytest.raises(CrawlFailed, match=r"127\.0\.0\.1 is a loopback address.*--allow-private"):
@@ -517,6 +529,17 @@ def test_closing_the_generator_ends_the_child(ledger):
         (child,) = _children(os.getpid())
         pages.close()
         assert _gone(child)
+
+
+def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
+    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+        job = CrawlSettings((site.url,), allow_private=True)
+        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
+        assert next(pages) == [f"{site.url}/"]
+        os.kill(_children(os.getpid())[0], signal.SIGKILL)
+        with pytest.raises(CrawlFailed, match="status -9"):
+            next(pages)
+    assert list(FileLedger(str(ledger)).rows) == [f"{site.url}/"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the child through /proc")
