@@ -1,0 +1,143 @@
+"""Elements become blocks of text: listings keep their lines, tables become rows, signatures a line and a name.
+
+Knows nothing of sections and anchors: it says what one element reads like.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.html import HEADINGS
+from pipelines.indexing.text import LINE_BREAK, listing, paragraph
+from pipelines.records import Block
+
+BULLET = "- "
+_LINE_CLASSES = frozenset(("token-line", "ec-line", "line", "code-line"))
+_OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
+
+
+class Prose:
+    """The blocks of one section while it is written: joins paragraphs, list items and listings into few blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._lines: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks or self._lines)
+
+    def paragraph(self, text: str, *, tight: bool = False) -> None:
+        """Adds a paragraph, or with `tight` a line that belongs to the one before it."""
+        if self._lines:
+            self._lines.append("\n" if tight else "\n\n")
+        self._lines.append(text)
+
+    def block(self, block: Block) -> None:
+        """Adds a listing or a table."""
+        self._end_prose()
+        self.blocks.append(block)
+
+    def finish(self) -> tuple[Block, ...]:
+        """All blocks in order."""
+        self._end_prose()
+        return tuple(self.blocks)
+
+    def _end_prose(self) -> None:
+        if self._lines:
+            self.blocks.append(Block("prose", "".join(self._lines)))
+            self._lines = []
+
+
+def text_of(element: Element) -> str:
+    """All text of `element` as one paragraph."""
+    return paragraph("".join(element.itertext()))
+
+
+def code_block(pre: Element) -> Block | None:
+    """A `<pre>` with its line breaks and indentation, None if there is nothing in it."""
+    for line in pre.iter("div", "span"):
+        if not _LINE_CLASSES.isdisjoint((line.get("class") or "").split()) and _ends_without_break(line):
+            line.tail = "\n" + (line.tail or "")
+    text = listing("".join(pre.itertext()))
+    return Block("code", text) if text else None
+
+
+def _ends_without_break(line: Element) -> bool:
+    """Whether the highlighter left the line break of `line` to the style sheet."""
+    after = line.tail or ""
+    inside = "".join(line.itertext())
+    if line.getnext() is None or after.startswith(("\n", LINE_BREAK)):
+        return False
+    return not inside.endswith(("\n", LINE_BREAK))
+
+
+def is_data_table(table: Element) -> bool:
+    """Whether `table` is rows of cells to read across, and not there for its looks or to hold prose."""
+    if table.get("role") in ("presentation", "none") or next(table.iter("table", *HEADINGS), table) is not table:
+        return False
+    if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
+        return not _holds_blocks(table)
+    return any(len(cells) > 1 for cells in _rows(table))
+
+
+def _holds_blocks(table: Element) -> bool:
+    """A listing of several lines or a list of definitions is not torn apart for a row."""
+    for inner in table.iter("pre", "dl"):
+        if inner.tag == "dl" or "\n" in "".join(inner.itertext()).strip():
+            return True
+    return next(table.iter("table"), table) is not table
+
+
+def _rows(table: Element) -> Iterator[list[Element]]:
+    for row in table.iter("tr"):
+        cells = [cell for cell in row if cell.tag in ("td", "th")]
+        if cells:
+            yield cells
+
+
+def table_block(table: Element) -> Block | None:
+    """A table as rows, one a line, cells joined by " | "; its header row apart. None if there is nothing in it."""
+    header = ""
+    lines: list[str] = []
+    for cells in _rows(table):
+        line = " | ".join(_cell(cell) for cell in cells)
+        if not line.replace("|", "").strip():
+            continue
+        if not lines and _is_header(cells):
+            header = f"{header} | {line}" if header else line
+        else:
+            lines.append(line)
+    if not lines:
+        lines, header = [header], ""
+    return Block("table", "\n".join(lines), header) if lines[0] else None
+
+
+def _cell(cell: Element) -> str:
+    return text_of(cell).replace("\n", " ")
+
+
+def _is_header(cells: Sequence[Element]) -> bool:
+    parent = cells[0].getparent()
+    section = parent.getparent() if parent is not None else None
+    return (section is not None and section.tag == "thead") or all(cell.tag == "th" for cell in cells)
+
+
+def signature_name(term: Element) -> str:
+    """What the API entry under `term` is called, dotted and readable: "ray.data.Dataset.map"; a term in full."""
+    name = "".join(
+        "".join(part.itertext())
+        for part in term.iter("span", "code", "tt")
+        if {"descclassname", "sig-prename", "descname", "sig-name"} & set((part.get("class") or "").split())
+    )
+    name = paragraph(name)
+    if not name:
+        return re.split(r"(?<=.)[\n]", text_of(term), maxsplit=1)[0][:200]
+    anchor = term.get("id") or ""
+    is_python = "py" in (term.get("class") or "").split()
+    return anchor if is_python and anchor.endswith(f".{name}") else name
+
+
+def is_signature(term: Element) -> bool:
+    """Whether `term` spells out how something is called, and is not a plain word or option."""
+    return "sig" in (term.get("class") or "").split() or next(term.iter("span", "code", "tt"), None) is not None
