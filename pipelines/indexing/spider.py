@@ -101,6 +101,15 @@ def check_start_urls(urls: tuple[str, ...]) -> None:
             raise CrawlFailed(f"start URL {url} is refused: {reason}; --allow-private permits such addresses")
 
 
+def _target_concurrency(settings: CrawlSettings) -> float:
+    """Requests in flight on average.
+
+    Strangers' hosts: two, as a person with two tabs. One's own: half of what is permitted, the other half is room
+    for slow pages (the Ray docs on loopback and two cores: 45, 90, 141 and 151 pages/s with 1, 2, 4 and 8 in flight).
+    """
+    return max(1.0, settings.concurrency / 2) if settings.allow_private else min(2.0, settings.concurrency)
+
+
 def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
     """Scrapy reduced to its downloader: slots, AutoThrottle, HTTP/1.1, decompression within bounds."""
     return {
@@ -117,14 +126,11 @@ def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
         "CONCURRENT_REQUESTS_PER_DOMAIN": settings.concurrency,
         "DOWNLOAD_VERIFY_CERTIFICATES": settings.verify_tls,
         "AUTOTHROTTLE_ENABLED": True,
-        # Requests in flight on average. Strangers' hosts: two, as a person with two tabs. One's own: half of what
-        # is permitted, the other half is room for slow pages (the Ray docs on loopback and two cores came at
-        # 45, 90, 141 and 151 pages/s with 1, 2, 4 and 8 in flight).
-        "AUTOTHROTTLE_TARGET_CONCURRENCY": settings.concurrency / 2 if settings.allow_private else 2.0,
+        "AUTOTHROTTLE_TARGET_CONCURRENCY": _target_concurrency(settings),
         # The wait after the first request halves with each answer, so that a strange host is met at a walk
         # (a few seconds in all) and one's own at once.
         "AUTOTHROTTLE_START_DELAY": 0.0 if settings.allow_private else 1.0,
-        "AUTOTHROTTLE_MAX_DELAY": 30.0,
+        "AUTOTHROTTLE_MAX_DELAY": 10.0,
     }
 
 
