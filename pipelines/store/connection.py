@@ -44,10 +44,11 @@ def can_connect(url: str) -> bool:
 
 @functools.cache
 def statements() -> dict[str, str]:
-    files = sorted(Path(__file__).parent.glob("*.sql"))
-    text = "\n".join(path.read_text() for path in files if path.name != "schema.sql")
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    named: dict[str, str] = {}
+    for path in Path(__file__).parent.glob("*.sql"):
+        parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
+        named |= dict(zip(parts[::2], parts[1::2], strict=True))
+    return named
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
@@ -188,7 +189,10 @@ def alive(connection: Connection) -> bool:
 
 
 def vectors_of(connection: Connection) -> sql.Composable:
-    """All stored vectors by embed_hash: the staged ones and those of every index."""
+    """All stored vectors by embed_hash: the staged ones and those of every index.
+
+    Until the transaction ends none of these indexes can be dropped, whichever collection it is of.
+    """
     tables = [chunk_table(row["id"]) for row in connection.execute(statement("index_tables")).fetchall()]
     selects = [sql.SQL("select embed_hash, embedding::vector from {}").format(table) for table in tables]
     staged = sql.SQL("select embed_hash, embedding from staged_vector")
@@ -196,8 +200,13 @@ def vectors_of(connection: Connection) -> sql.Composable:
 
 
 def drop_index(connection: Connection, index: int) -> None:
-    connection.execute(statement("drop_chunks", chunk=chunk_table(index)))
+    """Drop an index; its row first, which waits for whoever reads its vectors (see vectors_of).
+
+    Several are dropped in the order of their ids, in a transaction that has not called vectors_of itself: two
+    runs would wait for each other.
+    """
     connection.execute(statement("delete_index"), {"index": index})
+    connection.execute(statement("drop_chunks", chunk=chunk_table(index)))
 
 
 def clean(text: str) -> str:

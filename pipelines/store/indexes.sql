@@ -19,14 +19,14 @@ select id, collection, settings, state, revision, fingerprint, stats, published_
 where collection = %(collection)s order by id;
 
 -- name: index_tables
-select id from index where state in ('candidate', 'live', 'retired') order by id;
+select id from index where state in ('candidate', 'live', 'retired') order by id for key share;
 
 -- name: prunable_indexes
 select id from index where collection = %(collection)s and state in ('retired', 'failed')
 order by published_at desc nulls last, id desc offset %(keep)s;
 
 -- name: superseded_candidates
-select id from index where collection = %(collection)s and state = 'candidate';
+select id from index where collection = %(collection)s and state = 'candidate' and id <> %(index)s order by id;
 
 -- name: insert_index
 insert into index (collection, fingerprint, settings, state)

@@ -167,7 +167,7 @@ class RunLock:
                 "revision": revision,
                 "delete": delete,
             }
-            _requirevectors_of(connection, run, vectors)
+            _require_vectors(connection, run, vectors)
             connection.execute(statement("replaced_pages"), named)
             deleted = connection.execute(statement("delete_chunks", chunk=chunk), named).rowcount
             updated = connection.execute(statement("update_chunks", chunk=chunk, vectors=vectors), named).rowcount
@@ -192,18 +192,12 @@ class RunLock:
         """Make a candidate beside the live index: the chunks of `base` that `run` has not replaced, and the staged.
 
         HNSW is built after the load. One transaction: an index is visible only when whole. An older candidate
-        of the collection is dropped. Raises LostCollection, VectorsMissing, ValueError for too many dimensions.
+        of the collection is dropped thereafter, since its vectors may be needed. Raises LostCollection, VectorsMissing, ValueError for too many dimensions.
         """
         with self.owned(run) as connection:
-            for row in connection.execute(
-                statement("superseded_candidates"), {"collection": self.collection}
-            ).fetchall():
-                if base is None or row["id"] != base.id:
-                    drop_index(connection, row["id"])
             vectors = vectors_of(connection)
-            _requirevectors_of(connection, run, vectors)
-            count = connection.execute(statement("staged_counts"), {"run": run}).fetchone() or {}
-            vector_type = choose_vector_type(settings, count["chunks"])
+            _require_vectors(connection, run, vectors)
+            vector_type = choose_vector_type(settings, _expected_chunks(connection, run, base))
             built = replace(settings, vector_type=vector_type)
             named: dict[str, Any] = {
                 "collection": self.collection, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(built)),
@@ -223,12 +217,13 @@ class RunLock:
             connection.execute(statement("remember_pages"), named)
             connection.execute(statement("describe_pages"), named)
             deleted, pages_deleted = _count_left_behind(connection, base, named)
-            if base and base.state == "candidate":
-                drop_index(connection, base.id)
             save_stats(connection, index)
             _clear_staged(connection, self.collection, run)
             changed = base is None or bool(written or deleted or pages_deleted)
-            return Publication(index, 0, False, changed, written, deleted, pages_deleted, False)
+        with self.owned(run) as connection:
+            for row in connection.execute(statement("superseded_candidates"), named).fetchall():
+                drop_index(connection, row["id"])
+        return Publication(index, 0, False, changed, written, deleted, pages_deleted, False)
 
     def promote(self, run: int, index: int) -> int:
         """Make `index` live and retire the one that was; returns its new revision.
@@ -253,7 +248,7 @@ class RunLock:
             yield self._connection
 
 
-def _requirevectors_of(connection: Connection, run: int, vectors: sql.Composable) -> None:
+def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) -> None:
     row = connection.execute(statement("vectors_missing", vectors=vectors), {"run": run}).fetchone()
     if row and row["chunks"]:
         raise VectorsMissing(
@@ -271,6 +266,16 @@ def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str
         connection.execute(statement(name, chunk=chunk))
     connection.execute(statement("index_chunks_vector", chunk=chunk, ops=ops))
     connection.execute(statement("analyze_chunks", chunk=chunk))
+
+
+def _expected_chunks(connection: Connection, run: int, base: Index | None) -> int:
+    """At most so many chunks will be in an index built from `base` and what `run` has staged."""
+    staged = connection.execute(statement("staged_counts"), {"run": run}).fetchone() or {}
+    if base is None:
+        return int(staged["chunks"])
+    named, table = {"index": base.id}, chunk_table(base.id)
+    carried = connection.execute(statement("index_counts", chunk=table), named).fetchone() or {}
+    return int(staged["chunks"] + carried["chunks"])
 
 
 def _count_left_behind(connection: Connection, base: Index | None, named: Mapping[str, Any]) -> tuple[int, int]:

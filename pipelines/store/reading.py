@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import psycopg
 from psycopg import sql
 from psycopg.rows import DictRow
 
@@ -71,9 +72,10 @@ class Reading(Connected):
             rows = connection.execute(
                 statement("prunable_indexes"), {"collection": collection, "keep": keep}
             ).fetchall()
-            for row in rows:
-                drop_index(connection, row["id"])
-            return [row["id"] for row in rows]
+            pruned = sorted(row["id"] for row in rows)
+            for index in pruned:
+                drop_index(connection, index)
+            return pruned
 
         return self._do(work)
 
@@ -86,7 +88,7 @@ class Reading(Connected):
         """
 
         def work(connection: Connection) -> tuple[int, list[Hit], dict[str, Hit]]:
-            with snapshot(connection), connection.cursor(binary=True) as cursor:
+            with _of(index.id), snapshot(connection), connection.cursor(binary=True) as cursor:
                 row = cursor.execute(statement("get_index"), {"index": index.id}).fetchone()
                 if row is None:
                     raise NoSuchIndex(f"index {index.id} of collection {index.collection!r} was pruned")
@@ -109,7 +111,7 @@ class Reading(Connected):
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         """One snapshot of a whole index: its revision and its chunks, streamed through a server-side cursor."""
-        with self._connection() as connection, snapshot(connection):
+        with self._connection() as connection, _of(index), snapshot(connection):
             row = connection.execute(statement("get_index"), {"index": index}).fetchone()
             if row is None:
                 raise NoSuchIndex(f"index {index} was pruned")
@@ -125,7 +127,7 @@ class Reading(Connected):
         """
 
         def work(connection: Connection) -> tuple[int, list[tuple[str, Hit | None]]]:
-            with snapshot(connection):
+            with _of(index), snapshot(connection):
                 row = connection.execute(statement("get_index"), {"index": index}).fetchone()
                 if row is None:
                     raise NoSuchIndex(f"index {index} was pruned")
@@ -156,6 +158,15 @@ class Reading(Connected):
             "runs": self._all("last_runs", named),
             "failures": self._all("page_failures", named),
         }
+
+
+@contextmanager
+def _of(index: int) -> Iterator[None]:
+    """The tables of `index`: dropped after a snapshot was taken, they are gone all the same."""
+    try:
+        yield
+    except psycopg.errors.UndefinedTable as error:
+        raise NoSuchIndex(f"index {index} was pruned") from error
 
 
 def _index(row: Mapping[str, Any]) -> Index:

@@ -45,12 +45,17 @@ class Staging(Connected):
     """Staged pages, chunks and vectors."""
 
     def stage_pages(self, run: int, pages: Sequence[StagedPage]) -> None:
-        """Load pages and their chunks into the staging tables of `run`; a repetition adds nothing."""
+        """Load pages and their chunks into the staging tables of `run`; a repetition adds nothing.
+
+        A page that was staged with another input (fetched again, and changed meanwhile) is staged anew.
+        """
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
+                named = {"run": run, "urls": [p.url for p in pages], "hashes": [p.input_hash for p in pages]}
+                cursor.execute(statement("drop_outdated_pages"), named)
                 cursor.executemany(statement("stage_page"), [_staged_page_row(run, page) for page in pages])
-                cursor.execute(statement("forgive_pages"), {"run": run, "urls": [page.url for page in pages]})
+                cursor.execute(statement("forgive_pages"), named)
                 cursor.execute(statement("incoming_chunks"))
                 with cursor.copy(statement("copy_chunks")) as copy:
                     copy.set_types(CHUNK_TYPES)

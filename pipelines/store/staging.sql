@@ -5,6 +5,12 @@ insert into staged_page (run, url, input_hash, title, language, tags, version, s
 values (%(run)s, %(url)s, %(input_hash)s, %(title)s, %(language)s, %(tags)s, %(version)s, %(sections)s, %(chunks)s)
 on conflict (run, url) do nothing;
 
+-- name: drop_outdated_pages
+with outdated as (
+    delete from staged_page s using unnest(%(urls)s::text[], %(hashes)s::text[]) as now (url, input_hash)
+    where s.run = %(run)s and s.url = now.url and s.input_hash <> now.input_hash returning s.url)
+delete from staged_chunk s using outdated where s.run = %(run)s and s.url = outdated.url;
+
 -- name: incoming_chunks
 create temp table incoming_chunk (like staged_chunk) on commit drop;
 

@@ -1,0 +1,747 @@
+"""Publishing against a real Postgres: what readers see, what is written again, who may publish, what can be undone."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg import sql
+from workshop import BASE, SMALL_BUILD, Site, Workshop, small_site
+
+from jobs.holding import held
+from pipelines.indexing.publish import cheaper_in_place, decide_deletion, rollback
+from pipelines.records import Index
+from pipelines.store import (
+    ChangesPruned,
+    CollectionBusy,
+    LostCollection,
+    NoLiveIndex,
+    NoSuchIndex,
+    RunLock,
+    Store,
+    StoreUnavailable,
+    VectorsMissing,
+)
+from pipelines.store import publishing as publishing_module
+
+
+@pytest.fixture
+def workshop(store: Store) -> Workshop:
+    return Workshop(store)
+
+
+def rows_of(store: Store, index: Index) -> dict[str, tuple[str, str]]:
+    """Each chunk's place and writer in the table: both change when the row is written again."""
+    table = sql.Identifier(f"chunk_{index.id}")
+    with psycopg.connect(store.url) as connection:
+        rows = connection.execute(
+            sql.SQL("select id, ctid::text, xmin::text from {}").format(table)
+        ).fetchall()
+    return {name: (ctid, xmin) for name, ctid, xmin in rows}
+
+
+def states(store: Store) -> list[str]:
+    return [index["state"] for index in store.status("docs")["indexes"]]
+
+
+def changed(site: Site, **pages) -> Site:
+    return {**site, **pages}
+
+
+def texts_of(site: Site) -> frozenset[str]:
+    return frozenset(
+        text for sections in site.values() if not isinstance(sections, str) for text in sections.values()
+    )
+
+
+# ---------------------------------------------------------------------------------------------- what is written
+
+
+def test_an_unchanged_second_run_writes_no_row_and_keeps_the_revision(store, workshop):
+    site = small_site()
+    first = workshop.reindex(site)
+    assert (first.published, first.changed, first.written, first.revision) == (True, True, 60, 1)
+    rows, embedded = rows_of(store, workshop.live()), workshop.embedded
+    second = workshop.reindex(site)
+    assert (second.index, second.revision, second.changed) == (first.index, 1, False)
+    assert (second.written, second.deleted, second.published) == (0, 0, True)
+    assert workshop.embedded == embedded
+    assert rows_of(store, workshop.live()) == rows
+
+
+def test_one_changed_page_embeds_and_writes_only_what_changed(store, workshop):
+    site = small_site()
+    workshop.reindex(site)
+    rows, embedded = rows_of(store, workshop.live()), workshop.embedded
+    page = {**site["p07"], "s1": "Another text stands here."}
+    publication = workshop.reindex(changed(site, p07=page))
+    assert (publication.in_place, publication.revision) == (True, 2)
+    assert (publication.written, publication.deleted) == (1, 1)
+    assert workshop.embedded == embedded + 1
+    after = rows_of(store, workshop.live())
+    assert len(after) == 60
+    assert {name: rows[name] for name in rows.keys() & after.keys()} == {
+        name: after[name] for name in rows.keys() & after.keys()
+    }
+    assert len(rows.keys() & after.keys()) == 59
+    assert workshop.texts()["p07#s1"] == ["Another text stands here."]
+
+
+def test_a_sentence_inserted_in_a_section_renews_only_the_chunks_whose_text_changed(store):
+    workshop = Workshop(store, chunk_size=48)
+    sentences = [
+        f"Sentence number {n} speaks of matter {n * 7} and of thing {n * 11} as well." for n in range(40)
+    ]
+    site = {
+        "long": {"s": " ".join(sentences), "t": " ".join(reversed(sentences))},
+        "other": {"s": "Something else."},
+    }
+    workshop.reindex(site)
+    before = workshop.texts()
+    ids, embedded = workshop.ids(), workshop.embedded
+    sentences.insert(3, "This one is new.")
+    publication = workshop.reindex(changed(site, long={"s": " ".join(sentences), "t": site["long"]["t"]}))
+    after = workshop.texts()
+    assert after["long#t"] == before["long#t"]
+    renewed = set(after["long#s"]) - set(before["long#s"])
+    assert 1 <= len(renewed) < len(before["long#s"])
+    assert workshop.embedded - embedded == len(renewed)
+    assert publication.written >= len(renewed)
+    kept = len(set(after["long#s"]) & set(before["long#s"])) + len(before["long#t"]) + 1
+    assert len(ids & workshop.ids()) == kept
+
+
+def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
+    workshop.reindex(small_site(8))
+    ids, embedded = workshop.ids(), workshop.embedded
+    lock = workshop.lock()
+    run = lock.begin("reindex", {})
+    workshop.save(run, changed(small_site(8), p03={**small_site(8)["p03"], "new": "More."}))
+    base = workshop.base()
+    assert base is not None
+    [entry] = store.pages_to_index(
+        "docs", run, base.id, workshop.rules.digest, list(store.known_urls("docs"))
+    )
+    page = workshop.read(entry.page, entry.input_hash)
+    renamed = [
+        replace(chunk, headings=("Renamed",), embed_hash=f"renamed {n}")
+        for n, chunk in enumerate(page.chunks)
+    ]
+    store.stage_pages(run, [replace(page, chunks=renamed)])
+    vectors = workshop.embedder.embed_chunks([chunk.text for chunk in renamed])
+    store.stage_vectors(run, [chunk.embed_hash for chunk in renamed], vectors)
+    publication = workshop.publish(lock, run)
+    lock.release()
+    assert (publication.written, publication.deleted) == (4, 0)
+    assert ids < workshop.ids()
+    assert workshop.embedded == embedded + 4
+    assert workshop.search(renamed[0].text, 1)[0].headings == ("Renamed",)
+
+
+def test_the_same_text_on_many_pages_is_embedded_once(workshop):
+    workshop.reindex({f"p{n}": {"s": "The same words on every page."} for n in range(10)})
+    assert workshop.embedded == 1
+    assert len(workshop.ids()) == 10
+
+
+def test_a_text_embedded_for_another_collection_is_not_embedded_again(store, workshop):
+    workshop.reindex(small_site(5))
+    other = Workshop(store, "other")
+    other.reindex(small_site(5))
+    assert (workshop.embedded, other.embedded) == (15, 0)
+    assert other.texts() == workshop.texts()
+
+
+def test_a_page_that_changed_again_within_its_run_is_staged_as_it_is_last(store, workshop):
+    lock = workshop.lock()
+    run = workshop.prepare(lock, {"a": {"s": "First version."}, "b": {"s": "Stays."}})
+    workshop.save(run, {"a": {"s": "Second version."}})
+    workshop.stage(run)
+    workshop.publish(lock, run)
+    lock.release()
+    assert workshop.texts() == {"a#s": ["Second version."], "b#s": ["Stays."]}
+
+
+# ---------------------------------------------------------------------------------------------- what disappears
+
+
+def test_a_vanished_page_goes_and_a_failed_one_stays(workshop):
+    site = small_site()
+    workshop.reindex(site)
+    publication = workshop.reindex(changed(site, p01="gone", p02="failed", p03="redirect", p04="skipped"))
+    assert (publication.deleted, publication.pages_deleted) == (9, 3)
+    left = {source.split("#")[0] for source in workshop.texts()}
+    assert left == set(site) - {"p01", "p03", "p04"}
+
+
+def test_nothing_is_deleted_when_that_is_not_allowed_and_it_happens_the_next_time(workshop):
+    site = small_site()
+    workshop.reindex(site)
+    publication = workshop.reindex(changed(site, p01="gone"), delete=False)
+    assert (publication.deleted, publication.changed, publication.revision) == (0, False, 1)
+    assert "p01#s0" in workshop.texts()
+    assert workshop.reindex(changed(site, p01="gone")).deleted == 3
+
+
+def test_a_page_that_comes_back_is_indexed_again_without_embedding(store, workshop):
+    site = small_site(20)
+    workshop.reindex(site)
+    workshop.reindex(changed(site, p01="gone"))
+    workshop.reindex(site)
+    assert workshop.texts().keys() >= {"p01#s0", "p01#s1", "p01#s2"}
+
+
+@pytest.mark.parametrize(
+    ("deletable", "pages", "complete", "allowed"),
+    [
+        (0, 100, True, True),
+        (20, 100, True, True),
+        (21, 100, True, False),
+        (1, 100, False, False),
+        (0, 0, True, True),
+    ],
+)
+def test_deletion_needs_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
+    deletion = decide_deletion(deletable, pages, complete, "error: x", 0.2)
+    assert deletion.allowed is allowed
+    assert allowed or deletion.reason
+
+
+# ---------------------------------------------------------------------------------------------- what readers see
+
+
+class Readers:
+    """Threads that ask all the time; each observation must be exactly one of the states allowed."""
+
+    def __init__(self, store: Store, workshop: Workshop, *allowed: frozenset[str]) -> None:
+        self.store, self.workshop, self.allowed = store, workshop, set(allowed)
+        self.seen: set[frozenset[str]] = set()
+        self.revisions: dict[tuple[int, int], set[frozenset[str]]] = {}
+        self.polls, self.wrong = 0, []
+        self.vector = workshop.embedder.embed_query("part of page")
+        self._stop = threading.Event()
+
+    def _poll(self, number: int) -> None:
+        while not self._stop.is_set():
+            try:
+                self._check(*self._read(number))
+            except NoSuchIndex:
+                continue  # pruned between the two calls: the caller asks for the live index again
+            except BaseException as error:
+                self.wrong.append(repr(error))
+                return
+
+    def _read(self, number: int) -> tuple[int, int, list[str]]:
+        index = self.store.live_index("docs")
+        if number % 2:
+            revision, hits, _ = self.store.search(index, self.vector, [], 500)
+            return index.id, revision, [hit.text for hit in hits]
+        with self.store.scan_chunks(index.id) as (revision, hits):
+            return index.id, revision, [hit.text for hit in hits]
+
+    def _check(self, index: int, revision: int, texts: list[str]) -> None:
+        state = frozenset(texts)
+        self.polls += 1
+        self.seen.add(state)
+        self.revisions.setdefault((index, revision), set()).add(state)
+        if len(texts) != len(state) or state not in self.allowed:
+            self.wrong.append(f"index {index} revision {revision}: {len(texts)} hits, {len(state)} texts")
+
+    @contextmanager
+    def polling(self, threads: int = 3) -> Iterator["Readers"]:
+        workers = [threading.Thread(target=self._poll, args=(n,)) for n in range(threads)]
+        for worker in workers:
+            worker.start()
+        try:
+            self.wait()
+            yield self
+            self.wait()
+        finally:
+            self._stop.set()
+            for worker in workers:
+                worker.join()
+
+    def wait(self, polls: int = 6) -> None:
+        """Until so many more polls were made, so that the state before and after is seen for sure."""
+        target, deadline = self.polls + polls, time.monotonic() + 30
+        while self.polls < target and not self.wrong and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+def shrunk_and_grown(site: Site) -> Site:
+    """Pages gone, changed and new."""
+    new = {f"new{n}": {"s0": f"A new page number {n} says {n * 13}."} for n in range(3)}
+    return {**site, "p01": "gone", "p02": {"s0": "Wholly other words.", "s9": "And a new section."}, **new}
+
+
+def test_readers_see_the_old_or_the_new_state_and_nothing_between_in_every_kind_of_publish(store, workshop):
+    site = small_site()
+    after = shrunk_and_grown(site)
+    rewritten = {path: {"s0": f"Rewritten page {path}."} for path in after if after[path] != "gone"}
+    old, new, newest = texts_of(site), texts_of(after), texts_of(rewritten)
+    workshop.reindex(site)
+    with Readers(store, workshop, old, new, newest).polling() as readers:
+        first = workshop.reindex(after)  # in place
+        readers.wait()
+        second = workshop.reindex(rewritten)  # most has changed: built beside
+        readers.wait()
+    assert (first.in_place, second.in_place) == (True, False)
+    assert readers.seen == {old, new, newest}
+    assert readers.wrong == []
+    assert all(len(seen) == 1 for seen in readers.revisions.values())
+
+
+def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_all_is_rolled_back(
+    store, workshop
+):
+    site = small_site()
+    after = shrunk_and_grown(site)
+    old, new = texts_of(site), texts_of(after)
+    workshop.reindex(site)
+    with Readers(store, workshop, old, new).polling() as readers:
+        workshop.use("hash:64", chunk_size=200)
+        candidate = workshop.reindex(after, publish=False)
+        assert not candidate.published
+        readers.wait()
+        assert readers.seen == {old}
+        with held(store, "docs") as lock:
+            lock.promote(lock.begin("publish", None), candidate.index)
+        readers.wait()
+        with held(store, "docs") as lock:
+            rollback(store, lock, lock.begin("rollback", None))
+        readers.wait()
+        with held(store, "docs"):
+            assert store.prune("docs") == [candidate.index]
+    assert readers.wrong == []
+    assert readers.seen == {old, new}
+
+
+def test_a_publish_that_dies_halfway_leaves_everything_as_it_was(store, workshop):
+    site = small_site()
+    after = shrunk_and_grown(site)
+    workshop.reindex(site)
+    rows = rows_of(store, workshop.live())
+    lock = workshop.lock()
+    run = workshop.prepare(lock, after)
+    errors: list[BaseException] = []
+
+    def publish() -> None:
+        try:
+            workshop.publish(lock, run)
+        except BaseException as error:
+            errors.append(error)
+
+    with psycopg.connect(store.url, autocommit=True) as other:
+        with other.transaction():
+            other.execute(
+                "lock table indexed_page in share mode"
+            )  # publishing waits here, its chunks written
+            thread = threading.Thread(target=publish)
+            thread.start()
+            pid = wait_for_blocked(store)
+            assert frozenset(text for texts in workshop.texts().values() for text in texts) == texts_of(site)
+            other.execute("select pg_terminate_backend(%s)", [pid])
+            thread.join()
+    assert [type(error) for error in errors] == [StoreUnavailable]
+    assert rows_of(store, workshop.live()) == rows
+    assert workshop.live().revision == 1
+    lock.release()
+    embedded = workshop.embedded
+    workshop.reindex(after)
+    assert workshop.embedded == embedded
+    assert frozenset(text for texts in workshop.texts().values() for text in texts) == texts_of(after)
+
+
+def wait_for_blocked(store: Store) -> int:
+    """The pid of the session that waits for a lock."""
+    deadline = time.monotonic() + 20
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        while time.monotonic() < deadline:
+            row = connection.execute(
+                "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+            ).fetchone()
+            if row:
+                return row[0]
+            time.sleep(0.02)
+    raise AssertionError("no session came to wait for the lock")
+
+
+# ---------------------------------------------------------------------------------------------- settings, rollback
+
+
+def test_changed_settings_build_beside_and_keep_the_old_index_for_rollback(store, workshop):
+    site = small_site()
+    workshop.reindex(site)
+    old = workshop.live()
+    workshop.use("hash:32")
+    publication = workshop.reindex(site)
+    assert (publication.published, publication.in_place, publication.changed) == (True, False, True)
+    assert states(store) == ["retired", "live"]
+    assert workshop.live().settings.dimension == 32
+    with held(store, "docs") as lock:
+        left, index, revision = rollback(store, lock, lock.begin("rollback", None))
+    assert (left.id, index.id, revision) == (publication.index, old.id, 2)
+    assert states(store) == ["live", "retired"]
+    workshop.use("hash:64")
+    assert len(workshop.search("part", 100)) == 60
+    with held(store, "docs") as lock:
+        assert rollback(store, lock, lock.begin("rollback", None))[1].id == publication.index
+
+
+def test_a_rolled_back_index_is_brought_up_to_date_by_the_next_run(store, workshop):
+    site = small_site()
+    workshop.reindex(site)
+    rewritten = {path: {"s": f"Rewritten {path}."} for path in site}
+    workshop.reindex(rewritten)
+    assert states(store) == ["retired", "live"]
+    with held(store, "docs") as lock:
+        rollback(store, lock, lock.begin("rollback", None))
+    assert len(workshop.ids()) == 60
+    embedded = workshop.embedded
+    workshop.reindex(rewritten)
+    assert workshop.embedded == embedded
+    assert workshop.texts()["p00#s"] == ["Rewritten p00."]
+
+
+def test_a_rebuild_for_new_settings_reuses_what_has_the_same_words(store):
+    workshop = Workshop(store, chunk_size=64)
+    workshop.reindex(small_site())
+    embedded = workshop.embedded
+    counter = workshop.embedder
+    workshop.use("hash:64", chunk_size=128)
+    workshop.embedder = counter
+    workshop.reindex(small_site())
+    assert workshop.embedded == embedded == 60
+    assert states(store) == ["retired", "live"]
+
+
+def test_rolling_back_without_an_older_index_is_a_clear_error(store, workshop):
+    with pytest.raises(NoLiveIndex, match="jobs.reindex"), held(store, "docs") as lock:
+        rollback(store, lock, 0)
+    workshop.reindex(small_site(3))
+    with pytest.raises(NoSuchIndex, match="no retired index"), held(store, "docs") as lock:
+        rollback(store, lock, 0)
+
+
+def test_prune_gives_the_space_of_retired_indexes_back(store, workshop):
+    for model in ("hash:8", "hash:16", "hash:32", "hash:64"):
+        workshop.use(model)
+        workshop.reindex(small_site(3))
+    assert states(store) == ["retired"] * 3 + ["live"]
+    with held(store, "docs"):
+        assert len(store.prune("docs", keep=1)) == 2
+        assert states(store) == ["retired", "live"]
+        assert len(store.prune("docs")) == 1
+        assert store.prune("docs") == []
+    with psycopg.connect(store.url) as connection:
+        tables = connection.execute(
+            "select relname from pg_class where relname ~ '^chunk_[0-9]+$'"
+        ).fetchall()
+    assert tables == [(f"chunk_{workshop.live().id}",)]
+    assert len(workshop.search("part", 100)) == 9
+
+
+def test_asking_a_pruned_index_says_so(store, workshop):
+    workshop.reindex(small_site(3))
+    old = workshop.live()
+    workshop.use("hash:32")
+    workshop.reindex(small_site(3))
+    store.prune("docs")
+    with pytest.raises(NoSuchIndex, match="pruned"):
+        store.search(old, None, ["x"], 5)
+    with pytest.raises(NoSuchIndex, match="pruned"), store.scan_chunks(old.id):
+        pass
+    with pytest.raises(NoSuchIndex, match="pruned"):
+        store.changes_since(old.id, 0)
+
+
+def test_an_index_that_is_pruned_while_it_is_asked_says_so_too(store, workshop):
+    workshop.reindex(small_site(3))
+    old = workshop.live()
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute(sql.SQL("drop table {}").format(sql.Identifier(f"chunk_{old.id}")))
+    for ask in (
+        lambda: store.search(old, workshop.embedder.embed_query("x"), [], 5),
+        lambda: store.changes_since(old.id, 0),
+    ):
+        with pytest.raises(NoSuchIndex, match="pruned"):
+            ask()
+
+
+# ---------------------------------------------------------------------------------------------- candidates
+
+
+def test_without_publish_a_candidate_waits_and_readers_keep_the_live_index(store, workshop):
+    site = small_site()
+    workshop.reindex(site)
+    live = workshop.live()
+    publication = workshop.reindex(shrunk_and_grown(site), publish=False)
+    assert (publication.published, publication.changed) == (False, True)
+    assert states(store) == ["live", "candidate"]
+    assert workshop.live() == live
+    assert frozenset(hit.text for hit in workshop.search("page", 100)) == texts_of(site)
+    with held(store, "docs") as lock:
+        revision = lock.promote(lock.begin("publish", None), publication.index)
+    assert revision == 1
+    assert states(store) == ["retired", "live"]
+    assert frozenset(hit.text for hit in workshop.search("page", 100)) == texts_of(shrunk_and_grown(site))
+
+
+def test_a_first_index_may_wait_as_a_candidate_too(store, workshop):
+    publication = workshop.reindex(small_site(4), publish=False)
+    with pytest.raises(NoLiveIndex):
+        workshop.live()
+    published = workshop.reindex(small_site(4))
+    assert (published.index, published.published, published.changed) == (publication.index, True, False)
+    assert states(store) == ["live"]
+
+
+def test_a_candidate_is_brought_up_to_date_in_place_and_there_is_never_more_than_one(store, workshop):
+    site = small_site()
+    workshop.reindex(site)
+    workshop.use("hash:32")
+    first = workshop.reindex(site, publish=False)
+    second = workshop.reindex(shrunk_and_grown(site), publish=False)
+    assert (second.index, second.in_place, second.published) == (first.index, True, False)
+    workshop.use("hash:16")
+    third = workshop.reindex(site, publish=False)
+    assert third.index != first.index
+    assert states(store) == ["live", "candidate"]
+
+
+def test_a_candidate_that_is_replaced_still_gives_its_vectors(store, workshop):
+    """Whatever the run counted on while embedding must be there when it publishes."""
+    site = small_site(5)
+    workshop.reindex(site)
+    workshop.use("hash:32", chunk_size=64)
+    workshop.reindex(site, publish=False)
+    workshop.use("hash:32", chunk_size=128)
+    workshop.reindex(site, publish=False)
+    assert workshop.embedded == 0
+    assert states(store) == ["live", "candidate"]
+
+
+def test_the_vector_type_of_a_rebuild_counts_what_it_carries_over(store, workshop, monkeypatch):
+    monkeypatch.setattr(publishing_module, "LARGE_INDEX_CHUNKS", 40)  # so that no million rows are needed
+    site = small_site(20)
+    workshop.reindex(site)
+    assert workshop.live().settings.vector_type == "halfvec"
+    publication = workshop.reindex(changed(site, p01={"s": "Other."}), publish=False)
+    candidate = store.candidate_index("docs")
+    assert candidate is not None and candidate.id == publication.index
+    assert candidate.settings.vector_type == "halfvec"
+
+
+def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(store, workshop):
+    workshop.reindex(small_site(3))
+    other = Workshop(store, "other")
+    other.reindex(small_site(3), publish=False)
+    foreign = store.candidate_index("other")
+    assert foreign is not None
+    with held(store, "docs") as lock:
+        run = lock.begin("publish", None)
+        for index in (workshop.live().id, foreign.id, 10**6):
+            with pytest.raises(NoSuchIndex, match=str(index)):
+                lock.promote(run, index)
+
+
+def test_changing_in_place_is_chosen_by_cost(workshop):
+    assert cheaper_in_place(10, 10_000)
+    assert not cheaper_in_place(9_000, 10_000)
+    site = small_site()
+    workshop.reindex(site)
+    assert workshop.reindex(changed(site, p01={"s": "Other."})).in_place
+    rewritten = {path: {"s": f"Rewritten {path}."} for path in site}
+    assert not workshop.reindex(rewritten).in_place
+
+
+# ---------------------------------------------------------------------------------------------- changes
+
+
+def test_changes_replayed_on_the_old_state_give_the_new_one(store, workshop):
+    site = small_site()
+    workshop.reindex(site)
+    with store.scan_chunks(workshop.live().id) as (revision, hits):
+        replica = {hit.chunk_id: hit.text for hit in hits}
+    workshop.reindex(shrunk_and_grown(site))
+    workshop.reindex({**shrunk_and_grown(site), "new1": "gone", "p05": {"s": "Once more."}})
+    newest, changes = store.changes_since(workshop.live().id, revision)
+    assert newest == 3
+    assert len({name for name, _ in changes}) == len(changes)
+    for name, hit in changes:
+        if hit is None:
+            replica.pop(name, None)
+        else:
+            replica[name] = hit.text
+    with store.scan_chunks(workshop.live().id) as (revision, hits):
+        assert replica == {hit.chunk_id: hit.text for hit in hits}
+        assert revision == 3
+
+
+def test_changes_further_back_than_they_are_kept_are_refused(store, workshop):
+    workshop.reindex(small_site(3))
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute("update index set revision = 500")
+    workshop.reindex(changed(small_site(3), p01={"s": "x"}))
+    live = workshop.live().id
+    newest, changes = store.changes_since(live, 500)
+    assert (newest, len(changes)) == (501, 4)
+    for revision in (0, 400, 502):
+        with pytest.raises(ChangesPruned):
+            store.changes_since(live, revision)
+
+
+def test_a_publish_is_announced_and_an_unchanged_run_is_not(store, workshop):
+    with psycopg.connect(store.url, autocommit=True) as listener:
+        listener.execute("listen raydex")
+        workshop.reindex(small_site(3))
+        assert [note.payload for note in listener.notifies(timeout=5, stop_after=1)] == ["docs"]
+        workshop.reindex(small_site(3))
+        assert list(listener.notifies(timeout=0.3)) == []
+        workshop.reindex(changed(small_site(3), p01={"s": "x"}))
+        assert [note.payload for note in listener.notifies(timeout=5, stop_after=1)] == ["docs"]
+
+
+# ---------------------------------------------------------------------------------------------- who may publish
+
+
+def test_a_second_run_of_a_collection_leaves_at_once_and_names_the_first(store):
+    with held(store, "docs") as lock:
+        run = lock.begin("reindex", {})
+        began = time.monotonic()
+        with pytest.raises(CollectionBusy, match=rf"run {run} \(reindex.*docs.*--wait"), held(store, "docs"):
+            pass
+        assert time.monotonic() - began < 2
+        with held(store, "another"):
+            pass
+    with held(store, "docs"):
+        pass
+
+
+def test_a_run_that_waits_comes_after_the_first(store, capsys):
+    order: list[str] = []
+    first = RunLock(store, "docs")
+    assert first.try_acquire()
+    first.begin("reindex", {})
+
+    def second() -> None:
+        with held(store, "docs", wait=True):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    time.sleep(1.5)
+    order.append("first")
+    first.release()
+    thread.join(10)
+    assert order == ["first", "second"]
+    assert "waiting for run" in capsys.readouterr().err
+
+
+def end_session_of(lock: RunLock) -> None:
+    """End the lock's session from outside, as an administrator or a broken network would."""
+    assert lock._connection is not None
+    pid = lock._connection.info.backend_pid
+    with psycopg.connect(lock.store.url, autocommit=True) as connection:
+        assert connection.execute("select pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)
+
+
+@pytest.mark.parametrize("other_is_done", [False, True])
+def test_a_run_that_lost_its_lock_to_another_cannot_publish(store, workshop, other_is_done):
+    workshop.reindex(small_site(5))
+    lost = workshop.lock()
+    run = workshop.prepare(lost, changed(small_site(5), p01={"s": "From the run that lost."}))
+    end_session_of(lost)
+    winner = workshop.lock()
+    winner.begin("reindex", {})
+    if other_is_done:
+        winner.release()
+    with pytest.raises(LostCollection, match=f"run {run}"):
+        workshop.publish(lost, run)
+    with pytest.raises(LostCollection):
+        lost.promote(run, workshop.live().id)
+    with pytest.raises(LostCollection):
+        lost.build(run, workshop.settings, workshop.base(), True, SMALL_BUILD)
+    assert workshop.live().revision == 1
+    assert "From the run that lost." not in {text for texts in workshop.texts().values() for text in texts}
+    winner.release()
+    lost.release()
+
+
+def test_a_run_whose_session_died_publishes_if_nobody_else_came(store, workshop):
+    workshop.reindex(small_site(5))
+    lock = workshop.lock()
+    run = workshop.prepare(lock, changed(small_site(5), p01={"s": "Late."}))
+    end_session_of(lock)
+    assert workshop.publish(lock, run).revision == 2
+    busy = RunLock(store, "docs")
+    assert not busy.try_acquire()
+    lock.release()
+
+
+def test_a_run_that_ended_without_a_word_is_abandoned_by_the_next(store, workshop):
+    lock = workshop.lock()
+    dead = workshop.prepare(lock, small_site(3))
+    lock.release()
+    workshop.reindex(small_site(3))
+    runs = {run["id"]: run for run in store.status("docs")["runs"]}
+    assert runs[dead]["state"] == "abandoned"
+    assert runs[dead + 1]["state"] == "done"
+
+
+def test_nothing_is_published_while_a_vector_is_missing(store, workshop):
+    workshop.reindex(small_site(5))
+    lock = workshop.lock()
+    run = lock.begin("reindex", {})
+    workshop.save(run, changed(small_site(5), p01={"s": "Not embedded."}))
+    base = workshop.base()
+    [entry] = store.pages_to_index("docs", run, base.id, workshop.rules.digest, [BASE + "p01"])
+    store.stage_pages(run, [workshop.read(entry.page, entry.input_hash)])
+    with pytest.raises(VectorsMissing, match="1 staged chunks"):
+        workshop.publish(lock, run)
+    with pytest.raises(VectorsMissing):
+        lock.build(run, workshop.settings, base, True, SMALL_BUILD)
+    assert workshop.live().revision == 1
+    lock.release()
+    assert workshop.reindex(changed(small_site(5), p01={"s": "Not embedded."})).revision == 2
+
+
+def test_publishing_leaves_nothing_staged(store, workshop):
+    lock = workshop.lock()
+    workshop.prepare(lock, small_site(4))
+    lock.release()
+    workshop.reindex(small_site(3))
+    with psycopg.connect(store.url) as connection:
+        for table in ("staged_page", "staged_chunk", "staged_vector", "embedding_claim"):
+            count = connection.execute(
+                sql.SQL("select count(*) from {}").format(sql.Identifier(table))
+            ).fetchone()
+            assert count == (0,), table
+
+
+def test_collections_reindexed_at_once_do_not_disturb_each_other(store, database_url):
+    """Each looks for vectors in the other's indexes, while the other drops some of its own."""
+    errors: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            with Store(database_url, retry_s=10) as own:
+                workshop = Workshop(own, name)
+                for turn in range(8):
+                    workshop.use("hash:64", chunk_size=64 + 8 * turn)
+                    workshop.reindex(small_site(6), publish=turn % 2 == 0)
+                    with held(own, name):
+                        own.prune(name)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "two", "three")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(Workshop(store, "one").search("part", 100)) == 18
