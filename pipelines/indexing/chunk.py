@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.indexing.pack import GAP, Pack, Packer, text_of, whole, words_within
+from pipelines.indexing.weigh import WordWeights, characters
 from pipelines.records import Chunk, ChunkUnit, Document, Section, digest
-
-# A chunk never holds more characters than this for each token of its limit: a model reads a word of 100,000
-# characters as one unknown token, and indentation as nothing. English prose has 4 to 5 a token.
-CHARACTERS_PER_TOKEN = 16
 
 # The heading path may take a third of what the model reads, so that text is always the greater part.
 HEADINGS_SHARE = 3
@@ -74,6 +71,7 @@ class Chunker:
                 f"chunk size {self._limit}: prefix and special tokens of the model alone take {self._bare}; "
                 "set a larger chunk_size"
             )
+        self._weigh = WordWeights(self._tokens)
         self._gap = self._tokens([GAP])[0]
 
     def __call__(self, document: Document) -> list[Chunk]:
@@ -111,7 +109,7 @@ class Chunker:
     def _paths(self, document: Document) -> list[str]:
         names = [_names(document.title, section.headings) for section in document.sections]
         room = (self._limit - self._bare) // HEADINGS_SHARE
-        weights = self._weights([" > ".join(path) for path in names])
+        weights = self._weigh([" > ".join(path) for path in names])
         return [
             " > ".join(path if weight <= room else self._shortened(path, room))
             for path, weight in zip(names, weights, strict=True)
@@ -120,46 +118,44 @@ class Chunker:
     def _shortened(self, names: list[str], room: int) -> list[str]:
         """The last of `names` that fit into `room` tokens; of a single one too long, its first words."""
         for start in range(1, len(names)):
-            if self._weights([" > ".join(names[start:])])[0] <= room:
+            if self._weigh([" > ".join(names[start:])])[0] <= room:
                 return names[start:]
-        return [words_within(names[-1], room, self._weights)[0].strip()]
+        return [words_within(names[-1], room, self._weigh)[0].strip()]
 
     # -- cutting and packing
 
     def _settled(self, drafts: list[_Draft], attempt: int = 0) -> list[tuple[_Draft, int]]:
         """The drafts, those too long cut until they fit, each with its exact count of tokens."""
-        counts = self._counter.count_tokens([draft.embed_text for draft in drafts])
+        likely = [draft for draft in drafts if self._likely(draft)]
+        counts = self._counter.count_tokens([draft.embed_text for draft in likely])
+        fitting = {id(draft): n for draft, n in zip(likely, counts, strict=True) if n <= self._limit}
         settled: list[tuple[_Draft, int]] = []
-        for draft, tokens in zip(drafts, counts, strict=True):
-            if self._fits(draft, tokens):
-                settled.append((draft, tokens))
+        for draft in drafts:
+            if id(draft) in fitting:
+                settled.append((draft, fitting[id(draft)]))
             else:
                 settled.extend(self._settled(self._split(draft, attempt), attempt + 1))
         return settled
 
-    def _fits(self, draft: _Draft, tokens: int) -> bool:
-        length = len(draft.text)
-        within = length <= (self._characters or self._limit * CHARACTERS_PER_TOKEN)
-        return (within and tokens <= self._limit) or length <= 1
+    def _likely(self, draft: _Draft) -> bool:
+        """Whether `draft` fits as far as can be told without the tokenizer; a single character has to."""
+        if self._characters and len(draft.text) > self._characters:
+            return False
+        return len(draft.text) == 1 or self._weigh([draft.embed_text])[0] + self._bare <= self._limit
 
     def _split(self, draft: _Draft, attempt: int) -> list[_Draft]:
         """Shorter drafts. Not every model's token counts of parts add up exactly: each attempt aims lower."""
         if self._characters and not attempt:
-            packer = Packer(self._characters, self._overlap, len(GAP), _lengths)
+            packer = Packer(self._characters, self._overlap, len(GAP), characters)
         else:
-            room = self._limit - self._counter.count_tokens([draft.path + "\n"])[0]
+            room = self._limit - self._bare - self._weigh([draft.path])[0] - 1
             overlap = 0 if self._characters else self._overlap
-            packer = Packer(max(1, int(room * SHRINK**attempt)), overlap, self._gap, self._weights)
+            packer = Packer(max(1, int(room * SHRINK**attempt)), overlap, self._gap, self._weigh)
         drafts = [_draft(draft.section, draft.path, pack) for pack in packer(draft.pack)]
         return [draft for draft in drafts if draft.text]
 
     def _tokens(self, texts: list[str]) -> list[int]:
         return [tokens - self._bare for tokens in self._counter.count_tokens(texts)]
-
-    def _weights(self, texts: list[str]) -> list[int]:
-        """Tokens of each text, or its length in units of CHARACTERS_PER_TOKEN where that is more."""
-        lengths = [-(-len(text) // CHARACTERS_PER_TOKEN) for text in texts]
-        return [max(pair) for pair in zip(self._tokens(texts), lengths, strict=True)]
 
 
 def _check(size: int, overlap: int, unit: ChunkUnit, max_tokens: int) -> None:
@@ -181,10 +177,6 @@ def _check(size: int, overlap: int, unit: ChunkUnit, max_tokens: int) -> None:
 
 def _draft(section: Section, path: str, pack: Pack) -> _Draft:
     return _Draft(section, path, pack, text_of(pack))
-
-
-def _lengths(texts: list[str]) -> list[int]:
-    return [len(text) for text in texts]
 
 
 def _names(title: str, headings: Sequence[str]) -> list[str]:

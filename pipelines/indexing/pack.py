@@ -7,6 +7,7 @@ text weighs is asked of the caller's function.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -27,6 +28,7 @@ BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {
     "table": (_LINE,),
 }
 _WORD = re.compile(r"\S+\s*")
+_CLAUSE = re.compile(r"[^\s,;:、，；：]+[,;:、，；：]?")
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
@@ -58,14 +60,7 @@ def text_of(pack: Pack) -> str:
 
 def words_within(text: str, budget: int, weigh: Weigh) -> list[str]:
     """`text` in parts of at most `budget`, cut between words, else after punctuation, else anywhere."""
-    words = list(dict.fromkeys(_WORD.findall(text)))
-    known = dict(zip(words, weigh(words), strict=True))  # in one call: the splitter asks for one at a time
-
-    def length(part: str) -> int:
-        if part not in known:
-            known[part] = weigh([part])[0]
-        return known[part]
-
+    weigh(_WORD.findall(text) + _CLAUSE.findall(text))  # at once: the splitter asks for one at a time
     splitter = RecursiveCharacterTextSplitter(
         separators=[r"\s+", r"[,;:、，；：]", ""],
         is_separator_regex=True,
@@ -73,7 +68,7 @@ def words_within(text: str, budget: int, weigh: Weigh) -> list[str]:
         strip_whitespace=False,
         chunk_size=budget,
         chunk_overlap=0,
-        length_function=length,
+        length_function=cache(lambda part: weigh([part])[0]),
     )
     return splitter.split_text(text)
 
