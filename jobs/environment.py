@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from rich.console import Console
@@ -24,6 +25,8 @@ from pipelines.store import CollectionBusy, Store
 # Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that
 # needs a look, 75 another run holds the collection (EX_TEMPFAIL of sysexits.h).
 FAILED, BAD_INPUT, NOTHING_DELETED, BUSY = 1, 2, 3, 75
+
+LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -58,22 +61,43 @@ def open_store(retry_s: float = 60.0) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def ray_cluster() -> Iterator[Mapping[str, float]]:
-    """Connect to RAY_ADDRESS, or start a local Ray; yields the cluster's free resources."""
+def ray_cluster() -> Iterator[list[Mapping[str, float]]]:
+    """The Ray that is connected already, that of RAY_ADDRESS, or a local one; yields its nodes' free resources."""
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build its environment in every worker
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # ray#53727 prints an alarm for every actor pool
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)
 
-    if not ray.is_initialized():
+    ours = not ray.is_initialized()
+    if ours:
         address = os.environ.get("RAY_ADDRESS") or "local"
         local = {"include_dashboard": False} if address == "local" else {}
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
     try:
-        yield ray.available_resources()
+        # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
+        yield list(ray._private.state.available_resources_per_node().values())
     finally:
-        ray.shutdown()
+        if ours:
+            ray.shutdown()
+
+
+def in_ray_job() -> bool:
+    """Whether this is the driver of a submitted Ray job, whose working directory is a copy that goes away."""
+    return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
+
+
+def check_reach(database_url: str) -> None:
+    """Raise BadInput if the cluster has other machines and the database answers on this one only."""
+    import ray
+
+    parts = urlsplit(database_url)
+    machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
+        raise BadInput(
+            f"the cluster has {len(machines)} machines and the database is on {parts.hostname or 'a local socket'}, "
+            "which is another one for each: set DATABASE_URL to a Postgres that all of them reach"
+        )
 
 
 def embedding_endpoint() -> dict[str, str | None]:

@@ -19,8 +19,10 @@ from jobs.collection_file import Collection, collection_from, load_collection
 from jobs.environment import (
     NOTHING_DELETED,
     BadInput,
+    check_reach,
     embedding_endpoint,
     finish,
+    in_ray_job,
     main,
     open_store,
     ray_cluster,
@@ -28,6 +30,7 @@ from jobs.environment import (
 )
 from jobs.holding import held, recorded
 from pipelines.indexing.crawl import CrawlSettings
+from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.publish import Deletion, base_index, decide_deletion, publish_run
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, BuildResources, Publication, RunLock, Store
@@ -181,13 +184,14 @@ class Reindex:
     def _gather_and_embed(self, base: Index | None) -> None:
         with ExitStack() as stack:
             with self.timed("ray_start"):
-                resources = stack.enter_context(ray_cluster())
-            self._run_chains(resources, base)
+                nodes = stack.enter_context(ray_cluster())
+            check_reach(self.store.url)
+            self._run_chains(nodes, base)
 
-    def _run_chains(self, resources: Mapping[str, float], base: Index | None) -> None:
+    def _run_chains(self, nodes: Sequence[Mapping[str, float]], base: Index | None) -> None:
         from pipelines.indexing import build
 
-        pools, message = build.plan_pools(resources, self.args.embedders, self.args.gpus_per_embedder)
+        pools, message = plan_pools(nodes, self.args.embedders, self.args.gpus_per_embedder)
         if message:
             self._warn(message)
         job = build.BuildJob(
@@ -199,9 +203,10 @@ class Reindex:
         for folder in self.collection.folders:
             with self.timed("read_files"):
                 build.configure(slow_source=False)
-                pages = build.save_files(folder.settings(), job).sum("pages")
+                saved = build.save_files(folder.settings(), job).iter_batches(batch_size=None, batch_format="pyarrow")
+                pages = sum(sum(batch["pages"].to_pylist()) for batch in saved)  # Dataset.sum costs seconds more
                 self._forget_unseen(folder.settings().base_url, f"no file under {folder.path} stands for it any longer")
-                say(f"{pages or 0:,} files under {folder.path}")
+                say(f"{pages:,} files under {folder.path}")
         if hosts:
             build.configure(slow_source=True)
             with self.timed("crawl_and_embed"):
@@ -223,6 +228,8 @@ class Reindex:
                 for step in ("embed_s", "store_s"):
                     name = {"embed_s": "embedding_actors", "store_s": "storing_tasks"}[step]
                     self.seconds[name] = round(self.seconds.get(name, 0.0) + sum(batch[step].to_pylist()), 3)
+                for warning in set(batch["warning"].to_pylist()) - {"", *self.warnings}:
+                    self._warn(warning)
 
     def _forget_unseen(self, prefix: str, reason: str) -> None:
         self.store.mark_unseen(self.name, self.run, prefix, reason)
@@ -372,11 +379,21 @@ def dry_run(store: Store, collection: Collection, settings: IndexSettings, as_js
     return 0
 
 
+def check_folders(collection: Collection) -> None:
+    """Raise BadInput or NoSuchFolder for a folder that can't be read."""
+    for folder in collection.folders:
+        if in_ray_job() and "://" not in folder.path and not Path(folder.path).is_absolute():
+            raise BadInput(
+                f"path {folder.path!r} is relative: a Ray job runs in a copy of the working directory, on another "
+                "machine perhaps. Give the absolute path of a folder that every node sees, or a bucket URL"
+            )
+        folder.settings().paths()
+
+
 def work(args: argparse.Namespace) -> int:
     collection = collection_of(args)
     settings = index_settings(collection)
-    for folder in collection.folders:
-        folder.settings().paths()
+    check_folders(collection)
     with open_store() as store:
         if args.dry_run:
             return dry_run(store, collection, settings, args.json)

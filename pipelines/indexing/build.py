@@ -7,6 +7,7 @@ follows a killed one goes on where that one was. Only URLs and texts that lack a
 import functools
 import logging
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import ray.data
-from ray.data import ActorPoolStrategy, DataContext, Dataset
+from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 
 from pipelines.embed import load_embedder
 from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.folder import CONTENT_TYPES, FolderSettings, read_file
 from pipelines.indexing.metadata import UrlRules
+from pipelines.indexing.pools import Pools
 from pipelines.indexing.read import PageReader, UnreadablePage
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
@@ -37,17 +39,6 @@ PAGES_PER_TASK, PAGES_PER_STEP = 200, 32
 DATABASE_PATIENCE_S = 60.0
 # A GPU stage must name its batch; so many texts keep a small encoder busy.
 GPU_BATCH = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Pools:
-    """What the stages take of the cluster: actors that embed, with their CPUs, threads and GPUs, and CPUs per task."""
-
-    embedders: int
-    cpus: float
-    threads: int
-    gpus: float
-    task_cpus: float
 
 
 @dataclass(frozen=True)
@@ -68,27 +59,8 @@ class BuildJob:
     read_attempts: int = READ_ATTEMPTS
 
 
-def plan_pools(cluster: Mapping[str, float], embedders: int | None = None, gpus: float = 1.0) -> tuple[Pools, str]:
-    """Pools that the free resources of a cluster can hold, and a message if that is less than was asked for.
-
-    With GPUs every actor takes `gpus` of one (a fraction shares it). On CPUs an actor gets up to 4 threads: a small
-    encoder gains little from more. What is left over, at least, keeps reading and storing going beside it.
-    """
-    cpus, free_gpus = cluster.get("CPU", 1.0), cluster.get("GPU", 0.0)
-    reserve = min(1.0, cpus / 2)
-    threads = max(1, min(4, int(cpus)))
-    most = int(free_gpus / gpus) if free_gpus else max(1, int((cpus - reserve + 0.5) // threads))
-    wanted = embedders or max(1, most)
-    actors = max(1, min(wanted, most))
-    message = f"{wanted} embedding actors do not fit the free resources; using {actors}" if actors < wanted else ""
-    actor_cpus = (
-        min((cpus - reserve) / actors, float(threads)) if not free_gpus else min(1.0, (cpus - reserve) / actors)
-    )
-    return Pools(actors, actor_cpus, threads, gpus if free_gpus else 0.0, reserve / 2), message
-
-
 def build(pages: Dataset, job: BuildJob) -> Dataset:
-    """pages → chunks → vectors → store: URLs in, one row per stored batch out (`stored`, `embed_s`, `store_s`)."""
+    """pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
     pools = job.pools
     return (
         pages.map_batches(
@@ -102,7 +74,7 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
             num_cpus=pools.cpus,
             num_gpus=pools.gpus,
         ).map_batches(
-            store_vectors, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.task_cpus / 5
+            store_vectors, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.light_cpus
         )
     )  # fmt: skip
 
@@ -128,13 +100,19 @@ def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
         batch_size=1,
         batch_format="pyarrow",
         fn_kwargs={"job": job, "hosts": list(hosts)},
-        num_cpus=job.pools.task_cpus / 5,
+        num_cpus=job.pools.light_cpus,
+        compute=TaskPoolStrategy(size=job.pools.crawls),
     )
 
 
 def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
     """Read the files of a folder or bucket and commit them as pages; a row with the number of `pages` a batch."""
-    files = ray.data.read_binary_files(folder.paths(), include_paths=True, file_extensions=list(CONTENT_TYPES))
+    files = ray.data.read_binary_files(
+        folder.paths(),
+        include_paths=True,
+        file_extensions=list(CONTENT_TYPES),
+        num_cpus=job.pools.task_cpus,
+    )
     return files.map_batches(
         save_file_batch,
         batch_size=256,
@@ -208,17 +186,23 @@ def chunk_pages(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
 
 
 class EmbedTexts:
-    """An actor that embeds: the model is loaded once, batches come as large as the blocks before it."""
+    """An actor that embeds: the model is loaded once, batches come as large as the blocks before it.
+
+    What the embedder warns of (a GPU that is not there) goes along with the vectors: nobody reads an actor's log.
+    """
 
     def __init__(self, job: BuildJob) -> None:
-        self.embedder = load_embedder(
-            job.settings.model,
-            device="cuda" if job.pools.gpus else "cpu",
-            backend=job.backend,  # type: ignore[arg-type]
-            threads=job.pools.threads,
-            base_url=job.embedding_url,
-            api_key=job.embedding_key,
-        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            self.embedder = load_embedder(
+                job.settings.model,
+                device="cuda" if job.pools.gpus else "cpu",
+                backend=job.backend,  # type: ignore[arg-type]
+                threads=job.pools.threads,
+                base_url=job.embedding_url,
+                api_key=job.embedding_key,
+            )
+        self.warning = "; ".join(str(warning.message) for warning in caught if warning.category is RuntimeWarning)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         began = time.perf_counter()
@@ -226,17 +210,20 @@ class EmbedTexts:
         each = (time.perf_counter() - began) / max(1, len(vectors))
         rows = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
         columns = {"embed_hash": batch["embed_hash"], "embedding": rows, "embed_s": np.full(len(vectors), each)}
-        return pa.table(columns)
+        return pa.table(columns | {"warning": pa.array([self.warning] * len(vectors), pa.string())})
 
 
 def store_vectors(batch: pa.Table, job: BuildJob) -> pa.Table:
+    """Stage vectors; a row says how many, how long embedding and storing took, and what an embedder warned of."""
     began = time.perf_counter()
     hashes = batch["embed_hash"].to_pylist()
     if hashes:
         flat = batch["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         _store(job.database_url).stage_vectors(job.run, hashes, flat.reshape(len(hashes), -1))
     embed_s = float(np.sum(batch["embed_s"].to_numpy()))
-    return pa.table({"stored": [len(hashes)], "embed_s": [embed_s], "store_s": [time.perf_counter() - began]})
+    warning = "; ".join(text for text in batch["warning"].unique().to_pylist() if text)
+    seconds = {"embed_s": [embed_s], "store_s": [time.perf_counter() - began]}
+    return pa.table({"stored": [len(hashes)], **seconds, "warning": [warning]})
 
 
 def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store) -> pa.Table:

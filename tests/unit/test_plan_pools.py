@@ -1,0 +1,115 @@
+"""The plan always fits the free resources: pools shrink with a message, and what cannot run says so at once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.indexing.pools import ClusterTooSmall, ImpossiblePool, Pools, gpu_slots, plan_pools
+
+
+def cpus_at_once(pools: Pools) -> float:
+    """All actors, one reading task, one storing task and every crawl that may run beside them."""
+    return pools.embedders * pools.cpus + pools.task_cpus + pools.light_cpus * (1 + pools.crawls)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "embedders", "threads"),
+    [(1, 1, 1), (2, 1, 2), (4, 1, 4), (8, 2, 4), (64, 16, 4)],
+)
+def test_cpus_become_actors_that_leave_room_for_reading(cpus, embedders, threads):
+    pools, message = plan_pools([{"CPU": float(cpus)}])
+    assert (pools.embedders, pools.threads, pools.gpus, message) == (embedders, threads, 0.0, "")
+    assert cpus_at_once(pools) <= cpus + 1e-6
+    assert pools.crawls >= 4
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 8, 64])
+@pytest.mark.parametrize(("gpus", "each", "embedders"), [(1, 1.0, 1), (2, 1.0, 2), (2, 0.5, 4), (2, 0.4, 4), (4, 2, 2)])
+def test_gpus_become_actors(cpus, gpus, each, embedders):
+    pools, message = plan_pools([{"CPU": float(cpus), "GPU": float(gpus)}], None, each)
+    assert (pools.embedders, pools.gpus, message) == (embedders, each, "")
+    assert pools.cpus <= 1.0
+    assert cpus_at_once(pools) <= cpus + 1e-6
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 8, 64])
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_too_many_embedders_are_shrunk_with_a_message(cpus, gpus):
+    node = {"CPU": float(cpus), "GPU": float(gpus)}
+    most = plan_pools([node])[0].embedders
+    pools, message = plan_pools([node], 1000)
+    assert pools.embedders == most
+    assert "1000 embedding actors do not fit" in message
+    assert f"using {most}" in message
+
+
+def test_fewer_embedders_than_fit_are_taken_as_asked():
+    pools, message = plan_pools([{"CPU": 64.0}], 3)
+    assert (pools.embedders, message) == (3, "")
+
+
+def test_an_actor_fits_a_node_not_just_the_sum_of_all():
+    pools, _ = plan_pools([{"CPU": 2.0}] * 4)
+    assert (pools.embedders, pools.cpus) == (4, 1.0)
+
+
+def test_a_small_head_does_not_shrink_the_actors_of_big_workers():
+    pools, _ = plan_pools([{"CPU": 2.0}, {"CPU": 16.0}, {"CPU": 16.0}])
+    assert pools.cpus > 3
+    assert pools.embedders >= 8
+
+
+def test_a_fraction_of_a_gpu_comes_from_one_gpu():
+    assert gpu_slots(2.0, 0.4) == 4  # not 5: the fifth would be made of what is left of both
+    assert gpu_slots(1.5, 0.5) == 3
+    assert gpu_slots(0.3, 0.1) == 3
+    assert gpu_slots(0.5, 1.0) == 0
+    assert gpu_slots(3.0, 2.0) == 1
+
+
+def test_gpus_that_others_use_are_not_waited_for():
+    pools, message = plan_pools([{"CPU": 8.0, "GPU": 0.5}])
+    assert pools.gpus == 0.0
+    assert pools.embedders == 2
+    assert "embedding on CPUs" in message
+
+
+@pytest.mark.parametrize("nodes", [[], [{}], [{"CPU": 0.0}], [{"CPU": 0.25, "GPU": 8.0}], [{"CPU": 0.4}] * 9])
+def test_a_cluster_without_room_is_an_error_that_says_what_is_free(nodes):
+    with pytest.raises(ClusterTooSmall, match=r"at least 0\.5 is needed"):
+        plan_pools(nodes)
+
+
+@pytest.mark.parametrize(("embedders", "gpus"), [(0, 1.0), (-1, 1.0), (None, 0.0), (None, -0.5), (None, 1.5)])
+def test_an_impossible_pool_is_refused(embedders, gpus):
+    with pytest.raises(ImpossiblePool):
+        plan_pools([{"CPU": 8.0, "GPU": 2.0}], embedders, gpus)
+
+
+free = st.floats(0, 128).map(lambda value: round(value, 4))
+some_nodes = st.lists(
+    st.fixed_dictionaries({"CPU": free, "GPU": st.sampled_from([0, 0, 0.5, 1, 2, 8])}), min_size=1, max_size=6
+)
+
+
+@given(some_nodes, st.none() | st.integers(1, 300), st.sampled_from([0.1, 0.25, 0.4, 0.5, 1, 2]))
+def test_every_plan_fits_every_placement(nodes, embedders, gpus):
+    """However the actors are spread over the nodes, one node keeps room for all tasks."""
+    try:
+        pools, _ = plan_pools(nodes, embedders, gpus)
+    except ClusterTooSmall:
+        assert all(node["CPU"] < 0.5 for node in nodes)
+        return
+    assert pools.embedders >= 1
+    assert pools.crawls >= 1
+    tasks = cpus_at_once(pools) - pools.embedders * pools.cpus
+    for order in (sorted, lambda rows, key: sorted(rows, key=key, reverse=True)):
+        rooms, to_place = [], pools.embedders
+        for node in order(nodes, key=lambda node: node["CPU"]):
+            cpu = node["CPU"]
+            fits = gpu_slots(node["GPU"], pools.gpus) if pools.gpus else to_place
+            placed = min(to_place, fits, int(cpu / pools.cpus + 1e-6))
+            to_place -= placed
+            rooms.append(cpu - placed * pools.cpus)
+        assert to_place == 0
+        assert max(rooms) >= tasks - 1e-4
