@@ -79,6 +79,8 @@ class CrawlSettings:
     retry_failed_only: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.start_urls, str):
+            raise InvalidCrawlSettings(f"start_urls is the text {self.start_urls!r}: give a list of URLs")
         object.__setattr__(self, "start_urls", tuple(map(_start_url, self.start_urls)))
         if not self.start_urls:
             raise InvalidCrawlSettings("start_urls is empty: name at least one URL to start from")

@@ -213,8 +213,15 @@ async def _read(page: FetchedPage) -> FetchedPage:
     document = Page(page.url, page.body or b"", page.content_type, page.charset)
     try:
         async with asyncio.timeout(READ_S):
-            links = await asyncio.to_thread(page_links, document)
-            return replace(page, links=links, canonical=await asyncio.to_thread(page_canonical, document))
+            links, canonical = await asyncio.to_thread(_pointers, document)
+            return replace(page, links=links, canonical=canonical)
     except Exception as error:  # whether such a page can be indexed is decided where it is sectioned
         logger.warning("no links read from %s: %s", page.url, error or type(error).__name__)
         return page
+
+
+def _pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
+    """Links, and the canonical URL in the spelling of page URLs, so that it can be compared with them."""
+    canonical = page_canonical(page)
+    written = page_url(canonical) if canonical else None
+    return page_links(page), None if written == page.url else written

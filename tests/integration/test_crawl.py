@@ -346,6 +346,16 @@ def test_the_declared_charset_and_the_raw_bytes_are_kept(ledger):
     assert row["content_hash"] is not None
 
 
+def test_the_canonical_url_is_kept_in_the_spelling_of_page_urls(ledger):
+    def canonical(url: str) -> str:
+        return f'<html><head><link rel="canonical" href="{url}"></head><body><a href="/b">b</a></body></html>'
+
+    with Site({"/": canonical("HTTP://Docs.test:80/x y#part"), "/b": canonical("/b#top")}) as site:
+        rows = Crawled(site, ledger).rows
+    assert rows["/"]["canonical"] == "http://docs.test/x%20y"
+    assert rows["/b"]["canonical"] is None
+
+
 def test_a_second_crawl_revalidates_and_follows_stored_links(ledger):
     def tagged(handler: Handler) -> Answer:
         if handler.headers.get("If-None-Match") == 'W/"1"':
