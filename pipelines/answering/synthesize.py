@@ -1,0 +1,234 @@
+"""Hits become an answer without a language model: the sentences that fit the question best, each with its source.
+
+Knows texts, words and ranks; no index, no model and no HTTP.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.answering.retriever import VECTOR, Retrieval
+from pipelines.lexical import terms
+from pipelines.records import Citation, Hit
+
+# As long as a reader's glance; the whole text is in the hit.
+SNIPPET = 300
+# Code beyond this many lines is for the source's own page.
+MOST_CODE_LINES = 25
+
+UNKNOWN = "I do not know: nothing in this collection seems to answer that."
+
+# Words that every question has and no answer is found by, as terms (stemmed).
+_STOP = frozenset(
+    """
+    a about after all also am an and ani are as at be been befor but by can could did differ do doe for from get
+    give go had has have how i if in into is it its just like make me my need no not of on one onli or other our
+    out pleas possibl shall should so some tell than that the their them then there these they thing this those
+    to up us use via want was way we were what when where whether which while who whi will with without work
+    would you your
+    """.split()  # noqa: SIM905
+)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[`]*[A-Z0-9`])")
+_CODE_LINE = re.compile(
+    r"\s{2,}\S|>>>|\.\.\. |\$ |@\w|# |//|\w+: |(?:from|import|def|class|return|for|if|with|async|await|pip|ray)\s.*"
+    r"|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """An answer's text, in which `[n]` names the citation numbered n."""
+
+    text: str
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A sentence or a code block of a hit. `place` is its number within the hit, `terms` its words."""
+
+    hit: int
+    place: int
+    text: str
+    code: bool
+    terms: frozenset[str]
+
+
+def snippet(text: str, length: int = SNIPPET) -> str:
+    """The beginning of `text` on one line, cut between words."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
+
+
+def heading(hit: Hit) -> str:
+    """A hit's heading path for a reader; the page's title where it has none."""
+    return " › ".join(dict.fromkeys(hit.headings)) or hit.title or hit.url
+
+
+def is_code(block: str) -> bool:
+    """Whether most lines of a block look like code or program output."""
+    lines = [line for line in block.splitlines() if line.strip()]
+    return sum(bool(_CODE_LINE.match(line)) for line in lines) * 2 > len(lines)
+
+
+def sentences(block: str) -> Iterator[str]:
+    """The whole sentences of a block of prose; a beginning or an end that was cut off is left out."""
+    parts = _SENTENCE_END.split(" ".join(block.split()))
+    sentence = ""
+    for part in parts:
+        sentence = f"{sentence} {part}" if sentence else part
+        if not _ABBREVIATION.search(sentence):
+            if _is_whole(sentence):
+                yield sentence
+            sentence = ""
+    if sentence and _is_whole(sentence):
+        yield sentence
+
+
+def _is_whole(sentence: str) -> bool:
+    words = sentence.split()
+    first = words[0].lstrip("\"'([`") if words else ""
+    begins = first[:1].isupper() or first[:1].isdigit() or bool(re.search(r"\w[._(]|[a-z][A-Z]|-\w", first))
+    return begins and 4 <= len(words) <= 80 and sentence.rstrip("\"')]`")[-1:] in (".", "!", "?", ":")
+
+
+def passages(hits: Sequence[Hit]) -> Iterator[Passage]:
+    """Every sentence and code block of `hits`, in order."""
+    for n, hit in enumerate(hits):
+        place = 0
+        for block in re.split(r"\n\s*\n", hit.text):
+            code = is_code(block)
+            for text in [block.rstrip()] if code else sentences(block):
+                yield Passage(n, place, text, code, frozenset(terms(text)))
+                place += 1
+
+
+class ExtractiveSynthesizer:
+    """Answers with the `most` best sentences of the hits, or says that it does not know.
+
+    A sentence's score is the share of the question's words that it holds, weighted by how rare they are among
+    the candidates, words of its headings counting half; hits further down count less. At least `coverage` of
+    the question must stand in one hit, or its cosine be at least `cosine`: else the answer is not known.
+    """
+
+    agent = "extractive"
+
+    def __init__(self, *, most: int = 3, coverage: float = 0.5, cosine: float = 0.5) -> None:
+        self._most = most
+        self._coverage = coverage
+        self._cosine = cosine
+
+    def synthesize(self, retrieval: Retrieval) -> Synthesis:
+        """The answer to the retrieval's question from its hits."""
+        hits = retrieval.hits
+        found = list(passages(hits))
+        question = _Question(retrieval.question, found, hits)
+        if not any(self._fits(question, hit) for hit in hits):
+            return _unknown(hits)
+        chosen = self._choose(question, found)
+        return _written(chosen, found, hits) if chosen else _pointing(hits)
+
+    def _fits(self, question: "_Question", hit: Hit) -> bool:
+        covered = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{hit.text}")))
+        return covered >= self._coverage or hit.scores.get(VECTOR, 0.0) >= self._cosine
+
+    def _choose(self, question: "_Question", found: Sequence[Passage]) -> list[Passage]:
+        """The best passages that differ from each other, those of one hit together and in its order."""
+        scored = sorted(
+            ((question.score(p), p) for p in found), key=lambda item: (-item[0], item[1].hit, item[1].place)
+        )
+        chosen: list[Passage] = []
+        for score, passage in scored:
+            if len(chosen) == self._most or score < 0.5 * scored[0][0] or score <= 0:
+                break
+            if all(_differ(passage, other) for other in chosen) and not (passage.code and chosen):
+                chosen.append(passage)
+        order = list(dict.fromkeys(p.hit for p in chosen))
+        return sorted(chosen, key=lambda p: (order.index(p.hit), p.place))
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question's words with their weights, and how well a text covers them."""
+
+    text: str
+    found: Sequence[Passage]
+    hits: Sequence[Hit]
+    weights: dict[str, float] = field(init=False)
+    headings: list[frozenset[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        frequency = Counter(term for passage in self.found for term in passage.terms)
+        asked = dict.fromkeys(t for t in terms(self.text) if t not in _STOP)
+        self.weights = {t: math.log(1 + (1 + len(self.found)) / (1 + frequency[t])) for t in asked}
+        self.headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in self.hits]
+
+    def share(self, words: frozenset[str]) -> float:
+        """The weighted share of the question's words that stand in `words`, 0 to 1."""
+        total = sum(self.weights.values())
+        return sum(w for t, w in self.weights.items() if t in words) / total if total else 0.0
+
+    def score(self, passage: Passage) -> float:
+        above = self.share(passage.terms | self.headings[passage.hit])
+        early = 0.1 / (1 + passage.place)
+        return (
+            (self.share(passage.terms) + 0.5 * above + early)
+            / (1 + 0.15 * passage.hit)
+            * (0.7 if passage.code else 1.0)
+        )
+
+
+def _differ(one: Passage, other: Passage) -> bool:
+    return len(one.terms & other.terms) < 0.7 * min(len(one.terms), len(other.terms))
+
+
+def _written(chosen: Sequence[Passage], found: Sequence[Passage], hits: Sequence[Hit]) -> Synthesis:
+    numbers = {hit: n for n, hit in enumerate(dict.fromkeys(p.hit for p in chosen), 1)}
+    paragraphs = []
+    for hit, n in numbers.items():
+        own = [p for p in chosen if p.hit == hit]
+        paragraphs.append(" ".join(f"{p.text} [{n}]" for p in own if not p.code))
+        paragraphs += [f"{_fenced(code.text)}\n[{n}]" for code in _codes(own, found)]
+    first = {p.hit: p.text for p in reversed(chosen)}
+    citations = [
+        Citation(n, hits[hit].source, heading(hits[hit]), snippet(_from(first[hit], hits[hit].text)))
+        for hit, n in numbers.items()
+    ]
+    return Synthesis("\n\n".join(p for p in paragraphs if p), tuple(citations))
+
+
+def _codes(own: Sequence[Passage], found: Sequence[Passage]) -> list[Passage]:
+    """The chosen code, and the code that a chosen sentence announces."""
+    announced = {(p.hit, p.place + 1) for p in own if p.text.endswith(":")}
+    return [p for p in found if p.code and (p in own or (p.hit, p.place) in announced)]
+
+
+def _fenced(code: str) -> str:
+    lines = code.splitlines()
+    shown = lines[:MOST_CODE_LINES] + (["…"] if len(lines) > MOST_CODE_LINES else [])
+    return "\n".join(["```", *shown, "```"])
+
+
+def _from(passage: str, text: str) -> str:
+    """`text` from `passage` on; whole where line breaks hide it."""
+    at = " ".join(text.split()).find(" ".join(passage.split()))
+    return " ".join(text.split())[max(at, 0) :]
+
+
+def _cited(hits: Sequence[Hit]) -> tuple[Citation, ...]:
+    return tuple(Citation(n, hit.source, heading(hit), snippet(hit.text)) for n, hit in enumerate(hits, 1))
+
+
+def _unknown(hits: Sequence[Hit]) -> Synthesis:
+    citations = _cited(hits[:3])
+    closest = " ".join(f"[{c.n}]" for c in citations)
+    return Synthesis(f"{UNKNOWN} The closest that it holds: {closest}" if closest else UNKNOWN, citations)
+
+
+def _pointing(hits: Sequence[Hit]) -> Synthesis:
+    """Where the hits fit but hold no whole sentence that does (an API signature, a table): where to look."""
+    citations = _cited(hits[:3])
+    return Synthesis("See: " + " ".join(f"{c.title} [{c.n}]" for c in citations), citations)

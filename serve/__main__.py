@@ -1,0 +1,82 @@
+"""`python -m serve`: the service on this machine until Ctrl-C, with its own Postgres where DATABASE_URL is not set."""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+
+import ray
+from pydantic import ValidationError
+from ray import serve
+
+from pipelines import embedded
+from pipelines.store import Store, StoreUnavailable, UnusableDatabase
+from serve.app import build
+from serve.settings import Settings
+
+APP = "raydex"
+
+
+def main() -> int:
+    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting can't be used."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        settings = Settings()
+        with database(settings) as url, local_ray():
+            run(settings.model_copy(update={"database_url": url}), stop)
+    except ValidationError as error:
+        return _failed(str(error), 2)
+    except (StoreUnavailable, UnusableDatabase, embedded.EmbeddedPostgresFailed) as error:
+        return _failed(str(error), 1)
+    return 0
+
+
+def run(settings: Settings, stop: threading.Event) -> None:
+    """Deploy, say where to ask, wait for `stop`, take down what was deployed."""
+    with Store(settings.database_url) as store:
+        store.migrate()
+    serve.start(http_options={"host": settings.host, "port": settings.port}, proxy_location="HeadOnly")
+    try:
+        serve.run(build(settings), name=APP, route_prefix="/")
+        base = f"http://{settings.host}:{settings.port}"
+        print(f"ask in a browser at {base}/ or with: python -m jobs.ask 'your question' --url {base}", flush=True)
+        stop.wait()
+    finally:
+        serve.delete(APP)
+        serve.shutdown()  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def database(settings: Settings) -> Iterator[str]:
+    """The database told, or the embedded one for as long as the service runs."""
+    if settings.database_url:
+        yield settings.database_url
+        return
+    with embedded.running(settings.home) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def local_ray() -> Iterator[None]:
+    """The cluster at RAY_ADDRESS, or a Ray of this process alone; left again at the end."""
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment a worker
+    address = os.environ.get("RAY_ADDRESS") or "local"
+    ray.init(address=address, include_dashboard=False if address == "local" else None, logging_level=logging.ERROR)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _failed(message: str, code: int) -> int:
+    print(f"python -m serve: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

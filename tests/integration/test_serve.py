@@ -1,0 +1,180 @@
+"""The deployed service: cited answers over HTTP, following every publish, saying clearly what it lacks."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+import ray
+from psycopg import sql
+from ray import serve
+from workshop import Workshop
+
+from pipelines.store import Store
+from serve.app import build
+from serve.settings import Settings
+
+SITE = {
+    "data.html": {
+        "loading-csv": "Call ray.data.read_csv with a path to load comma separated files. It returns a dataset.",
+        "actors": "ActorPoolStrategy sets how many actors run a transformation.",
+    },
+    "serve.html": {"batching": "Use the serve.batch decorator to batch requests. Set max_batch_size to bound it."},
+}
+PORT = 8123
+
+
+@pytest.fixture(scope="module")
+def database(server_url: str) -> Iterator[str]:
+    """One database for the module, since the service is deployed once."""
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute("create database served")
+    url = server_url.rsplit("/", 1)[0] + "/served"
+    with Store(url) as store:
+        store.migrate()
+    yield url
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute("drop database served with (force)")
+
+
+@pytest.fixture(scope="module")
+def workshop(database: str) -> Iterator[Workshop]:
+    with Store(database) as store:
+        yield Workshop(store)
+
+
+@pytest.fixture(scope="module")
+def client(database: str, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of the deployed application; nothing is indexed when it starts."""
+    ray.init(address="local", num_cpus=2, include_dashboard=False)
+    serve.start(http_options={"host": "127.0.0.1", "port": PORT}, proxy_location="HeadOnly")
+    settings = Settings(database_url=database, home=tmp_path_factory.mktemp("home"), cpus=0.1)
+    serve.run(build(settings), name="raydex", route_prefix="/")
+    with httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=60) as http:
+        assert http.get("/health").json() == {"status": "ok"}
+        before_indexing(http)
+        workshop.reindex(SITE)
+        until_ready(http)
+        yield http
+    serve.shutdown()
+    ray.shutdown()
+
+
+def before_indexing(http: httpx.Client) -> None:
+    """A service without an index says so and what to do; it is not ready."""
+    assert http.get("/health/ready").status_code == 503
+    unnamed, named = http.post("/query", json={"question": "x"}), ask(http, "x", collection="docs")
+    assert unnamed.status_code == 422 and "reindex" in unnamed.json()["error"]
+    assert named.status_code == 404 and "jobs.reindex" in named.json()["error"]
+
+
+def until_ready(http: httpx.Client) -> None:
+    for _ in range(100):
+        ready = http.get("/health/ready")
+        if ready.status_code == 200:
+            return
+        time.sleep(0.1)
+    raise AssertionError(ready.text)
+
+
+def ask(http: httpx.Client, question: str, **more: Any) -> httpx.Response:
+    return http.post("/query", json={"question": question, **more})
+
+
+def test_an_answer_cites_the_section_it_comes_from(client: httpx.Client) -> None:
+    reply = ask(client, "How do I load csv files?").json()
+    assert "[1]" in reply["answer"] and "read_csv" in reply["answer"] and reply["agent"] == "extractive"
+    assert reply["citations"][0]["source"] == "https://docs.test/data.html#loading-csv"
+    assert reply["hits"][0]["ranks"].keys() == {"vector", "bm25"} and reply["degraded"] == []
+    assert {"embed", "bm25", "search", "total"} <= reply["timings"].keys() and reply["id"]
+
+
+def test_search_gives_k_hits(client: httpx.Client) -> None:
+    reply = client.post("/search", json={"question": "batch requests", "k": 2}).json()
+    assert len(reply["hits"]) == 2 and reply["hits"][0]["source"].endswith("#batching")
+    assert reply["hits"][0]["score_kind"] == "rrf"
+
+
+def test_collections_are_listed_and_the_page_is_served(client: httpx.Client) -> None:
+    (docs,) = client.get("/collections").json()
+    assert docs["name"] == "docs" and docs["revision"] >= 1
+    assert "<form>" in client.get("/").text
+
+
+def test_a_publish_is_followed_at_once(client: httpx.Client, workshop: Workshop) -> None:
+    workshop.reindex({**SITE, "tune.html": {"stopping": "ASHAScheduler stops bad trials early."}})
+    reply = ask(client, "ASHAScheduler").json()
+    assert reply["revision"] == workshop.live().revision and reply["degraded"] == []
+    assert reply["hits"][0]["source"].endswith("tune.html#stopping") and "bm25" in reply["hits"][0]["ranks"]
+
+
+def test_a_new_index_of_another_model_is_followed(client: httpx.Client, workshop: Workshop) -> None:
+    before = ask(client, "csv").json()["index"]
+    workshop.use("hash:32")
+    workshop.reindex(SITE)
+    reply = ask(client, "How do I load csv files?").json()
+    assert reply["index"] == workshop.live().id != before
+    assert "read_csv" in reply["answer"] and reply["degraded"] == []
+
+
+def test_an_answer_is_of_one_revision_while_publishes_go_on(client: httpx.Client, workshop: Workshop) -> None:
+    replies = []
+    for number in range(5):
+        word = f"word{number}"
+        workshop.reindex(
+            {"one.html": {"a": f"marker alpha {word}"}, "two.html": {"b": f"marker beta {word}"}}, delete=False
+        )
+        replies.append(client.post("/search", json={"question": "marker", "k": 10}).json())
+    for reply in replies:
+        words = {hit["text"].split()[-1] for hit in reply["hits"] if hit["text"].startswith("marker")}
+        assert len(words) == 1 and reply["degraded"] == []
+
+
+@pytest.mark.parametrize(
+    "question", ["C++ (", "a:b", '"x', "😀", "\x00?", "'; drop table chunk; --", "日本語", " ".join(["word"] * 10_000)]
+)
+def test_no_question_breaks_a_leg(client: httpx.Client, question: str) -> None:
+    reply = ask(client, question)
+    assert reply.status_code == 200 and reply.json()["degraded"] == []
+
+
+def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
+    async def many() -> list[int]:
+        async with httpx.AsyncClient(base_url=client.base_url, timeout=60) as http:
+            asked = [http.post("/query", json={"question": f"csv {n}"}) for n in range(32)]
+            return [reply.status_code for reply in await asyncio.gather(*asked)]
+
+    assert set(asyncio.run(many())) == {200}
+
+
+def test_a_database_that_is_away_is_503_with_retry_after(client: httpx.Client, database: str, server_url: str) -> None:
+    name = sql.Identifier("served")
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("alter database {} rename to away").format(name)) if not _kick(connection) else None
+        try:
+            reply = ask(client, "csv", collection="docs")
+            assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0
+            assert client.get("/health/ready").status_code == 503
+            assert client.get("/health").status_code == 200
+        finally:
+            connection.execute(sql.SQL("alter database away rename to {}").format(name))
+    assert ask(client, "csv").status_code == 200
+
+
+def _kick(connection: psycopg.Connection[Any]) -> None:
+    """End every session of the service's database, until none is left."""
+    for _ in itertools.repeat(None, 50):
+        rows = connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'served'")
+        if not rows.fetchall():
+            return
+        time.sleep(0.05)
+
+
+def test_the_folder_of_this_node_holds_bm25(client: httpx.Client, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folders = list(Path(tmp_path_factory.getbasetemp()).glob("home*/lexical/*/*/meta.json"))
+    assert folders
