@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 from pipelines.store import can_connect
 
@@ -115,7 +116,7 @@ class Keeper:
                 return
             password = self._password()
             self._initialise(password)
-            port = _free_port()
+            port = _free_port(self._last_port())
             server = self._spawn(port)
             url = f"postgresql://raydex:{password}@127.0.0.1:{port}/postgres"
             _write_private(self.home / "postgres.json", json.dumps({"url": url, "keeper": os.getpid()}))
@@ -161,6 +162,13 @@ class Keeper:
         options = [f"-c{name}={value}" for name, value in self.options.items()]
         command = [str(self.bin / "postgres"), "-D", str(self.data), "-p", str(port), *options]
         return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
+
+    def _last_port(self) -> int:
+        """The port that the server had under a keeper that was killed: its users still hold that URL. 0: none."""
+        try:
+            return urlsplit(json.loads((self.home / "postgres.json").read_text())["url"]).port or 0
+        except (OSError, ValueError, KeyError):
+            return 0
 
     def _password(self) -> str:
         path = self.home / "postgres.password"
@@ -210,9 +218,14 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
         server.wait()
 
 
-def _free_port() -> int:
+def _free_port(wanted: int) -> int:
+    """`wanted` if it is free, else any other."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as postgres does: old connections don't matter
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return _free_port(0)
         port: int = probe.getsockname()[1]
         return port
 

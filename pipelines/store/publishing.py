@@ -192,7 +192,8 @@ class RunLock:
         """Make a candidate beside the live index: the chunks of `base` that `run` has not replaced, and the staged.
 
         HNSW is built after the load. One transaction: an index is visible only when whole. An older candidate
-        of the collection is dropped thereafter, since its vectors may be needed. Raises LostCollection, VectorsMissing, ValueError for too many dimensions.
+        of the collection is dropped thereafter, since its vectors may be needed. Raises LostCollection,
+        VectorsMissing, ValueError for too many dimensions.
         """
         with self.owned(run) as connection:
             vectors = vectors_of(connection)

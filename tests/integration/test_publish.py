@@ -334,17 +334,14 @@ def test_a_publish_that_dies_halfway_leaves_everything_as_it_was(store, workshop
         except BaseException as error:
             errors.append(error)
 
-    with psycopg.connect(store.url, autocommit=True) as other:
-        with other.transaction():
-            other.execute(
-                "lock table indexed_page in share mode"
-            )  # publishing waits here, its chunks written
-            thread = threading.Thread(target=publish)
-            thread.start()
-            pid = wait_for_blocked(store)
-            assert frozenset(text for texts in workshop.texts().values() for text in texts) == texts_of(site)
-            other.execute("select pg_terminate_backend(%s)", [pid])
-            thread.join()
+    with psycopg.connect(store.url, autocommit=True) as other, other.transaction():
+        other.execute("lock table indexed_page in share mode")  # publishing, its chunks written, waits here
+        thread = threading.Thread(target=publish)
+        thread.start()
+        pid = wait_for_blocked(store)
+        assert frozenset(text for texts in workshop.texts().values() for text in texts) == texts_of(site)
+        other.execute("select pg_terminate_backend(%s)", [pid])
+        thread.join()
     assert [type(error) for error in errors] == [StoreUnavailable]
     assert rows_of(store, workshop.live()) == rows
     assert workshop.live().revision == 1
@@ -419,7 +416,7 @@ def test_a_rebuild_for_new_settings_reuses_what_has_the_same_words(store):
 
 
 def test_rolling_back_without_an_older_index_is_a_clear_error(store, workshop):
-    with pytest.raises(NoLiveIndex, match="jobs.reindex"), held(store, "docs") as lock:
+    with pytest.raises(NoLiveIndex, match=r"jobs\.reindex"), held(store, "docs") as lock:
         rollback(store, lock, 0)
     workshop.reindex(small_site(3))
     with pytest.raises(NoSuchIndex, match="no retired index"), held(store, "docs") as lock:

@@ -1,0 +1,237 @@
+"""The embedded Postgres: found and shared, restarted after a crash, stopped when nobody needs it, rights left alone."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pipelines import embedded
+from pipelines.embedded import EmbeddedPostgresFailed, running
+from pipelines.store import Store, StoreUnavailable, can_connect
+
+ROOT = Path(__file__).parents[2]
+USER = """
+import sys, time
+from pathlib import Path
+from pipelines.embedded import running
+with running(Path(sys.argv[1])) as url:
+    print(url, flush=True)
+    time.sleep(600)
+"""
+
+
+class User:
+    """Another process that uses the server of `home` until it is killed."""
+
+    def __init__(self, home: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", USER, str(home)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+
+    @property
+    def url(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A data folder; its server has stopped when the test is over."""
+    home = tmp_path / "deep" / "home"
+    yield home
+    eventually(lambda: not (home / "postgres" / "postmaster.pid").exists(), "the server is stopped")
+
+
+@contextlib.contextmanager
+def another(home: Path) -> Iterator[User]:
+    user = User(home)
+    try:
+        yield user
+    finally:
+        user.kill()
+
+
+def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
+    """Wait until `holds`; returns the seconds it took."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < within_s, f"not within {within_s} s: {what}"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def postmaster(home: Path) -> int:
+    return int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
+
+
+def keeper(home: Path) -> int:
+    """The process that owns the server: its parent."""
+    return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def remember(url: str, word: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("create table if not exists word (word text)")
+        connection.execute("insert into word values (%s)", [word])
+
+
+def words(url: str) -> list[str]:
+    with psycopg.connect(url) as connection:
+        return [word for (word,) in connection.execute("select word from word")]
+
+
+def test_data_stays_and_the_server_stops_when_its_user_leaves(home):
+    with running(home) as url:
+        remember(url, "kept")
+        server, owner = postmaster(home), keeper(home)
+    eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 10)
+    assert not can_connect(url)
+    with running(home) as url:
+        assert words(url) == ["kept"]
+
+
+def test_a_second_process_finds_the_server_and_shares_it(home):
+    with another(home) as user:
+        url = user.url
+        with running(home) as mine, running(home) as again:
+            assert mine == again == url
+            server = postmaster(home)
+            user.kill()
+            time.sleep(1.0)  # longer than the keeper takes to notice that nobody is left
+            assert postmaster(home) == server
+            remember(mine, "still there")
+
+
+def test_processes_that_start_at_once_share_one_server(home):
+    with another(home) as one, another(home) as two, another(home) as three:
+        assert len({one.url, two.url, three.url}) == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_server_stops_within_seconds_after_its_last_user_was_killed(home, how):
+    with another(home) as user:
+        url = user.url
+        server, owner = postmaster(home), keeper(home)
+        user.process.send_signal(how)
+        user.process.wait()
+        assert eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended") < 10
+        assert not can_connect(url)
+
+
+def test_a_new_user_gets_a_running_server_while_the_old_one_stops(home):
+    for _ in range(3):
+        with another(home) as user:
+            remember(user.url, "x")
+    with running(home) as url:
+        assert words(url) == ["x"] * 3
+
+
+def test_after_kill_9_of_the_server_the_same_url_answers_again(home):
+    with running(home) as url, Store(url, retry_s=20) as store:
+        store.migrate()
+        remember(url, "committed")
+        server = postmaster(home)
+        os.kill(server, signal.SIGKILL)
+        eventually(lambda: not alive(server), "the server was really killed")
+        assert store.collections() == []  # the store waits the restart out
+        assert words(url) == ["committed"]
+        assert postmaster(home) != server
+
+
+def test_a_store_answers_within_two_seconds_of_the_servers_return(home):
+    with running(home) as url, Store(url, timeout_s=1.0) as store:
+        store.migrate()
+        for _ in range(3):
+            server = postmaster(home)
+            os.kill(server, signal.SIGKILL)
+            eventually(lambda server=server: not alive(server), "the server was really killed")
+            with contextlib.suppress(StoreUnavailable):
+                store.ping()  # an attempt while it is away must not hold up the next
+            eventually(lambda: can_connect(url), "the server is back")
+            assert eventually(lambda: _answers(store), "the store answers") < 2.0
+
+
+def _answers(store: Store) -> bool:
+    try:
+        store.ping()
+    except StoreUnavailable:
+        return False
+    return True
+
+
+def test_a_crashed_keeper_is_replaced_under_the_same_url(home):
+    with running(home) as url:
+        remember(url, "kept")
+        owner, server = keeper(home), postmaster(home)
+        os.kill(owner, signal.SIGKILL)
+        eventually(lambda: not alive(owner) and not alive(server), "keeper and server have ended", 15)
+        with running(home) as again:
+            assert again == url
+            assert words(url) == ["kept"]
+            assert keeper(home) != owner
+
+
+def test_rights_of_folders_above_stay_and_the_data_is_private(home):
+    home.parent.mkdir(mode=0o700)
+    above = {folder: folder.stat().st_mode for folder in home.parents}
+    with running(home) as url:
+        remember(url, "x")
+        assert {folder: folder.stat().st_mode for folder in home.parents} == above
+        for private in (home / "postgres", home / "postgres.json", home / "postgres.password"):
+            assert private.stat().st_mode & 0o077 == 0, private
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as somebody else")
+def test_as_root_the_server_runs_without_rights(home):
+    with running(home) as url:
+        remember(url, "x")
+        status = Path(f"/proc/{postmaster(home)}/status").read_text()
+        uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
+        capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+        assert "0" not in uids
+        assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: passing through folders, nothing else
+
+
+def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(home):
+    with running(home) as url:
+        assert psycopg.conninfo.conninfo_to_dict(url)["host"] == "127.0.0.1"
+        parts = psycopg.conninfo.conninfo_to_dict(url) | {"password": "guess"}
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(**parts)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("show listen_addresses").fetchone() == ("127.0.0.1",)
+
+
+def test_a_server_that_cannot_start_is_an_error_with_its_last_words(home, monkeypatch):
+    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 3.0)
+    home.mkdir(parents=True)
+    (home / "postgres").mkdir()  # not a data folder
+    (home / "postgres" / "PG_VERSION").write_text("9.6\n")
+    with pytest.raises(EmbeddedPostgresFailed, match="(?s)did not start.*FATAL"), running(home):
+        pass
+
+
+def test_a_half_made_data_folder_is_made_anew(home):
+    home.mkdir(parents=True)
+    (home / "postgres.making").mkdir()
+    (home / "postgres.making" / "junk").write_text("left by a crash")
+    with running(home) as url:
+        remember(url, "x")
