@@ -9,6 +9,7 @@ import random
 import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from traceback import clear_frames
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -180,6 +181,7 @@ class Fetcher:
             message = f"no complete answer within {self._settings.timeout_s:g} s"
             return Reply(url, error=message, transient=True, timed_out=True)
         if isinstance(error, DownloadCancelledError | IgnoreRequest):
+            _forget_frames(error)
             return Reply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
         lost = isinstance(error, _LOST)
         return Reply(url, error=f"{type(error).__name__}: {error}"[:500], transient=lost)
@@ -191,6 +193,13 @@ class Fetcher:
         if reason:
             request.meta["unwanted"] = reason
             raise StopDownload(fail=False)
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Let go what the functions that raised `error` held: half a bomb, until the garbage collector came by."""
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__cause__
 
 
 def _plain(headers: Headers) -> dict[str, str]:

@@ -334,8 +334,8 @@ def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger):
             peaks.append(int(status["VmHWM"].split()[0]) // 1024)
     rows = FileLedger(str(ledger)).rows
     assert [row["state"] for row in rows.values()] == ["ok", "skipped", "skipped", "ok"]
-    # A page may have 20 MiB; a list of its parts and their sum exist at once for a moment.
-    assert peaks[1] - peaks[0] < 60
+    # A page may have 20 MiB; measured 24, and twice that if the first bomb's bytes outlived it.
+    assert peaks[1] - peaks[0] < 36
 
 
 def test_the_declared_charset_and_the_raw_bytes_are_kept(ledger):
