@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from jobs.documentation import pages_of
-from jobs.environment import BadInput, database, main, say
+from jobs.environment import BadInput, database, main, ray_connected, say
 
 ROOT = Path(__file__).resolve().parent.parent
 # Page URLs hold the port, so it stays the same from run to run while it is free.
@@ -49,7 +49,8 @@ def work(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(database())
         say("database is up")
-        address = stack.enter_context(local_ray())
+        address = stack.enter_context(ray_connected())
+        say("Ray is up")
         environment = os.environ | {"DATABASE_URL": url, "RAY_ADDRESS": address, "RAYDEX_COLLECTION": "demo"}
         site = args.site or stack.enter_context(own_documentation())
         service = stack.enter_context(serving(environment, args.port))
@@ -81,23 +82,6 @@ def run(environment: Mapping[str, str], module: str, *arguments: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, *arguments], env=environment, cwd=ROOT, check=False)
     if done.returncode not in (0, 3):  # 3: done, but pages that vanished were kept
         raise DemoFailed(f"«python -m {module}» ended with {done.returncode}")
-
-
-@contextlib.contextmanager
-def local_ray() -> Iterator[str]:
-    """One local Ray for all commands of the demo; yields its address."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    import logging
-
-    import ray
-
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    say("Ray is up")
-    try:
-        yield ray.get_runtime_context().gcs_address
-    finally:
-        ray.shutdown()
 
 
 @contextlib.contextmanager

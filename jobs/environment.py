@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -61,25 +62,52 @@ def open_store(retry_s: float = 60.0) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def ray_cluster() -> Iterator[list[Mapping[str, float]]]:
-    """The Ray that is connected already, that of RAY_ADDRESS, or a local one; yields its nodes' free resources."""
+def ray_connected() -> Iterator[str]:
+    """The Ray that is connected already, that of RAY_ADDRESS, or a local one; yields its address."""
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build its environment in every worker
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # ray#53727 prints an alarm for every actor pool
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)
-
     ours = not ray.is_initialized()
     if ours:
         address = os.environ.get("RAY_ADDRESS") or "local"
         local = {"include_dashboard": False} if address == "local" else {}
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
+        with hushed():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
     try:
-        # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
-        yield list(ray._private.state.available_resources_per_node().values())
+        yield ray.get_runtime_context().gcs_address
     finally:
         if ours:
             ray.shutdown()
+
+
+@contextlib.contextmanager
+def ray_cluster() -> Iterator[list[Mapping[str, float]]]:
+    """The connected Ray (see ray_connected); yields its nodes' free resources."""
+    with ray_connected():
+        import ray
+
+        # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
+        yield list(ray._private.state.available_resources_per_node().values())
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep back what native code prints on standard error, unless the body fails."""
+    with tempfile.TemporaryFile() as kept:
+        sys.stderr.flush()
+        saved = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(saved, kept.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
 
 
 def in_ray_job() -> bool:
@@ -145,7 +173,7 @@ def run_job(
 
 
 def _expected(error: Exception) -> bool:
-    return type(error).__module__.startswith(("pipelines.", "jobs."))
+    return type(error).__module__.startswith(("pipelines.", "jobs.", "__main__"))
 
 
 def main(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], int]) -> None:

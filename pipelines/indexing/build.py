@@ -8,6 +8,7 @@ import functools
 import logging
 import time
 import warnings
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,6 +131,7 @@ def configure(slow_source: bool) -> None:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
 
 
 # ---------------------------------------------------------------------------------------------- stages
