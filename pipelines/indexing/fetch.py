@@ -51,6 +51,10 @@ _LOST = (
     ConnectError,
     ConnectionClosed,
 )
+_PLAIN_WORDS = {
+    DownloadConnectionRefusedError: "connection refused",
+    CannotResolveHostError: "the host name does not resolve",
+}
 
 
 class BoundedHandler(HTTP11DownloadHandler):
@@ -184,7 +188,8 @@ class Fetcher:
             _forget_frames(error)
             return Reply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
         lost = isinstance(error, _LOST)
-        return Reply(url, error=f"{type(error).__name__}: {error}"[:500], transient=lost)
+        words = _PLAIN_WORDS.get(type(error)) or f"{type(error).__name__}: {error}"
+        return Reply(url, error=words[:500], transient=lost)
 
     def _check_headers(self, headers: Headers, request: Request, **_: Any) -> None:
         """Scrapy asks when the head of a response is there: the body of one that is not read stays away."""

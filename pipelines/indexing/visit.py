@@ -26,6 +26,8 @@ from pipelines.records import FetchedPage, KnownPage, Page
 # The parser takes milliseconds; a page made to hang it loses its links and one thread, not the crawl.
 READ_S = 20.0
 
+_NO_START = {"failed": "could not be fetched", "gone": "is gone", "skipped": "may not be read"}
+
 logger = logging.getLogger("raydex.crawl")
 
 
@@ -162,8 +164,8 @@ class SiteCrawl:
             self._began |= not self._starts.issuperset(page.links) and self._frontier.seen(page.links[0])
             self._starts.update(page.links)
         else:
-            status = f" (status {page.http_status})" if page.http_status else ""
-            self._start_errors.append(f"start URL {page.url} is {page.state}{status}: {page.error or 'not there'}")
+            reason = page.error or f"the server answered {page.http_status}"
+            self._start_errors.append(f"start URL {page.url} {_NO_START[page.state]}: {reason}")
 
     def _led_to(self, entry: Entry, page: FetchedPage) -> list[Entry]:
         if page.state == "redirect":

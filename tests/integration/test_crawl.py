@@ -397,12 +397,23 @@ def test_retry_failed_asks_for_failed_pages_alone(ledger):
     assert (again.report.complete, again.report.stopped_by) == (False, "retry_failed")
 
 
-@pytest.mark.parametrize("status", [404, 500])
-def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, status):
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, "is gone: the server answered 404"), (500, "could not be fetched: the server answered 500")],
+)
+def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, status, words):
     with Site({"/": Answer("", status)}) as site:
         report = Crawled(site, ledger, retries=0).report
     assert not report.complete
-    assert report.stopped_by.startswith(f"error: start URL {site.url}/ is")
+    assert report.stopped_by == f"error: start URL {site.url}/ {words}"
+
+
+def test_a_host_that_is_not_there_is_said_so(ledger):
+    with Site({}) as site:
+        pass
+    report = Crawled(site, ledger, retries=0).report
+    assert not report.complete
+    assert report.stopped_by.endswith("robots.txt could not be fetched (connection refused)")
 
 
 def test_a_start_that_redirects_in_a_circle_makes_the_crawl_incomplete(ledger):
