@@ -38,7 +38,7 @@ class Site(_Strict):
     allow_private: bool = False
     concurrency: int = Field(8, ge=1, le=64)
     delay_s: float = Field(0.0, ge=0)
-    timeout_s: float = Field(30.0, gt=0)
+    timeout_s: float = Field(20.0, gt=0)
     retries: int = Field(3, ge=0)
     max_page_bytes: int = Field(20 * 1024 * 1024, ge=1)
     user_agent: str | None = None

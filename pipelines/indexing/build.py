@@ -8,7 +8,6 @@ import functools
 import logging
 import time
 import warnings
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
