@@ -7,6 +7,7 @@ Without --site it serves Raydex's own documentation (docs/*.md as HTML) on loopb
 import argparse
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 from jobs.documentation import pages_of
 from jobs.environment import BadInput, database, main, ray_connected, say
@@ -51,12 +53,13 @@ def work(args: argparse.Namespace) -> int:
         say("database is up")
         address = stack.enter_context(ray_connected())
         say("Ray is up")
-        environment = os.environ | {"DATABASE_URL": url, "RAY_ADDRESS": address, "RAYDEX_COLLECTION": "demo"}
         site = args.site or stack.enter_context(own_documentation())
+        collection = collection_name(site)
+        environment = os.environ | {"DATABASE_URL": url, "RAY_ADDRESS": address, "RAYDEX_COLLECTION": collection}
         service = stack.enter_context(serving(environment, args.port))
         say(f"indexing {site}")
         scope = ["--max-pages", str(args.max_pages)] if args.site else ["--allow-private"]
-        run(environment, "jobs.reindex", "--collection", "demo", "--start-url", site, *scope)
+        run(environment, "jobs.reindex", "--collection", collection, "--start-url", site, *scope)
         wait_until_ready(service, f"http://127.0.0.1:{args.port}/health/ready")
         question = args.question or (ANY_QUESTION if args.site else OWN_QUESTION)
         print(flush=True)
@@ -65,6 +68,11 @@ def work(args: argparse.Namespace) -> int:
         if not args.once:
             service.wait()
     return 0
+
+
+def collection_name(site: str) -> str:
+    """A collection of its own for each site, so that the demo of one does not answer from another."""
+    return "demo-" + re.sub(r"[^a-z0-9.]+", "-", urlsplit(site).netloc.lower())
 
 
 def farewell(port: int, seconds: float) -> str:
