@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 
-from pipelines.records import Hit, Index
+from pipelines.records import Hit, Index, digest
 from pipelines.store import ChangesPruned
 
 log = logging.getLogger(__name__)
@@ -56,6 +56,11 @@ class ChunkSource(Protocol):
     def scan_chunks(self, index: int, /) -> AbstractContextManager[tuple[int, Iterator[Hit]]]: ...
 
     def changes_since(self, index: int, revision: int, /) -> tuple[int, list[tuple[str, Hit | None]]]: ...
+
+
+def lexical_folder(home: Path, database_url: str, index: Index) -> Path:
+    """Where a node keeps the BM25 folder of `index`: index numbers repeat from database to database."""
+    return home / "lexical" / digest(urlsplit(database_url)._replace(query="").geturl())[:12] / str(index.id)
 
 
 @lru_cache(maxsize=65_536)

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
@@ -180,6 +181,12 @@ def _handle_errors(app: FastAPI) -> None:
     async def bad_input(request: Request, error: RequestValidationError) -> JSONResponse:
         found = [(".".join(str(part) for part in e["loc"][1:]) or "body", e["msg"]) for e in error.errors()]
         return _failure(422, "; ".join(f"{field}: {why}" for field, why in found), field=found[0][0])
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:  # a body that is not UTF-8
+            return _failure(422, f"body: {error.detail}", field="body")
+        return _failure(error.status_code, error.detail)
 
     @app.exception_handler(CollectionNotNamed)
     async def not_named(request: Request, error: CollectionNotNamed) -> JSONResponse:

@@ -4,7 +4,6 @@
 """
 
 import threading
-from pathlib import Path
 
 from fastapi import FastAPI
 from ray import serve
@@ -14,8 +13,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import Retriever
 from pipelines.answering.synthesize import ExtractiveSynthesizer
 from pipelines.embed import Embedder, load_embedder
-from pipelines.lexical import LexicalIndex
-from pipelines.records import Index, digest
+from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.store import Store
 from serve.api import create_app
 from serve.settings import Settings
@@ -61,11 +59,6 @@ def build(settings: Settings) -> Application:
         max_queued_requests=256,
     )
     return deployment(Raydex).bind(settings)
-
-
-def lexical_folder(home: Path, database_url: str, index: Index) -> Path:
-    """Where this node keeps the BM25 folder of `index`: index numbers repeat from database to database."""
-    return home / "lexical" / digest(database_url)[:12] / str(index.id)
 
 
 def _embedder(model: str, settings: Settings) -> Embedder:

@@ -197,14 +197,15 @@ class Retriever:
         Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg that fails is named in `degraded`.
         """
         steps = _Steps()
-        live = steps.run("index", lambda: self._store.live_index(self.name(collection)))
-        for serving in (self._current(live), None):
-            try:
-                return self._retrieve(question, k, serving or self._prepared(live).result(), live, steps)
-            except NoSuchIndex:  # the old index was pruned before the new one was ready: wait for the new
-                if serving is None or serving.index.id == live.id:
-                    raise
-        raise AssertionError("unreachable")
+        try:
+            live = self._live(collection, steps)
+            return self._retrieve(question, k, self._current(live), live, steps)
+        except NoSuchIndex:  # pruned since it was looked up: the one that is live now is waited for
+            live = self._live(collection, steps)
+            return self._retrieve(question, k, self._prepared(live).result(), live, steps)
+
+    def _live(self, collection: str | None, steps: _Steps) -> Index:
+        return steps.run("index", lambda: self._store.live_index(self.name(collection)))
 
     def _retrieve(self, question: str, k: int, serving: _Serving, live: Index, steps: _Steps) -> Retrieval:
         index = live if serving.index.id == live.id else serving.index
