@@ -30,6 +30,7 @@ from jobs.environment import (
 )
 from jobs.holding import held, recorded
 from pipelines.indexing.crawl import CrawlSettings
+from pipelines.indexing.folder import NoSuchFolder
 from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.publish import Deletion, base_index, decide_deletion, publish_run
 from pipelines.records import Index, IndexSettings
@@ -167,8 +168,6 @@ class Reindex:
         """Do all of it; returns the summary."""
         with self.timed("total"):
             base = base_index(self.store, self.name, self.settings)
-            if base is None:
-                self._announce_build()
             self._gather_and_embed(base)
             counts = self.store.staged_counts(self.run)
             pages = self.store.page_counts(self.name, self.run)
@@ -176,10 +175,15 @@ class Reindex:
                 publication = self._publish(base)
         return self._summary(pages, counts, publication)
 
-    def _announce_build(self) -> None:
-        known = self.store.status(self.name)["pages"].get("ok", 0)
-        if known:
-            say(f"new settings: building a new index from {known:,} stored pages beside the live one")
+    def _hosts(self, base: Index | None) -> list[CrawlSettings]:
+        """What to crawl. With new settings the pages that are stored are enough: only a new site is crawled."""
+        hosts = [host for site in self.collection.sites for host in site.hosts(self.args.retry_failed)]
+        status = self.store.status(self.name)
+        if base is not None or not any(index["state"] in ("live", "candidate") for index in status["indexes"]):
+            return hosts
+        stored = status["pages"].get("ok", 0)
+        say(f"new settings: building a new index from {stored:,} stored pages beside the live one, without crawling")
+        return [host for host in hosts if not self.store.known_page(self.name, host.start_urls[0])]
 
     def _gather_and_embed(self, base: Index | None) -> None:
         with ExitStack() as stack:
@@ -199,7 +203,7 @@ class Reindex:
             pools, backend=self.args.backend, read_attempts=10**6 if self.args.retry_failed else READ_ATTEMPTS,
             **embedding_endpoint(),
         )  # fmt: skip
-        hosts = [host for site in self.collection.sites for host in site.hosts(self.args.retry_failed)]
+        hosts = self._hosts(base)
         for folder in self.collection.folders:
             with self.timed("read_files"):
                 build.configure(slow_source=False)
@@ -393,7 +397,10 @@ def check_folders(collection: Collection) -> None:
 def work(args: argparse.Namespace) -> int:
     collection = collection_of(args)
     settings = index_settings(collection)
-    check_folders(collection)
+    try:
+        check_folders(collection)
+    except NoSuchFolder as error:
+        raise BadInput(f"{args.file or 'flags'}: folders.path: {error}") from error
     with open_store() as store:
         if args.dry_run:
             return dry_run(store, collection, settings, args.json)

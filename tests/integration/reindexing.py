@@ -1,0 +1,101 @@
+"""Driving `jobs.reindex` and its sisters in this process, and the tiny documentation site they work on."""
+
+import html
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from jobs.environment import run_job
+from pipelines.store import Store
+
+BASE = "https://docs.test/"
+Sections = Mapping[str, str]
+
+
+def html_page(title: str, sections: Sections, head: str = "", links: tuple[str, ...] = ()) -> str:
+    """A page as Sphinx writes it: each section has its id."""
+    parts = "".join(
+        f'<section id="{anchor}"><h2>{anchor.title()}</h2><p>{html.escape(text)}</p></section>'
+        for anchor, text in sections.items()
+    )
+    menu = "".join(f'<a href="{link}">{link}</a> ' for link in links)
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>{head}</head>'
+        f"<body><nav>{menu}</nav><main><h1>{title}</h1>{parts}</main></body></html>"
+    )
+
+
+def site_sections(pages: int) -> dict[str, dict[str, str]]:
+    """Pages p00, p01… of three sections, each with words of its own."""
+    return {
+        f"p{page:02}": {
+            anchor: f"This {anchor} of page {page} treats subject {page * 31 + number} and matter {page * 17 + number}."
+            for number, anchor in enumerate(("purpose", "usage", "limits"))
+        }
+        for page in range(pages)
+    }
+
+
+def write_site(folder: Path, site: Mapping[str, Sections]) -> None:
+    """`site` as HTML files."""
+    folder.mkdir(exist_ok=True)
+    for name, sections in site.items():
+        (folder / f"{name}.html").write_text(html_page(f"Page {name}", sections))
+
+
+@dataclass
+class Done:
+    """How a job ended: exit code, its JSON object, everything it said."""
+
+    code: int
+    summary: dict[str, Any]
+    said: str
+
+
+@dataclass
+class Jobs:
+    """Runs jobs on one collection of the database at `url`; `common` are flags of every reindex."""
+
+    url: str
+    capsys: pytest.CaptureFixture[str]
+    name: str = "docs"
+    common: list[str] = field(default_factory=list)
+
+    def run(self, verb: str, *flags: object) -> Done:
+        """`python -m jobs.<verb> <flags> --json`, in this process."""
+        module = importlib.import_module(f"jobs.{verb}")
+        self.capsys.readouterr()
+        code = run_job(module.arguments(), module.work, [*map(str, flags), "--json"])
+        printed = self.capsys.readouterr()
+        lines = printed.out.strip().splitlines()
+        return Done(code, json.loads(lines[-1]) if lines else {}, printed.err)
+
+    def reindex(self, *flags: object) -> Done:
+        return self.run("reindex", "--collection", self.name, *self.common, *flags)
+
+    def verb(self, verb: str, *flags: object) -> Done:
+        return self.run(verb, "--collection", self.name, *flags)
+
+    def rows(self) -> dict[str, tuple[str, str]]:
+        """Each chunk of the live index: its place in the table and the transaction that wrote it."""
+        with Store(self.url) as store, psycopg.connect(self.url) as connection:
+            table = sql.Identifier(f"chunk_{store.live_index(self.name).id}")
+            rows = connection.execute(sql.SQL("select id, ctid::text, xmin::text from {}").format(table))
+            return {name: (ctid, xmin) for name, ctid, xmin in rows}
+
+    def texts(self) -> dict[str, str]:
+        """The text under each source (without its base) of the live index."""
+        with Store(self.url) as store, store.scan_chunks(store.live_index(self.name).id) as (_, hits):
+            return {hit.source.split("/", 3)[3]: hit.text for hit in hits}
+
+    def page_states(self) -> dict[str, str]:
+        with psycopg.connect(self.url) as connection:
+            rows = connection.execute("select url, state from page where collection = %s", [self.name])
+            return {url.split("/", 3)[3]: state for url, state in rows}

@@ -1,0 +1,390 @@
+"""The whole job, as a user runs it: folder or site in, index out, and what the next runs do and leave alone."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import ray
+import yaml
+from ray.data import DataContext
+from reindexing import BASE, Jobs, html_page, site_sections, write_site
+from web import Answer, Handler, Site
+
+from pipelines.indexing import build
+from pipelines.indexing.crawl import CrawlSettings
+from pipelines.indexing.metadata import UrlRules
+from pipelines.indexing.pools import plan_pools
+from pipelines.records import IndexSettings
+from pipelines.store import RunLock, Store
+
+MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def local_ray() -> Iterator[None]:
+    """One Ray for the whole file; the jobs use the one that is there."""
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    return Jobs(database_url, capsys)
+
+
+@pytest.fixture
+def folder(jobs: Jobs, tmp_path: Path) -> Path:
+    """A folder of twelve pages, and the flags that index it."""
+    write_site(tmp_path / "site", site_sections(12))
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
+    return tmp_path / "site"
+
+
+def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
+    first = jobs.reindex()
+    assert first.code == 0
+    summary = first.summary
+    assert summary["pages"].items() >= {
+        "seen": 12, "new": 12, "changed": 0, "unchanged": 0, "failed": 0, "deleted": 0,
+    }.items()  # fmt: skip
+    assert summary["sections"] >= 36
+    assert summary["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
+    assert set(summary["seconds"]) >= {"total", "ray_start", "embed", "publish"}
+    assert all(isinstance(value, (int, float)) for value in summary["seconds"].values())
+    assert (summary["revision"], summary["published"]) == (1, True)
+    assert isinstance(summary["index"], int)
+    assert jobs.texts()["p03.html#usage"] == site_sections(12)["p03"]["usage"]
+    rows = jobs.rows()
+
+    again = jobs.reindex().summary
+    assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
+    assert again["chunks"] == {"total": 36, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
+    assert (again["index"], again["revision"], again["published"]) == (summary["index"], 1, True)
+    assert jobs.rows() == rows
+
+    words = "First this. Then that."
+    write_site(
+        folder, {"p05": site_sections(12)["p05"] | {"usage": words}, "new": {"purpose": "A new page."}}
+    )
+    changed = jobs.reindex().summary
+    assert changed["pages"].items() >= {"seen": 13, "new": 1, "changed": 1, "unchanged": 11}.items()
+    assert changed["chunks"] == {"total": 37, "embedded": 2, "reused": 2, "written": 2, "deleted": 1}
+    assert changed["revision"] == 2
+    kept = jobs.rows()
+    assert {name: kept[name] for name in rows.keys() & kept.keys()} == {
+        name: rows[name] for name in rows.keys() & kept.keys()
+    }
+    assert len(rows.keys() & kept.keys()) == 35
+    assert jobs.texts()["p05.html#usage"] == words
+
+
+def test_vanished_files_go_unless_they_are_too_many(jobs, folder):
+    jobs.reindex()
+    (folder / "p00.html").unlink()
+    gone = jobs.reindex()
+    assert (gone.code, gone.summary["pages"]["deleted"], gone.summary["chunks"]["deleted"]) == (0, 1, 3)
+    for number in range(1, 6):
+        (folder / f"p{number:02}.html").unlink()
+    kept = jobs.reindex()
+    assert kept.code == 3
+    assert (kept.summary["pages"]["deleted"], kept.summary["chunks"]["total"]) == (0, 33)
+    assert "5 of 11 pages have vanished" in kept.said
+    assert "--max-delete-ratio 0.2" in kept.said
+    assert any("nothing is deleted" in warning for warning in kept.summary["warnings"])
+    allowed = jobs.reindex("--max-delete-ratio", 0.5)
+    assert (allowed.code, allowed.summary["pages"]["deleted"]) == (0, 5)
+    assert set(jobs.texts()) == {
+        f"p{n:02}.html#{s}" for n in range(6, 12) for s in ("purpose", "usage", "limits")
+    }
+
+
+def test_new_settings_wait_as_a_candidate_are_published_and_rolled_back(jobs, folder):
+    first = jobs.reindex().summary
+    waiting = jobs.reindex("--model", "hash:32", "--no-publish")
+    assert waiting.code == 0
+    assert waiting.summary["published"] is False
+    assert waiting.summary["index"] != first["index"]
+    status = jobs.verb("status").summary["collections"]["docs"]
+    assert status["live"]["id"] == first["index"]
+    assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]
+    published = jobs.verb("publish")
+    assert (published.code, published.summary["index"]) == (0, waiting.summary["index"])
+    assert jobs.verb("publish").code == 2
+    rolled_back = jobs.verb("rollback")
+    assert (rolled_back.code, rolled_back.summary["index"]) == (0, first["index"])
+    assert jobs.verb("prune").summary["pruned"] == [waiting.summary["index"]]
+    assert jobs.verb("rollback").code == 2
+    status = jobs.verb("status").summary["collections"]["docs"]
+    assert [(index["id"], index["state"]) for index in status["indexes"]] == [(first["index"], "live")]
+    assert [run["kind"] for run in status["runs"]][:1] == ["rollback"]
+    assert [run["state"] for run in status["runs"]] == ["failed", "done", "done", "done", "done"]
+
+
+def test_a_page_that_cannot_be_read_is_a_failed_row_and_the_others_are_indexed(jobs, folder):
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing of one")
+    (folder / "empty.html").write_text(" ")
+    (folder / "nul.html").write_bytes(html_page("Nul", {"s": "before\0after"}).encode())
+    copy = f'<link rel="canonical" href="{BASE}p00.html">'
+    (folder / "copy.html").write_text(html_page("Page p00", site_sections(1)["p00"], head=copy))
+    elsewhere = '<link rel="canonical" href="https://elsewhere.test/latest/p01.html">'
+    (folder / "versioned.html").write_text(html_page("Versioned", {"s": "Stands alone."}, head=elsewhere))
+    done = jobs.reindex()
+    assert done.code == 0
+    assert (done.summary["pages"]["failed"], done.summary["pages"]["new"]) == (2, 14)
+    texts = jobs.texts()
+    assert texts["nul.html#s"].replace("\ufffd", "") == "beforeafter"
+    assert texts["versioned.html#s"] == "Stands alone."
+    assert not [source for source in texts if source.startswith("copy.html")]
+    assert jobs.page_states().items() >= {
+        "broken.pdf": "failed", "empty.html": "failed", "copy.html": "duplicate", "p00.html": "ok",
+    }.items()  # fmt: skip
+    failures = {
+        page["url"]: page["error"] for page in jobs.verb("status").summary["collections"]["docs"]["failures"]
+    }
+    assert set(failures) == {f"{BASE}broken.pdf", f"{BASE}empty.html"}
+    assert "PDF" in failures[f"{BASE}broken.pdf"]
+    (folder / "empty.html").write_text(html_page("Filled", {"s": "Now there is something."}))
+    mended = jobs.reindex().summary
+    assert (mended["pages"]["failed"], mended["chunks"]["embedded"]) == (1, 1)
+
+
+# ---------------------------------------------------------------------------------------------- sites
+
+
+def routes_of(site: dict[str, dict[str, str]]) -> dict[str, str]:
+    links = tuple(f"/{name}.html" for name in site)
+    start = html_page("Start", {"welcome": "Welcome to these pages."}, links=links)
+    return {"/": start} | {f"/{name}.html": html_page(name, sections) for name, sections in site.items()}
+
+
+@pytest.fixture
+def site(jobs: Jobs, tmp_path: Path) -> Iterator[Site]:
+    """A web site of nine pages and a start page, and the collection file that indexes it."""
+    with Site(routes_of(site_sections(9))) as site:
+        file = tmp_path / "docs.yaml"
+        crawling = {"start_urls": [f"{site.url}/"], "allow_private": True, "retries": 0, "sitemap": False}
+        file.write_text(yaml.safe_dump({"sites": [crawling], "tags": {"/p0[0-4]": "early"}}))
+        jobs.common = [file, *MODEL]
+        yield site
+
+
+def test_what_happens_to_pages_that_vanish_or_fail(jobs, site):
+    first = jobs.reindex()
+    assert (first.code, first.summary["pages"]["new"], first.summary["chunks"]["embedded"]) == (0, 10, 28)
+    good = dict(site.routes)
+
+    site.routes |= {"/p01.html": Answer("", 404), "/p02.html": Answer("", 500)}
+    second = jobs.reindex()
+    assert second.code == 0
+    assert second.summary["pages"].items() >= {"unchanged": 8, "failed": 1, "deleted": 1}.items()
+    assert second.summary["chunks"]["embedded"] == 0
+    texts = jobs.texts()
+    assert not [source for source in texts if source.startswith("p01")]
+    assert len([source for source in texts if source.startswith("p02")]) == 3
+
+    site.routes |= {"/p02.html": html_page("p02", {"usage": "Mended."}), "/p03.html": Answer("", 404)}
+    site.asked.clear()
+    retried = jobs.reindex("--retry-failed")
+    assert retried.code == 0
+    assert site.paths() == ["/p02.html"]
+    assert retried.summary["pages"].items() >= {"seen": 1, "changed": 1, "deleted": 0}.items()
+    assert jobs.texts()["p02.html#usage"] == "Mended."
+    assert "p03.html#usage" in jobs.texts()
+
+    before = jobs.rows()
+    site.routes.clear()
+    site.routes["/"] = Answer("", 500)
+    cut_short = jobs.reindex()
+    assert cut_short.code == 3
+    assert (cut_short.summary["pages"]["deleted"], cut_short.summary["revision"]) == (
+        0,
+        retried.summary["revision"],
+    )
+    assert "cut short" in cut_short.said
+    assert jobs.rows() == before
+
+    site.routes |= good
+    healed = jobs.reindex()
+    assert (healed.code, healed.summary["pages"]["failed"]) == (0, 0)
+    assert len(jobs.texts()) == 28
+    assert healed.summary["chunks"]["embedded"] <= 6  # the pages that were gone or changed meanwhile
+
+
+def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(jobs, site):
+    first = jobs.reindex().summary
+    site.asked.clear()
+    rebuilt = jobs.reindex("--model", "hash:32").summary
+    assert site.asked == []
+    assert rebuilt["index"] != first["index"]
+    assert rebuilt["chunks"] | {"deleted": 0} == {
+        "total": 28,
+        "embedded": 28,
+        "reused": 0,
+        "written": 28,
+        "deleted": 0,
+    }
+    assert len(jobs.texts()) == 28
+    chunked = jobs.reindex("--model", "hash:32", "--chunk-size", 100).summary
+    assert (chunked["chunks"]["embedded"], chunked["chunks"]["reused"]) == (0, 28)
+    after = jobs.reindex("--model", "hash:32", "--chunk-size", 100).summary
+    assert len(site.paths()) >= 10  # the next run goes by the site again
+    assert after["chunks"]["written"] == 0
+
+
+def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
+    jobs.reindex()
+    short = jobs.reindex("--max-pages", 3)
+    assert short.code == 0
+    assert "max_pages" in short.said
+    assert (short.summary["pages"]["deleted"], short.summary["chunks"]["total"]) == (0, 28)
+
+
+def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
+    """One page a second, and Ray Data told to give up soon when nothing moves."""
+    site = site_sections(12)
+    served: list[float] = []
+
+    def slow(name: str):
+        def answer(handler: Handler) -> str:
+            time.sleep(1.0)
+            served.append(time.monotonic())
+            return html_page(name, site[name])
+
+        return answer
+
+    routes = routes_of(site) | {f"/{name}.html": slow(name) for name in site}
+    with Site(routes) as web, Store(database_url) as store:
+        lock = RunLock(store, "docs")
+        assert lock.try_acquire()
+        run = lock.begin("reindex", {})
+        settings = IndexSettings("hash:64", "hash:64", 64)
+        pools, _ = plan_pools(list(ray._private.state.available_resources_per_node().values()))
+        job = build.BuildJob(database_url, "docs", run, None, settings, UrlRules(), pools)
+        host = CrawlSettings((f"{web.url}/",), allow_private=True, sitemap=False, concurrency=1)
+        first_vector: list[float] = []
+
+        def watch() -> None:
+            while not first_vector:
+                if store.staged_counts(run)["embedded"]:
+                    first_vector.append(time.monotonic())
+                time.sleep(0.1)
+
+        threading.Thread(target=watch, daemon=True).start()
+        build.configure(slow_source=True)
+        context = DataContext.get_current()
+        kept, context.execution_no_progress_timeout_s = context.execution_no_progress_timeout_s, 8
+        try:
+            build.build(build.crawled_pages([host], job), job).materialize()
+        finally:
+            context.execution_no_progress_timeout_s = kept
+        assert store.staged_counts(run)["chunks"] == 37
+        [report] = store.crawls(run)
+        assert report["complete"]
+        lock.release()
+    assert len(served) == 12
+    assert len([at for at in served if at > first_vector[0]]) >= 3
+
+
+# ---------------------------------------------------------------------------------------------- what does not run
+
+
+def test_a_busy_collection_is_left_at_once_or_waited_for(jobs, folder, database_url):
+    with Store(database_url) as store:
+        lock = RunLock(store, "docs")
+        assert lock.try_acquire()
+        run = lock.begin("reindex", {})
+        began = time.monotonic()
+        busy = jobs.reindex()
+        assert busy.code == 75
+        assert time.monotonic() - began < 5
+        assert f"run {run} (reindex" in busy.said
+        assert "--wait" in busy.said
+        threading.Timer(1.5, lock.release).start()
+        waited = jobs.reindex("--wait")
+    assert waited.code == 0
+    assert "waiting for run" in waited.said
+    assert waited.summary["chunks"]["total"] == 36
+
+
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, database_url):
+    dry = jobs.reindex("--dry-run")
+    assert dry.code == 0
+    assert dry.summary["index"] == "build new"
+    assert site.asked == []
+    with psycopg.connect(database_url) as connection:
+        for table in ("run", "page", "index", "collection"):
+            count = connection.execute(
+                psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table))
+            )
+            assert count.fetchone() == (0,), table
+
+
+SITE = {"sites": [{"start_urls": ["https://a.test/"]}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"sites": [{"start_urls": ["https://a.test/"], "max_pages": 0}]}, ["sites.0.max_pages", "0"]),
+        ({"sites": [{"start_urls": ["https://a.test/"], "depth": 3}]}, ["sites.0.depth", "3"]),
+        ({"sites": [{"start_urls": ["ftp://a.test/"]}]}, ["ftp://a.test/"]),
+        ({"sites": [{"start_urls": ["https://a.test/"], "include": ["("]}]}, ["include", "("]),
+        ({"sites": [{}]}, ["sites.0.start_urls", "missing"]),
+        ({"folders": [{"path": "/nowhere", "base_url": "docs"}]}, ["docs"]),
+        ({"folders": [{"path": "/nowhere/at/all", "base_url": BASE}]}, ["/nowhere/at/all", "does not exist"]),
+        ({"folders": []}, ["nothing to index"]),
+        (SITE | {"name": "Not A Name"}, ["name", "Not A Name"]),
+        (SITE | {"index": {"vector_type": "bit"}}, ["index.vector_type", "bit"]),
+        (SITE | {"max_delete_ratio": 2}, ["max_delete_ratio", "2"]),
+        (SITE | {"index": {"model": "hash:0"}}, ["hash:0"]),
+        (SITE | {"tags": {"(": "x"}}, ["("]),
+        (["a list"], ["must hold keys and values"]),
+    ],
+)  # fmt: skip
+def test_a_collection_file_that_cannot_be_used_is_named_with_key_and_value(jobs, tmp_path, content, said):
+    file = tmp_path / "wrong.yaml"
+    file.write_text(yaml.safe_dump(content))
+    done = jobs.run("reindex", file)
+    assert done.code == 2
+    for word in [*said, *(["wrong.yaml"] if "nothing" not in said[0] and "hash" not in said[0] else [])]:
+        assert word in done.said, done.said
+    assert "Traceback" not in done.said
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "nothing to index"),
+        (("--path", "/tmp"), "--base-url"),
+        (("--path", "/tmp", "--base-url", BASE, "--start-url", BASE), "exclude each other"),
+        (("no/such/file.yaml",), "no/such/file.yaml"),
+        (("--start-url", "http://user:secret@a.test/"), "user name"),
+        (("--path", "/tmp", "--base-url", BASE, "--chunk-size", "-1"), "chunk_size"),
+        (("--path", "/tmp", "--base-url", BASE, "--embedders", "0"), "0 embedding actors"),
+    ],
+)  # fmt: skip
+def test_flags_that_cannot_be_used_are_bad_input(jobs, flags, said):
+    done = jobs.run("reindex", *flags)
+    assert done.code == 2
+    assert said in done.said
+    assert "Traceback" not in done.said
+
+
+@pytest.mark.parametrize("verb", ["publish", "rollback"])
+def test_verbs_on_a_collection_that_is_not_there_are_bad_input(jobs, verb):
+    done = jobs.verb(verb)
+    assert done.code == 2
+    assert "docs" in done.said
+
+
+def test_a_run_that_fails_is_recorded_with_its_error(jobs, folder, database_url):
+    failed = jobs.reindex("--chunk-size", 33, "--chunk-overlap", 33)
+    assert failed.code != 0
+    [run] = jobs.verb("status").summary["collections"]["docs"]["runs"]
+    assert run["state"] == "failed"
+    assert run["error"]
