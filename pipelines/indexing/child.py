@@ -25,7 +25,7 @@ _START = (
 )
 _ROOT = str(Path(__file__).parents[2])
 _START_S = 60.0  # a loaded machine needs seconds to start Python and import a parser; not part of a call's limit
-_GRACE_S = 0.5  # the owner looks this much later than the child's own alarm, so that one of the two decides
+_OWN_SHARE = 0.9  # of a call's limit, after which the child ends itself: its owner need not wait the whole limit
 
 
 class ChildTimeout(TimeoutError):
@@ -34,6 +34,10 @@ class ChildTimeout(TimeoutError):
 
 class ChildCrash(RuntimeError):
     """The process died in a call: out of memory, or a fault in a library. The next call gets a new one."""
+
+
+class ChildNotStarted(RuntimeError):
+    """No process could be started, or it could not import the function: no call's fault, and no call will do better."""
 
 
 class Child:
@@ -57,12 +61,13 @@ class Child:
         self.close()
 
     def __call__(self, argument: object, timeout_s: float) -> Any:
-        """The function's result; raises what it raises, ChildTimeout after `timeout_s` seconds, or ChildCrash."""
+        """The function's result; raises what it raises, ChildTimeout after `timeout_s` seconds, ChildCrash,
+        or ChildNotStarted."""
         with self._lock:
-            pipe = self._running()
+            pipe = self._running()  # may take longer than the limit, which is the call's alone
             try:
                 pipe.send((argument, timeout_s))
-                if not pipe.poll(timeout_s + _GRACE_S):
+                if not pipe.poll(timeout_s):
                     raise EOFError
                 result, error = pipe.recv()
             except (EOFError, OSError) as gone:
@@ -91,10 +96,15 @@ class Child:
             handle = theirs.fileno()
             command = [sys.executable, "-c", _START, str(handle), _ROOT, str(self._memory)]
             self._process = subprocess.Popen(command, pass_fds=[handle], stdin=subprocess.DEVNULL)
-        self._pipe.send(self._function)
-        if not self._pipe.poll(_START_S):
-            raise self._ended(_START_S)
-        self._pipe.recv()  # its word that it is ready
+        try:
+            self._pipe.send(self._function)
+            if not self._pipe.poll(_START_S):
+                raise EOFError
+            self._pipe.recv()  # its word that it is ready
+        except (EOFError, OSError) as error:
+            code = self._process.poll()
+            self.close()
+            raise ChildNotStarted(f"{command[0]} did not start within {_START_S:g} s (exit status {code})") from error
         return self._pipe
 
     def _ended(self, timeout_s: float) -> Exception:
@@ -128,7 +138,7 @@ def serve(handle: int, memory: int) -> None:
         pipe.send(None)
         while True:
             argument, timeout_s = pipe.recv()
-            signal.setitimer(signal.ITIMER_REAL, timeout_s)
+            signal.setitimer(signal.ITIMER_REAL, _OWN_SHARE * timeout_s)
             answer = _answer(function, argument)
             signal.setitimer(signal.ITIMER_REAL, 0)
             pipe.send(answer)

@@ -94,8 +94,10 @@ def _tamed(text: str) -> str:
 
 
 def _tame(part: str) -> str:
-    tag = re.match(r"""(?:[^>"']|"[^"]*"|'[^']*')*+""", part)
-    end = tag.end() if tag else 0
+    """What follows a "<", with the attributes cut out up to the tag's end if there are too many."""
+    quoted = re.match(r"""(?:[^>"']|"[^"]*"|'[^']*')*+""", part)
+    end = quoted.end() if quoted and part[quoted.end() : quoted.end() + 1] == ">" else part.find(">")
+    end = len(part) if end < 0 else end
     words = re.sub(r""""[^"]*"|'[^']*'""", "", part[:end]).split(None, _MAX_ATTRIBUTES)
     return words[0] + part[end:] if len(words) > _MAX_ATTRIBUTES else part
 
@@ -254,5 +256,6 @@ def empty_targets(element: Element) -> Iterator[str]:
     """The ids of the empty `a` and `span` elements in `element`, itself among them: places to link to."""
     for target in element.iter("a", "span"):
         name = target.get("id") or target.get("name")
-        if name and target.get("class") != "indexterm" and not "".join(target.itertext()).strip():
+        indexed = target.get("class") == "indexterm" or (name or "").startswith("index-")  # made by generators
+        if name and not indexed and not "".join(target.itertext()).strip():
             yield name

@@ -6,7 +6,7 @@ pages that no parser survives.
 
 from types import TracebackType
 
-from pipelines.indexing.child import Child, ChildCrash, ChildTimeout
+from pipelines.indexing.child import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.html import TooDeep, language_of, main_content, parse, plain_text, title_of
 from pipelines.indexing.links import page_canonical, page_links
 from pipelines.indexing.section import section_html
@@ -142,17 +142,20 @@ class PageReader:
         self._child = Child(read_page)
 
     def __call__(self, page: Page) -> Document:
-        """`read_page(page)`. Raises UnreadablePage, also for what takes too long or kills the process."""
+        """`read_page(page)`. Raises UnreadablePage, also for what takes too long or kills the process.
+
+        ChildNotStarted is the machine's fault, not the page's, and passes through.
+        """
         is_pdf = page.body.startswith(b"%PDF-")
         if len(page.body) > (MAX_PDF_BYTES if is_pdf else MAX_BYTES):
             return read_page(page)  # refuses it, without sending it through a pipe
         try:
             document: Document = self._child(page, self.pdf_timeout_s if is_pdf else self.timeout_s)
-        except UnreadablePage:
+        except (UnreadablePage, ChildNotStarted):
             raise
         except ChildTimeout as error:
             raise UnreadablePage(page.url, f"reading it takes too long ({error})") from error
-        except (ChildCrash, Exception) as error:
+        except Exception as error:
             raise UnreadablePage(page.url, f"its parser failed: {error!r}") from error
         return document
 

@@ -39,6 +39,8 @@ _DOCBOOK = _names(
     "book part chapter appendix preface reference refentry refsynopsisdiv refsect1 refsect2 refsect3 refsection "
     "sect1 sect2 sect3 sect4 sect5 simplesect glossary bibliography section"
 )
+# Boxes beside the text: a heading in one names the box, and what follows the box is not the box's.
+_BOX = _names("note tip warning caution important admonition alert callout sidebar")
 _TOC = _names("toctree-wrapper toc contents local-toc")
 _NOT_ENTRIES = _names("footnote citation field-list toc")
 
@@ -114,6 +116,7 @@ class _Writer:
         self._depth = 0  # of lists
         self._marker = ""
         self._tight = False
+        self._boxes = 0
 
     # -- the tree -----------------------------------------------------------------------------------------
 
@@ -163,7 +166,10 @@ class _Writer:
             anchor = element.get("id")
             self._scoped(_Frame(self._open[-1], self._take_targets([anchor] if anchor else [])), element)
         else:
+            boxed = element.tag == "blockquote" or not _BOX.isdisjoint(classes)
+            self._boxes += boxed
             self.walk(element)
+            self._boxes -= boxed
 
     def _is_section(self, element: Element, classes: Sequence[str]) -> bool:
         if element.tag == "div" and not _DOCBOOK.isdisjoint(classes):
@@ -201,8 +207,9 @@ class _Writer:
         title = text_of(element).replace("\n", " ")
         own_id = element.get("id") or next(_inner_ids(element), None)
         anchors = [own_id] if own_id else []
-        if not title:
+        if not title or (self._boxes and not anchors):
             self._targets += anchors
+            self._paragraph([title])
             return
         level = int(element.tag[1])
         innermost = self._open[-1]

@@ -1,0 +1,175 @@
+"""What a page's sections are: their anchors, their headings, and text as a reader sees it."""
+
+from pipelines.indexing.read import read_page
+from pipelines.records import Block, Page, Section
+
+
+def sections(html: str) -> tuple[Section, ...]:
+    return read_page(Page("https://x.org/page.html", html.encode())).sections
+
+
+def text(html: str) -> str:
+    return "\n".join(block.text for section in sections(html) for block in section.blocks)
+
+
+def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
+    outer, inner = sections(
+        '<main><section id="a"><span id="label"></span><h1>A<a class="headerlink" href="#a">¶</a></h1><p>one</p>'
+        '<section id="b"><h2>B<a class="headerlink" href="#b">#</a></h2><p>two</p></section><p>three</p>'
+        "</section></main>"
+    )
+    assert (outer.anchors, outer.headings) == (("label", "a"), ("A",))
+    assert outer.blocks == (Block("prose", "one\n\nthree"),)
+    assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
+
+
+API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
+<dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
+><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"
+><span class="viewcode-link">[source]</span></a><a class="headerlink" href="#ray.get">#</a></dt>
+<dd><p>Get it.</p>%s</dd></dl>
+</section></main>"""
+
+
+def test_a_section_that_holds_one_api_entry_is_one_section_with_both_anchors():
+    (section,) = sections(API % "")
+    assert section.anchors == ("ray-get", "ray.get")
+    assert section.headings == ("ray.get",)
+    assert section.blocks == (Block("code", "ray.get(refs)"), Block("prose", "Get it."))
+
+
+def test_a_method_is_a_section_inside_its_class():
+    method = (
+        '<dl class="py method"><dt class="sig py" id="ray.get.m"><span class="descname">m</span>()</dt><dd>M</dd></dl>'
+    )
+    outer, inner = sections(API % method)
+    assert inner.anchors == ("ray-get", "ray.get", "ray.get.m")
+    assert inner.headings == ("ray.get", "ray.get.m")
+    assert "M" not in "".join(block.text for block in outer.blocks)
+
+
+def test_an_overload_without_an_id_belongs_to_the_entry_before_it():
+    (section,) = sections('<main><dl><dt class="sig" id="f">f(a)</dt><dt class="sig">f(b)</dt><dd>F</dd></dl></main>')
+    assert section.blocks[0] == Block("code", "f(a)\nf(b)")
+
+
+def test_docbook_sections_entries_and_notes():
+    found = sections(
+        '<body><div class="navheader"><table><tr><th>Nav</th></tr></table></div><div class="sect1" id="S"><div '
+        'class="titlepage"><h2 class="title">20.4. Resources</h2></div><div class="toc"><dl class="toc"><dt><a '
+        'href="#M">Memory</a></dt></dl></div><div class="sect2" id="M"><h3 class="title">Memory</h3><dl '
+        'class="variablelist"><dt id="G"><span class="term"><code>shared_buffers</code> (<code>integer</code>)<a '
+        'id="id-1" class="indexterm"></a></span></dt><dd><p>Sets it.</p><div class="note"><h3 class="title">Note</h3>'
+        "<p>Beware.</p></div><p>After.</p></dd></dl></div></div></body>"
+    )
+    (entry,) = found
+    assert entry.anchors == ("S", "M", "G")
+    assert entry.headings == ("20.4. Resources", "Memory", "shared_buffers (integer)")
+    assert entry.blocks == (Block("prose", "Sets it.\n\nNote\n\nBeware.\n\nAfter."),)
+
+
+def test_headings_in_a_row_nest_by_rank():
+    found = sections(
+        '<article><h1 id="t">T</h1><p>0</p><h2 id="a">A</h2><p>1</p><h3 id="b">B</h3><p>2</p>'
+        "<h2>C</h2><p>3</p></article>"
+    )
+    assert [(s.anchors, s.headings) for s in found] == [
+        (("t",), ("T",)),
+        (("t", "a"), ("T", "A")),
+        (("t", "a", "b"), ("T", "A", "B")),
+        (("t",), ("T", "C")),
+    ]
+
+
+def test_the_id_of_a_heading_may_stand_in_or_beside_it():
+    for html in (
+        '<h2><a id="x"></a>T</h2><p>t</p>',
+        '<h2><a name="x">T</a></h2><p>t</p>',
+        '<p><a name="x"></a></p><h2>T</h2><p>t</p>',
+        '<h2><a class="anchor" id="user-content-x" href="#x"><svg></svg></a>T</h2><p>t</p>',
+        '<div class="markdown-heading"><h2>T</h2><a class="anchor" href="#x"><svg></svg></a></div><p>t</p>',
+        '<h2 id="x"><a class="header" href="#x">T</a></h2><p>t</p>',
+        '<h2 class="anchor" id="x">T<a href="#x" class="hash-link" title="Direct link">\u200b</a></h2><p>t</p>',
+        '<div id="x"><h2>T</h2><p>t</p></div>',
+    ):
+        (section,) = sections(f"<main>{html}</main>")
+        assert (section.anchors, section.headings) == (("x",), ("T",)), html
+
+
+def test_a_material_for_mkdocs_page_is_its_article():
+    html = """<html lang="en"><head><title>Setup - Site</title></head><body><header class="md-header">Site</header>
+    <main class="md-main"><div class="md-sidebar"><nav class="md-nav"><a href="/">Home</a></nav></div>
+    <div class="md-content">
+    <article class="md-content__inner"><a class="md-content__button" href="/edit" title="Edit this page">edit</a>
+    <h1 id="setup">Setup<a class="headerlink" href="#setup">&para;</a></h1><p>Do this.</p>
+    <div class="highlight"><table class="highlighttable"><tr><td class="linenos"><pre>1\n2</pre></td><td class="code">
+    <pre><span></span><code>a:\n  b\n</code></pre></td></tr></table></div></article></div></main>
+    <footer>Made with love</footer></body></html>"""
+    document = read_page(Page("https://x.org/", html.encode()))
+    (section,) = document.sections
+    assert (document.title, document.language) == ("Setup", "en")
+    assert section.anchors == ("setup",)
+    assert section.blocks == (Block("prose", "Do this."), Block("code", "a:\n  b"))
+
+
+def test_a_docusaurus_page_keeps_its_header_and_its_code_lines():
+    html = """<div id="__docusaurus"><nav class="navbar">N</nav><main>
+    <article><nav class="theme-doc-breadcrumbs">B</nav>
+    <div class="theme-doc-markdown markdown"><header><h1>Intro</h1></header><p>Hello.</p><pre class="prism-code"><code>
+<span class="token-line">if x:<br></span><span class="token-line">  y<br></span></code></pre><button>Copy</button></div>
+    <footer class="theme-doc-footer"><a href="e">Edit this page</a></footer></article>
+    <nav class="pagination-nav">Next</nav></main><footer>F</footer></div>"""
+    (section,) = sections(html)
+    assert section.headings == ("Intro",)
+    assert section.blocks == (Block("prose", "Hello."), Block("code", "if x:\n  y"))
+
+
+def test_a_page_without_main_content_keeps_its_text():
+    assert text("<body><div>Hello</div><font>world</font> again</body>") == "Hello\n\nworld again"
+
+
+def test_text_outside_a_nearly_empty_main_is_not_lost():
+    assert "Much text" in text(f"<body><div>{'Much text. ' * 50}</div><main></main></body>")
+
+
+def test_a_toctree_is_text_only_where_there_is_no_other():
+    toc = '<div class="toctree-wrapper"><ul><li><a href="u">Users</a></li><li><a href="v">Vendors</a></li></ul></div>'
+    assert text(f'<main><section id="a"><h1>A</h1>{toc}</section></main>') == "- Users\n- Vendors"
+    assert text(f'<main><section id="a"><h1>A</h1><p>t</p>{toc}</section></main>') == "t"
+
+
+def test_lists_keep_items_on_lines():
+    assert text("<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>") == (
+        "See:\n\n- a\n  - b\n- c\n\nd"
+    )
+
+
+def test_a_table_is_rows_with_a_header():
+    head = "<thead><tr><th>A</th><th>B</th></tr></thead>"
+    rows = "<tr><td>1</td><td>x<br>y</td></tr><tr><td>2</td><td></td></tr>"
+    (section,) = sections(f"<main><table>{head}{rows}</table></main>")
+    assert section.blocks == (Block("table", "1 | x y\n2 | ", "A | B"),)
+
+
+def test_a_layout_table_is_prose():
+    (section,) = sections("<main><table><tr><td><p>One.</p><p>Two.</p></td></tr></table></main>")
+    assert section.blocks == (Block("prose", "One.\n\nTwo."),)
+
+
+def test_code_keeps_lines_and_indentation_and_inline_code_stays_inline():
+    (section,) = sections("<main><p>Use <code>x</code>:</p><pre>\ndef f():\n\n    return  1\n</pre></main>")
+    assert section.blocks == (Block("prose", "Use x:"), Block("code", "def f():\n\n    return  1"))
+
+
+def test_breaks_images_and_formulas_are_read():
+    assert text('<main><p>a<br>b <img alt="chart"> c</p></main>') == "a\nb chart c"
+    math = '<math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>'
+    katex = f'<span class="katex"><span>{math}</span><span class="katex-html">x2</span></span>'
+    assert text(f"<main><p>so {katex}</p></main>") == "so x^2"
+
+
+def test_invisible_characters_never_reach_the_index():
+    found = text("<main><p>a&#0;b&#x200b;c&#xd800;d\u202ee  \n f</p></main>")
+    assert not set(found) & set("\0\u200b\u202e\n")
+    assert found.startswith("a")
+    found.encode("utf-8")
