@@ -4,11 +4,11 @@ Chunks and queries are two methods because models want different words before th
 databases or Ray; heavy libraries are imported by the one class that needs them.
 """
 
-import re
 import warnings
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -158,15 +158,43 @@ def load_embedder(
     base_url: str | None = None,
     api_key: str | None = None,
     max_tokens: int = 0,
+    cache: Path | None = None,
 ) -> Embedder:
     """The embedder of `model` (names: see load_tokenizer).
 
     `device` is "auto", "cpu" or "cuda[:n]"; `threads` and `batch_size` None take the engine's defaults;
-    `base_url` and `api_key` are for `openai:` models. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
+    `base_url` and `api_key` are for `openai:` models. `cache` is the folder for exported ONNX models:
+    with it, and device "cpu", "auto" takes ONNX Runtime.
+    Raises ModelNotFound, ModelUnsupported, UnknownBackend.
     """
     if backend not in ("auto", "torch", "onnx", "onnx-int8"):
         raise UnknownBackend(f"backend {backend!r}: choose auto, torch, onnx or onnx-int8")
     counter = load_tokenizer(model, max_tokens=max_tokens)
-    if re.match("hash:", model):
+    if model.startswith("hash:"):
         return HashEmbedder(counter)
+    if model.startswith("openai:"):
+        from pipelines.openai_embedder import OpenAIEmbedder
+
+        return OpenAIEmbedder(counter, base_url, api_key, batch_size)
+    if backend.startswith("onnx") or (backend == "auto" and cache and device == "cpu"):
+        onnx = _load_onnx(counter, backend, cache, threads, batch_size)
+        if onnx:
+            return onnx
     return TorchEmbedder(counter, device, threads, batch_size)
+
+
+def _load_onnx(
+    counter: TokenCounter, backend: str, cache: Path | None, threads: int | None, batch_size: int | None
+) -> Embedder | None:
+    """None where "auto" has to make do with torch."""
+    from pipelines.onnx_encoder import ExportFailed, OnnxEmbedder
+
+    if cache is None:
+        raise UnknownBackend(f"backend {backend!r} needs a cache folder for the exported model: give cache=")
+    try:
+        return OnnxEmbedder(counter, cache, threads, batch_size, int8=backend == "onnx-int8")
+    except ExportFailed as error:
+        if backend != "auto":
+            raise
+        warnings.warn(f"embedding with torch, slower on a CPU: {error}", RuntimeWarning, stacklevel=2)
+        return None

@@ -1,0 +1,79 @@
+"""Embeddings from an OpenAI-compatible endpoint (OpenAI, vLLM, Ollama, text-embeddings-inference).
+
+Knows the protocol and its limits; which text belongs together is the caller's business.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.embed import Embedder, EmbeddingFailed
+from pipelines.tokens import TokenCounter
+
+# OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs
+# keep an answer at some 10 MB; the token budget counts bytes, of which a token has at least one.
+BATCH = 256
+BATCH_TOKENS = 300_000
+TIMEOUT_S = 60.0
+RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After says
+
+
+class OpenAIEmbedder(Embedder):
+    """Asks `base_url` (None: OpenAI's) for the vectors. Unknown dimensions are learned by embedding one word.
+
+    Connection errors, 408, 409, 429 and 5xx are retried with backoff. Raises EmbeddingFailed.
+    """
+
+    def __init__(
+        self,
+        counter: TokenCounter,
+        base_url: str | None,
+        api_key: str | None,
+        batch_size: int | None = None,
+        retries: int = RETRIES,
+    ) -> None:
+        super().__init__(counter)
+        from openai import OpenAI
+
+        # A server of one's own often needs no key, but the client insists on one.
+        key = api_key or ("none" if base_url else None)
+        if key is None:
+            raise EmbeddingFailed(f"{counter.model} needs an API key, or a base URL of a server that needs none")
+        self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries)
+        self._name = counter.model.partition(":")[2]
+        self._batch_size = batch_size or BATCH
+        self.dimension = self.dimension or self._request(["dimension"]).shape[1]
+
+    def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
+        texts = [prefix + text for text in texts]
+        return np.concatenate([self._request(texts[start:end]) for start, end in self._batches(texts)])
+
+    def _batches(self, texts: list[str]) -> Iterator[tuple[int, int]]:
+        """Bounds of batches within both limits, at least one text each."""
+        start = tokens = 0
+        for place, count in enumerate(self.counter.count(texts)):
+            if place > start and (place - start >= self._batch_size or tokens + count > BATCH_TOKENS):
+                yield start, place
+                start, tokens = place, 0
+            tokens += count
+        yield start, len(texts)
+
+    def _request(self, texts: list[str]) -> NDArray[Any]:
+        from openai import OpenAIError
+
+        try:
+            answer = self._client.embeddings.create(model=self._name, input=texts, encoding_format="float")
+        except OpenAIError as error:
+            raise EmbeddingFailed(
+                f"{self._client.base_url} gave no embeddings for {len(texts)} texts, the first beginning "
+                f"{texts[0][:80]!r}: {type(error).__name__}: {error}"
+            ) from error
+        rows = sorted(answer.data, key=lambda row: row.index)
+        if [row.index for row in rows] != list(range(len(texts))) or len({len(row.embedding) for row in rows}) != 1:
+            raise EmbeddingFailed(
+                f"{self._client.base_url} answered {len(texts)} texts with {len(rows)} vectors, missing, doubled or "
+                f"of unequal length: is {self._name} served by something that speaks OpenAI's embeddings protocol?"
+            )
+        return np.array([row.embedding for row in rows], np.float32)

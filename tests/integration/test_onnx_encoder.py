@@ -1,0 +1,91 @@
+"""ONNX Runtime gives torch's vectors, from an export that is made once and is whole."""
+
+import multiprocessing
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.embed import UnknownBackend, load_embedder
+from pipelines.onnx_encoder import ExportFailed, OnnxEmbedder, compare, exported
+from pipelines.tokens import load_tokenizer
+
+pytest.importorskip("onnx")
+MODEL = "all-MiniLM-L6-v2"
+TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * (n % 40)}" for n in range(60)] + ["短い", "\ud800"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("onnx")
+    exported(load_tokenizer(MODEL), folder)
+    return folder
+
+
+def test_vectors_are_those_of_torch(cache: Path) -> None:
+    onnx = load_embedder(MODEL, device="cpu", backend="onnx", cache=cache, threads=1)
+    torch = load_embedder(MODEL, device="cpu", backend="torch")
+    cosines = (onnx.embed_chunks(TEXTS) * torch.embed_chunks(TEXTS)).sum(axis=1)
+    assert cosines.min() > 0.99999
+    assert onnx.embed_query("how?") @ torch.embed_query("how?") > 0.99999
+
+
+def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(cache: Path) -> None:
+    assert isinstance(load_embedder(MODEL, device="cpu", cache=cache), OnnxEmbedder)
+
+
+def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from pipelines.embed import load_embedder;"
+        f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(cache)!r}));"
+        "assert e.embed_chunks(['a']).shape == (1, 384);"
+        "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def _export_into(folder: Path) -> Path:
+    return exported(load_tokenizer(MODEL), folder)
+
+
+def test_exporters_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        first, second = pool.map(_export_into, [tmp_path, tmp_path])
+    assert first == second
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == [first.name]
+
+
+class Other:
+    """A model that gives other vectors than the export's."""
+
+    def encode(self, texts: list[str], **_: object) -> np.ndarray:
+        return np.eye(384, dtype=np.float32)[: len(texts)]
+
+
+def test_an_export_that_differs_is_refused(cache: Path) -> None:
+    counter = load_tokenizer(MODEL)
+    with pytest.raises(ExportFailed, match="cosine"):
+        compare(counter, Other(), exported(counter, cache))
+
+
+def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
+    counter = load_tokenizer(MODEL)
+    with pytest.raises(ExportFailed, match="use backend='torch'"):
+        exported(replace(counter, max_tokens=-1), tmp_path)
+    assert not list(tmp_path.glob("*.onnx"))
+
+
+def test_without_a_cache_folder_it_says_so() -> None:
+    with pytest.raises(UnknownBackend, match="cache"):
+        load_embedder(MODEL, backend="onnx")
+
+
+def test_int8_is_near_and_only_when_asked_for(cache: Path) -> None:
+    int8 = load_embedder(MODEL, device="cpu", backend="onnx-int8", cache=cache)
+    fp32 = load_embedder(MODEL, device="cpu", backend="onnx", cache=cache)
+    cosines = (int8.embed_chunks(TEXTS[:40]) * fp32.embed_chunks(TEXTS[:40])).sum(axis=1)
+    assert 0.9 < cosines.min() < 0.99999
+    assert np.median(cosines) > 0.97

@@ -1,0 +1,124 @@
+"""An OpenAI-compatible endpoint is asked within its limits, again when it is busy, and believed only when it fits."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from pipelines.embed import EmbeddingFailed
+from pipelines.openai_embedder import BATCH_TOKENS, OpenAIEmbedder
+from pipelines.tokens import load_tokenizer
+
+Reply = Callable[[list[str]], tuple[int, Any]]
+
+
+def rows(texts: list[str]) -> list[dict[str, Any]]:
+    """In reverse: order is told by the index. A text's vector is its length and 1."""
+    return [{"object": "embedding", "index": n, "embedding": [len(t), 1.0]} for n, t in enumerate(texts)][::-1]
+
+
+class Endpoint:
+    """A real HTTP server that records what it was asked and answers `replies` in turn, then rightly."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.replies: list[Reply] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.asked.append(body["input"])
+                reply = endpoint.replies.pop(0) if endpoint.replies else lambda texts: (200, rows(texts))
+                status, data = reply(body["input"])
+                answer = json.dumps({"object": "list", "model": body["model"], "data": data}).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def embedder(self, batch_size: int | None = None, retries: int = 2) -> OpenAIEmbedder:
+        url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        return OpenAIEmbedder(load_tokenizer("openai:test"), url, None, batch_size, retries)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
+
+
+def test_the_order_given_survives_batches_and_shuffled_answers(endpoint: Endpoint) -> None:
+    embedder = endpoint.embedder(batch_size=3)
+    assert embedder.dimension == 2
+    vectors = embedder.embed_chunks(["x" * n for n in range(1, 9)])
+    assert vectors[:, 0] / vectors[:, 1] == pytest.approx(range(1, 9))
+    assert [len(texts) for texts in endpoint.asked[1:]] == [3, 3, 2]
+
+
+def test_requests_stay_within_the_token_budget(endpoint: Endpoint) -> None:
+    text = "x" * 100_000
+    endpoint.embedder().embed_chunks([text] * 7)
+    assert all(sum(map(len, texts)) <= BATCH_TOKENS for texts in endpoint.asked)
+    assert sum(map(len, endpoint.asked[1:])) == 7
+
+
+def test_a_busy_server_is_asked_again(endpoint: Endpoint) -> None:
+    embedder = endpoint.embedder()
+    endpoint.replies = [lambda texts: (429, []), lambda texts: (503, [])]
+    assert embedder.embed_query("x").shape == (2,)
+    assert len(endpoint.asked) == 1 + 3
+
+
+def test_a_server_that_stays_down_is_named_with_the_text(endpoint: Endpoint) -> None:
+    embedder = endpoint.embedder(retries=0)
+    endpoint.replies = [lambda texts: (500, [])]
+    with pytest.raises(EmbeddingFailed, match=r"127\.0\.0\.1.*the text"):
+        embedder.embed_chunks(["the text"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda texts: rows(texts)[1:],
+        lambda texts: rows(texts) + rows(texts),
+        lambda texts: [{**row, "index": 0} for row in rows(texts)],
+        lambda texts: [{**row, "embedding": [1.0] * (1 + row["index"])} for row in rows(texts)],
+    ],
+    ids=["missing", "doubled", "same index", "unequal"],
+)
+def test_answers_that_do_not_fit_are_refused(endpoint: Endpoint, wrong: Callable[[list[str]], Any]) -> None:
+    embedder = endpoint.embedder()
+    endpoint.replies = [lambda texts: (200, wrong(texts))]
+    with pytest.raises(EmbeddingFailed, match="missing, doubled or of unequal length"):
+        embedder.embed_chunks(["a", "b", "c"])
+
+
+def test_a_dimension_that_changes_is_refused(endpoint: Endpoint) -> None:
+    embedder = endpoint.embedder()
+    endpoint.replies = [lambda texts: (200, [{**row, "embedding": [1.0] * 5} for row in rows(texts)])]
+    with pytest.raises(EmbeddingFailed, match="expected"):
+        embedder.embed_chunks(["a"])
+
+
+def test_openai_itself_wants_a_key() -> None:
+    with pytest.raises(EmbeddingFailed, match="API key"):
+        OpenAIEmbedder(load_tokenizer("openai:text-embedding-3-small"), None, None)
+
+
+def test_tokens_are_never_counted_too_low() -> None:
+    counter = load_tokenizer("openai:text-embedding-3-small")
+    assert counter.dimension == 1536
+    assert counter.count_tokens(["漢字", "abc"]) == [8, 5]
