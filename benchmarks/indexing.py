@@ -29,6 +29,7 @@ from pgvector.psycopg import register_vector
 
 from jobs import reindex
 from jobs.holding import held
+from jobs.reindexing import Reindex
 from pipelines import embedded
 from pipelines.embed import load_embedder
 from pipelines.records import Chunk, FetchedPage, digest
@@ -76,7 +77,7 @@ def index_folder(url: str, folder: Path) -> dict[str, Any]:
         store.migrate()
         with held(store, collection.name) as lock:
             run = lock.begin("reindex", None)
-            summary = reindex.Reindex(store, lock, collection, reindex.index_settings(collection), run, args)()
+            summary = Reindex(store, lock, collection, reindex.index_settings(collection), run, args)()
             lock.finish(run, "done", {}, None)
     return summary
 

@@ -90,7 +90,7 @@ class Collection(_Strict):
     name: Name
     sites: list[Site] = []
     folders: list[Folder] = []
-    index: Indexing = Indexing()
+    index: Indexing = Field(default_factory=lambda: Indexing.model_validate({}))
     tags: dict[str, str] = {}
     version: str | None = None
     max_delete_ratio: float = Field(0.2, ge=0, le=1)

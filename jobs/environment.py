@@ -72,7 +72,7 @@ def ray_connected() -> Iterator[str]:
     ours = not ray.is_initialized()
     if ours:
         address = os.environ.get("RAY_ADDRESS") or "local"
-        local = {"include_dashboard": False} if address == "local" else {}
+        local: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
         with hushed():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
     try:
@@ -89,7 +89,7 @@ def ray_cluster() -> Iterator[list[Mapping[str, float]]]:
         import ray
 
         # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
-        yield list(ray._private.state.available_resources_per_node().values())
+        yield list(ray._private.state.available_resources_per_node().values())  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager
@@ -120,7 +120,7 @@ def check_reach(database_url: str) -> None:
     import ray
 
     parts = urlsplit(database_url)
-    machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
     if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
         raise BadInput(
             f"the cluster has {len(machines)} machines and the database is on {parts.hostname or 'a local socket'}, "
@@ -128,7 +128,7 @@ def check_reach(database_url: str) -> None:
         )
 
 
-def embedding_endpoint() -> dict[str, str | None]:
+def embedding_endpoint() -> dict[str, Any]:
     """Address and key of the endpoint of `openai:` embedding models."""
     return {
         "embedding_url": os.environ.get("OPENAI_BASE_URL"),

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +64,7 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
     pools = job.pools
     return (
         pages.map_batches(
-            chunk_pages, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.task_cpus
+            cast(Any, chunk_pages), batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.task_cpus
         ).map_batches(
             EmbedTexts,
             batch_size=GPU_BATCH if pools.gpus else None,
@@ -74,7 +74,7 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
             num_cpus=pools.cpus,
             num_gpus=pools.gpus,
         ).map_batches(
-            store_vectors, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.light_cpus
+            cast(Any, store_vectors), batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.light_cpus
         )
     )  # fmt: skip
 
@@ -87,7 +87,11 @@ def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
     rows = [{"first": part["first"], "last": part["last"]} for part in ranges]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
     return source.map_batches(
-        urls_of_ranges, batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=job.pools.task_cpus
+        cast(Any, urls_of_ranges),
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job},
+        num_cpus=job.pools.task_cpus,
     )
 
 
@@ -96,7 +100,7 @@ def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
     rows = [{"host": number} for number in range(len(hosts))]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
     return source.map_batches(
-        crawl_host,
+        cast(Any, crawl_host),
         batch_size=1,
         batch_format="pyarrow",
         fn_kwargs={"job": job, "hosts": list(hosts)},
@@ -114,7 +118,7 @@ def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
         num_cpus=job.pools.task_cpus,
     )
     return files.map_batches(
-        save_file_batch,
+        cast(Any, save_file_batch),
         batch_size=256,
         batch_format="pyarrow",
         fn_kwargs={"job": job, "folder": folder},
