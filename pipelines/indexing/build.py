@@ -62,21 +62,29 @@ class BuildJob:
 def build(pages: Dataset, job: BuildJob) -> Dataset:
     """pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
     pools = job.pools
-    return (
-        pages.map_batches(
-            cast(Any, chunk_pages), batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.task_cpus
-        ).map_batches(
-            EmbedTexts,
-            batch_size=GPU_BATCH if pools.gpus else None,
-            batch_format="pyarrow",
-            fn_constructor_kwargs={"job": job},
-            compute=ActorPoolStrategy(size=pools.embedders),
-            num_cpus=pools.cpus,
-            num_gpus=pools.gpus,
-        ).map_batches(
-            cast(Any, store_vectors), batch_size=None, batch_format="pyarrow", fn_kwargs={"job": job}, num_cpus=pools.light_cpus
-        )
-    )  # fmt: skip
+    chunked = pages.map_batches(
+        cast(Any, chunk_pages),
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job},
+        num_cpus=pools.task_cpus,
+    )
+    embedded = chunked.map_batches(
+        EmbedTexts,
+        batch_size=GPU_BATCH if pools.gpus else None,
+        batch_format="pyarrow",
+        fn_constructor_kwargs={"job": job},
+        compute=ActorPoolStrategy(size=pools.embedders),
+        num_cpus=pools.cpus,
+        num_gpus=pools.gpus,
+    )
+    return embedded.map_batches(
+        cast(Any, store_vectors),
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job},
+        num_cpus=pools.light_cpus,
+    )
 
 
 # ---------------------------------------------------------------------------------------------- sources
