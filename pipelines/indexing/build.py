@@ -18,15 +18,14 @@ import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 
 from pipelines.embed import load_embedder
-from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.cut import CutPage, PageCutter
 from pipelines.indexing.folder import CONTENT_TYPES, FolderSettings, read_file
 from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.pools import Pools
 from pipelines.indexing.read import PageReader, UnreadablePage
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
-from pipelines.tokens import load_tokenizer
 
 TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
 
@@ -258,18 +257,17 @@ def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store) -> pa.Table
 
 
 def _read(entry: PageToIndex, job: BuildJob) -> StagedPage:
-    document = _reader(job.page_seconds)(entry.page)
-    chunks = _chunker(job.settings)(document)
+    page = _reader(job.settings, job.page_seconds)(entry.page)
     url = entry.page.url
     return StagedPage(
         url=url,
         input_hash=entry.input_hash,
-        title=document.title,
-        language=document.language,
+        title=page.title,
+        language=page.language,
         tags=job.rules.tags_of(url),
         version=job.rules.version_of(url),
-        sections=len(document.sections),
-        chunks=chunks,
+        sections=page.sections,
+        chunks=page.chunks,
     )
 
 
@@ -284,11 +282,5 @@ def _store(url: str) -> Store:
 
 
 @functools.cache
-def _chunker(settings: IndexSettings) -> Chunker:
-    counter = load_tokenizer(settings.model)
-    return Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)
-
-
-@functools.cache
-def _reader(seconds: float) -> PageReader:
-    return PageReader(timeout_s=seconds)
+def _reader(settings: IndexSettings, seconds: float) -> PageReader[CutPage]:
+    return PageReader(PageCutter(settings), timeout_s=seconds)

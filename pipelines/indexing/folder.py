@@ -60,7 +60,8 @@ class FolderSettings:
         if "://" in self.path:
             return [self.path]
         if glob.has_magic(self.path) and not Path(self.path).exists():
-            found = [path for path in glob.glob(self.path, recursive=True) if _extension(path) in CONTENT_TYPES]
+            matches = glob.glob(self.path, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+            found = [path for path in matches if _extension(path) in CONTENT_TYPES]
         else:
             found = [self.path] if Path(self.path).exists() else []
         if not found:
@@ -73,7 +74,7 @@ class FolderSettings:
 
 
 def read_file(url: str, path: str, body: bytes, known_hash: str | None) -> FetchedPage:
-    """The page that a file is; with `known_hash`, its stored content hash, a body that is still the same is left out."""
+    """The page that a file is; a body whose content hash is still `known_hash`, the stored one, is left out."""
     content_type = CONTENT_TYPES.get(_extension(path), "text/plain")
     if content_hash(body, content_type, None) == known_hash:
         return FetchedPage(url, "ok", content_type=content_type)

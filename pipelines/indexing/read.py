@@ -4,7 +4,9 @@ Knows no network and no index. `PageReader` does the same in a process that may 
 pages that no parser survives.
 """
 
+from collections.abc import Callable
 from types import TracebackType
+from typing import Generic, TypeVar
 
 from pipelines.indexing.child import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.html import TooDeep, language_of, main_content, parse, plain_text, title_of
@@ -12,6 +14,8 @@ from pipelines.indexing.links import page_canonical, page_links
 from pipelines.indexing.section import section_html
 from pipelines.indexing.text import UnreadablePage, clean, decode, listing, paragraph
 from pipelines.records import Block, Document, Page, Section
+
+T = TypeVar("T")
 
 __all__ = ["PageReader", "UnreadablePage", "page_canonical", "page_links", "read_page"]
 
@@ -129,41 +133,43 @@ def _file_name(url: str) -> str:
     return url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or url
 
 
-class PageReader:
-    """`read_page` in a process of its own: a page that hangs or crashes its parser is an UnreadablePage.
+class PageReader(Generic[T]):
+    """`read`, read_page or what begins with it, in a process of its own: a page that hangs or crashes it is an
+    UnreadablePage.
 
     `timeout_s` is for one page; a PDF, which may have thousands of pages, gets `pdf_timeout_s`. The process starts
     at the first page (some tenths of a second) and ends with `close`, with the reader, or with the whole program.
     """
 
-    def __init__(self, timeout_s: float = 2.0, pdf_timeout_s: float = PDF_TIMEOUT_S) -> None:
+    def __init__(self, read: Callable[[Page], T], timeout_s: float = 2.0, pdf_timeout_s: float = PDF_TIMEOUT_S) -> None:
         self.timeout_s = timeout_s
         self.pdf_timeout_s = pdf_timeout_s
-        self._child = Child(read_page)
+        self._read = read
+        self._child = Child(read)
 
-    def __call__(self, page: Page) -> Document:
-        """`read_page(page)`. Raises UnreadablePage, also for what takes too long or kills the process.
+    def __call__(self, page: Page) -> T:
+        """`read(page)`. Raises UnreadablePage, also for what takes too long or kills the process.
 
         ChildNotStarted is the machine's fault, not the page's, and passes through.
         """
         is_pdf = page.body.startswith(b"%PDF-")
         if len(page.body) > (MAX_PDF_BYTES if is_pdf else MAX_BYTES):
-            return read_page(page)  # refuses it, without sending it through a pipe
+            return self._read(page)  # refuses it, without sending it through a pipe
         try:
-            document: Document = self._child(page, self.pdf_timeout_s if is_pdf else self.timeout_s)
+            result: T = self._child(page, self.pdf_timeout_s if is_pdf else self.timeout_s)
         except (UnreadablePage, ChildNotStarted):
             raise
         except ChildTimeout as error:
             raise UnreadablePage(page.url, f"reading it takes too long ({error})") from error
         except Exception as error:
             raise UnreadablePage(page.url, f"its parser failed: {error!r}") from error
-        return document
+        return result
 
     def close(self) -> None:
         """Ends the process."""
         self._child.close()
 
-    def __enter__(self) -> "PageReader":
+    def __enter__(self) -> "PageReader[T]":
         return self
 
     def __exit__(

@@ -127,9 +127,9 @@ def test_a_call_that_kills_its_process_says_how_it_died():
 OWNER = """
 import os, sys
 sys.path.insert(0, {root!r})
-from pipelines.indexing.read import PageReader
+from pipelines.indexing.read import PageReader, read_page
 from pipelines.records import Page
-reader = PageReader()
+reader = PageReader(read_page)
 reader(Page("https://x.org/", b"hello"))
 print(reader._child._process.pid, flush=True)
 os.kill(os.getpid(), 9)
@@ -148,7 +148,7 @@ def test_the_reading_process_ends_with_a_killed_owner():
 
 def test_a_reader_gives_what_read_page_gives():
     page = Page("https://x.org/", b"<main><h1 id=a>A</h1><p>text</p></main>")
-    with PageReader() as reader:
+    with PageReader(read_page) as reader:
         assert reader(page) == read_page(page)
         with pytest.raises(UnreadablePage, match="empty"):
             reader(Page("https://x.org/", b""))

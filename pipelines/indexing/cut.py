@@ -1,0 +1,36 @@
+"""A page, read and cut in one step: what a killable child does with each page. Knows no database and no Ray."""
+
+from dataclasses import dataclass
+
+from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.read import read_page
+from pipelines.records import Chunk, IndexSettings, Page
+from pipelines.tokens import load_tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class CutPage:
+    """What an index needs of a page: title, language, the number of its sections, and its chunks."""
+
+    title: str
+    language: str
+    sections: int
+    chunks: tuple[Chunk, ...]
+
+
+class PageCutter:
+    """Reads pages and cuts them as `settings` say. Pickles as its settings, and is ready once it is unpickled."""
+
+    def __init__(self, settings: IndexSettings) -> None:
+        self._settings = settings
+        counter = load_tokenizer(settings.model)
+        self._chunker = Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)
+
+    def __reduce__(self) -> tuple[type["PageCutter"], tuple[IndexSettings]]:
+        return PageCutter, (self._settings,)
+
+    def __call__(self, page: Page) -> CutPage:
+        """Read and cut `page`. Raises UnreadablePage."""
+        document = read_page(page)
+        chunks = self._chunker(document)
+        return CutPage(document.title, document.language, len(document.sections), tuple(chunks))

@@ -1,0 +1,29 @@
+"""Reading and cutting a page in a child: it is ready before its first page, and what hangs it costs the limit."""
+
+import time
+
+import pytest
+
+from pipelines.indexing.cut import PageCutter
+from pipelines.indexing.read import PageReader, UnreadablePage
+from pipelines.records import IndexSettings, Page
+
+SETTINGS = IndexSettings(model="hash:16", dimension=16)
+
+
+def test_a_page_comes_back_as_its_chunks() -> None:
+    body = b"<html lang=en><title>T</title><main><h1 id=top>Top</h1><p>Some text.</p></main></html>"
+    with PageReader(PageCutter(SETTINGS)) as reader:
+        page = reader(Page("http://x/", body))
+    assert (page.title, page.language, page.sections) == ("Top", "en", 1)
+    assert [(chunk.anchor, chunk.text) for chunk in page.chunks] == [("top", "Some text.")]
+
+
+def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_read() -> None:
+    slow = b"<p>" + b" ".join(str(number).encode() for number in range(600_000)) + b"</p>"
+    with PageReader(PageCutter(SETTINGS), timeout_s=0.3) as reader:
+        began = time.monotonic()
+        with pytest.raises(UnreadablePage, match="too long"):
+            reader(Page("http://x/slow", slow))
+        assert time.monotonic() - began < 5
+        assert reader(Page("http://x/", b"<p>Text.</p>")).chunks
