@@ -115,12 +115,16 @@ def in_ray_job() -> bool:
     return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
 
 
-def check_reach(database_url: str) -> None:
-    """Raise BadInput if the cluster has other machines and the database answers on this one only."""
+def machines() -> set[str]:
+    """Addresses of the machines of the connected cluster."""
     import ray
 
+    return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+
+
+def check_reach(database_url: str, machines: set[str]) -> None:
+    """Raise BadInput if the cluster has other machines and the database answers on this one only."""
     parts = urlsplit(database_url)
-    machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
     if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
         raise BadInput(
             f"the cluster has {len(machines)} machines and the database is on {parts.hostname or 'a local socket'}, "

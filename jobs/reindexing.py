@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jobs.collection_file import Collection
-from jobs.environment import NOTHING_DELETED, check_reach, embedding_endpoint, ray_cluster, say
+from jobs.environment import NOTHING_DELETED, check_reach, embedding_endpoint, machines, home, ray_cluster, say
 from pipelines.indexing.crawl import CrawlSettings
 from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.publish import Deletion, base_index, decide_deletion, publish_run
@@ -75,7 +75,7 @@ class Reindex:
         with ExitStack() as stack:
             with self.timed("ray_start"):
                 nodes = stack.enter_context(ray_cluster())
-            check_reach(self.store.url)
+            check_reach(self.store.url, machines())
             self._run_chains(nodes, base)
 
     def _run_chains(self, nodes: Sequence[Mapping[str, float]], base: Index | None) -> None:
@@ -87,7 +87,7 @@ class Reindex:
         job = build.BuildJob(
             self.store.url, self.name, self.run, base.id if base else None, self.settings, self.collection.rules(),
             pools, backend=self.args.backend, read_attempts=10**6 if self.args.retry_failed else READ_ATTEMPTS,
-            **embedding_endpoint(),
+            model_cache=str(home() / "models"), **embedding_endpoint(),
         )  # fmt: skip
         hosts = self._hosts(base)
         for folder in self.collection.folders:

@@ -1,0 +1,23 @@
+"""`python -m jobs.database` holds the embedded Postgres for others, and lets go when it is told to."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from pipelines.store import can_connect
+
+
+def test_it_prints_a_url_that_answers_until_it_is_stopped(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    holder = subprocess.Popen(
+        [sys.executable, "-m", "jobs.database"], env=environment | {"RAYDEX_HOME": str(tmp_path)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        line = holder.stdout.readline()
+        assert line.startswith("export DATABASE_URL=postgresql://")
+        assert can_connect(line.strip().removeprefix("export DATABASE_URL="))
+    finally:
+        holder.send_signal(signal.SIGTERM)
+    assert holder.wait(30) == 0

@@ -1,0 +1,48 @@
+"""A job knows what its nodes cannot reach: the database of one machine, and a folder named by a relative path."""
+
+import pytest
+
+from jobs.collection_file import collection_from
+from jobs.environment import BadInput, check_reach
+from jobs.reindex import check_folders
+
+ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
+LOCAL = [
+    "postgresql://me@127.0.0.1:5432/docs",
+    "postgresql://localhost/docs",
+    "postgresql://[::1]/docs",
+    "postgresql:///docs",
+]
+
+
+@pytest.mark.parametrize("url", LOCAL)
+def test_a_local_database_serves_one_machine(url):
+    check_reach(url, ONE)
+    with pytest.raises(BadInput, match="the cluster has 2 machines"):
+        check_reach(url, TWO)
+
+
+def test_a_database_server_serves_all_machines():
+    check_reach("postgresql://me:secret@db.internal:5432/docs", TWO)
+
+
+def test_the_error_does_not_tell_the_password():
+    with pytest.raises(BadInput) as error:
+        check_reach("postgresql://me:secret@localhost/docs", TWO)
+    assert "secret" not in str(error.value)
+
+
+def folder(path):
+    data = {"name": "docs", "folders": [{"path": path, "base_url": "https://docs.example/"}]}
+    return collection_from(data, "test")
+
+
+def test_a_relative_folder_is_refused_in_a_ray_job_only(tmp_path, monkeypatch):
+    (tmp_path / "html").mkdir()
+    monkeypatch.chdir(tmp_path)
+    check_folders(folder("html"))
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
+    check_folders(folder(str(tmp_path / "html")))
+    check_folders(folder("s3://bucket/html"))
+    with pytest.raises(BadInput, match="path 'html' is relative"):
+        check_folders(folder("html"))
