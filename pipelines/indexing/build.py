@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -54,6 +55,7 @@ class BuildJob:
     backend: str = "auto"
     embedding_url: str | None = None
     embedding_key: str | None = None
+    model_cache: str | None = None  # folder on each machine where an exported model is kept
     page_seconds: float = 2.0
     read_attempts: int = READ_ATTEMPTS
 
@@ -213,6 +215,7 @@ class EmbedTexts:
                 threads=job.pools.threads,
                 base_url=job.embedding_url,
                 api_key=job.embedding_key,
+                cache=Path(job.model_cache) if job.model_cache else None,
             )
         self.warning = "; ".join(str(warning.message) for warning in caught if warning.category is RuntimeWarning)
 
