@@ -1,0 +1,65 @@
+"""An embedding endpoint in a thread: word counts as vectors, at a known pace, and every text is remembered."""
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from pipelines.embed import load_embedder
+from pipelines.records import digest
+
+DIMENSION = 64
+MODEL = "openai:counting"
+
+
+class CountingModel:
+    """Serves `url`; `asked` holds (monotonic time, embed_hash) of each text that was embedded."""
+
+    def __init__(self, seconds_per_text: float) -> None:
+        self.seconds_per_text = seconds_per_text
+        self.asked: list[tuple[float, str]] = []
+        self.embedder = load_embedder(f"hash:{DIMENSION}")
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"model": self}))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> "CountingModel":
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        time.sleep(self.seconds_per_text * len(texts))
+        now = time.monotonic()
+        self.asked += [(now, digest(MODEL, text)) for text in texts if text != "dimension"]
+        return [vector.tolist() for vector in self.embedder.embed_chunks(texts)]
+
+    def hashes(self, since: float = 0.0, until: float = float("inf")) -> list[str]:
+        """What was embedded between two moments."""
+        return [name for at, name in self.asked if since <= at < until]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    model: CountingModel
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        vectors = self.model.embed(request["input"])
+        rows = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+        usage = {"prompt_tokens": 0, "total_tokens": 0}
+        body = json.dumps({"object": "list", "model": "counting", "data": rows, "usage": usage}).encode()
+        try:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # whoever asked was killed
+
+    def log_message(self, *_: object) -> None:
+        pass
