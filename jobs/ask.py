@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 
 from jobs.environment import BadInput, embedding_endpoint, finish, home, main, open_store, say
 from pipelines.answering.engine import QueryEngine
@@ -117,7 +116,7 @@ def show(reply: Mapping[str, Any]) -> None:
     console.print()
     for citation in reply["citations"]:
         console.print(f"[{citation['n']}] {citation['title']}", markup=False, style="cyan")
-        console.print(Padding.indent(escape(citation["source"]), 4))
+        console.print(f"    {citation['source']}", markup=False)
     notes = [f"agent {reply['agent']}", f"{reply['timings']['total'] * 1000:.0f} ms"]
     notes += [f"without {leg}" for leg in reply["degraded"]]
     console.print(f"\n{', '.join(notes)}", style="dim")

@@ -66,7 +66,16 @@ def local_ray() -> Iterator[None]:
     """The cluster at RAY_ADDRESS, or a Ray of this process alone; left again at the end."""
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment a worker
     address = os.environ.get("RAY_ADDRESS") or "local"
-    ray.init(address=address, include_dashboard=False if address == "local" else None, logging_level=logging.ERROR)
+    own = address == "local"
+    for name in ("ray", "ray.serve"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    ray.init(
+        address=address,
+        include_dashboard=False if own else None,
+        log_to_driver=False,  # Ray keeps the log of each process in its session folder
+        logging_level=logging.ERROR,
+        _node_ip_address="127.0.0.1" if own else None,  # Ray's own ports stay on this machine
+    )
     try:
         yield
     finally:

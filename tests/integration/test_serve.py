@@ -11,12 +11,14 @@ import httpx
 import psycopg
 import pytest
 import ray
+import yaml
 from psycopg import sql
 from ray import serve
+from ray.serve.schema import ServeDeploySchema
 from workshop import Workshop
 
 from pipelines.store import Store
-from serve.app import build
+from serve.app import NoDatabase, build
 from serve.settings import Settings
 
 SITE = {
@@ -27,6 +29,7 @@ SITE = {
     "serve.html": {"batching": "Use the serve.batch decorator to batch requests. Set max_batch_size to bound it."},
 }
 PORT = 8123
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +178,14 @@ def _kick(connection: psycopg.Connection[Any]) -> None:
         time.sleep(0.05)
 
 
-def test_the_folder_of_this_node_holds_bm25(client: httpx.Client, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folders = list(Path(tmp_path_factory.getbasetemp()).glob("home*/lexical/*/*/meta.json"))
-    assert folders
+def test_the_config_file_is_one_that_serve_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ServeDeploySchema.model_validate(yaml.safe_load((ROOT / "serve" / "config.yaml").read_text()))
+    (application,) = config.applications
+    assert application.import_path == "serve.app:build" and config.http_options.host == "127.0.0.1"
+    monkeypatch.setenv("DATABASE_URL", "postgresql://x/y")
+    assert Settings.model_validate(application.args).database_url == "postgresql://x/y"
+
+
+def test_without_a_database_building_says_what_to_do() -> None:
+    with pytest.raises(NoDatabase, match="DATABASE_URL"):
+        build(Settings())
