@@ -146,7 +146,7 @@ class Connected:
             connection.execute(statement("schema_lock"))
             try:
                 with connection.transaction():
-                    connection.execute("create extension if not exists vector")
+                    connection.execute(statement("create_extension"))
             except psycopg.Error as error:
                 raise UnusableDatabase(
                     f"the database has no pgvector extension and it can't be created: {error}. "
@@ -194,9 +194,8 @@ def vectors_of(connection: Connection) -> sql.Composable:
     Until the transaction ends none of these indexes can be dropped, whichever collection it is of.
     """
     tables = [chunk_table(row["id"]) for row in connection.execute(statement("index_tables")).fetchall()]
-    selects = [sql.SQL("select embed_hash, embedding::vector from {}").format(table) for table in tables]
-    staged = sql.SQL("select embed_hash, embedding from staged_vector")
-    return sql.SQL("({})").format(sql.SQL(" union all ").join([staged, *selects]))
+    selects = [statement("vectors_of_index", chunk=table) for table in tables]
+    return sql.SQL("({})").format(sql.SQL(" union all ").join([statement("vectors_staged"), *selects]))
 
 
 def drop_index(connection: Connection, index: int) -> None:

@@ -10,9 +10,6 @@ select id, url, anchors, title, headings, text, text_hash, 0.0::float8 as score 
 -- name: scan_chunks
 select id, url, anchors, title, headings, text, text_hash, 0.0::float8 as score from {chunk};
 
--- name: oldest_change
-select min(revision) as revision from change where index = %(index)s;
-
 -- name: changes_since
 select distinct on (chunk_id) chunk_id, op from change
 where index = %(index)s and revision > %(revision)s order by chunk_id, revision desc;

@@ -1,6 +1,9 @@
 -- Runs and the lock on a collection. In every .sql file here {chunk} is an index's chunk table, {vectors} all
 -- stored vectors by embed_hash, {vector} the column type; %(name)s are parameters.
 
+-- name: create_extension
+create extension if not exists vector;
+
 -- name: server_version
 select extversion from pg_extension where extname = 'vector';
 

@@ -21,6 +21,12 @@ copy incoming_chunk (run, id, url, anchor, anchors, title, headings, ordinal, te
 -- name: stage_chunks
 insert into staged_chunk select * from incoming_chunk on conflict (run, id) do nothing;
 
+-- name: vectors_staged
+select embed_hash, embedding from staged_vector
+
+-- name: vectors_of_index
+select embed_hash, embedding::vector from {chunk}
+
 -- name: unknown_hashes
 select wanted.embed_hash from unnest(%(hashes)s::text[]) as wanted (embed_hash)
 where not exists (select from {vectors} known where known.embed_hash = wanted.embed_hash);
