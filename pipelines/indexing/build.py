@@ -143,6 +143,7 @@ def configure(slow_source: bool) -> None:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # a short input; not worth a line
     warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
 
 
