@@ -6,6 +6,7 @@ than a piece of it. A restore is one transaction: it comes in whole or not at al
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -51,7 +52,7 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
         with zipfile.ZipFile(path) as archive, lock.owned(run) as connection:
             manifest = _manifest(archive, path)
             return _read(connection, lock.collection, run, archive, manifest, resources), manifest
-    except (zipfile.BadZipFile, KeyError, psycopg.DataError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, psycopg.DataError) as error:
         raise NotADump(f"{path} is not a whole dump of an index: {error}") from error
 
 

@@ -1,0 +1,90 @@
+"""A dump holds a whole index with its pages, and a restore brings it in whole or not at all."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.store import NoLiveIndex, NotADump, RunLock, Store, dump, restore
+from tests.integration.workshop import SMALL_BUILD, Workshop
+
+SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pears, number {n}."} for n in range(5)}
+
+
+def restored(store: Store, name: str, path: Path, publish: bool = True) -> None:
+    lock = RunLock(store, name)
+    assert lock.try_acquire()
+    try:
+        run = lock.begin("restore", None)
+        index, _ = restore(lock, run, path, SMALL_BUILD)
+        if publish:
+            lock.promote(run, index)
+        lock.finish(run, "done", {}, None)
+    finally:
+        lock.release()
+
+
+def content(store: Store, name: str) -> dict[str, tuple[object, ...]]:
+    with store.scan_chunks(store.live_index(name).id) as (_, hits):
+        return {hit.chunk_id: (hit.url, hit.anchors, hit.title, hit.headings, hit.text) for hit in hits}
+
+
+def test_what_is_restored_is_what_was_dumped(store: Store, tmp_path: Path) -> None:
+    workshop = Workshop(store, "one")
+    workshop.reindex(SITE)
+    manifest = dump(store, store.live_index("one"), tmp_path / "one.dump")
+    restored(store, "two", tmp_path / "one.dump")
+    assert manifest["counts"]["chunks"] == len(content(store, "one")) == 10
+    assert content(store, "two") == content(store, "one")
+    query = workshop.embedder.embed_query("apples")
+    nearest = [store.search(store.live_index(name), query, [], 3)[1] for name in ("one", "two")]
+    assert [hit.chunk_id for hit in nearest[0]] == [hit.chunk_id for hit in nearest[1]]
+    assert np.allclose([hit.score for hit in nearest[0]], [hit.score for hit in nearest[1]], atol=1e-6)
+
+
+def test_a_restored_index_is_brought_up_to_date_and_not_built_again(store: Store, tmp_path: Path) -> None:
+    Workshop(store, "one").reindex(SITE)
+    dump(store, store.live_index("one"), tmp_path / "one.dump")
+    restored(store, "two", tmp_path / "one.dump")
+    workshop = Workshop(store, "two")
+    publication = workshop.reindex(SITE | {"page1": {"a": "Another text."}})
+    assert (workshop.embedded, publication.written, publication.deleted) == (1, 1, 2)
+
+
+def test_a_restore_without_publishing_leaves_a_candidate(store: Store, tmp_path: Path) -> None:
+    Workshop(store, "one").reindex(SITE)
+    dump(store, store.live_index("one"), tmp_path / "one.dump")
+    restored(store, "two", tmp_path / "one.dump", publish=False)
+    assert store.candidate_index("two") is not None
+    with pytest.raises(NoLiveIndex):
+        store.live_index("two")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_cut_file_is_refused_and_leaves_nothing(store: Store, tmp_path: Path, share: float) -> None:
+    Workshop(store, "one").reindex(SITE)
+    whole, cut = tmp_path / "one.dump", tmp_path / "cut.dump"
+    dump(store, store.live_index("one"), whole)
+    cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * share)])
+    with pytest.raises(NotADump, match=str(cut)):
+        restored(store, "two", cut)
+    assert store.status("two")["indexes"] == [] and store.status("two")["pages"] == {}
+
+
+def test_a_damaged_file_is_refused_and_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    Workshop(store, "one").reindex(SITE)
+    path = tmp_path / "one.dump"
+    dump(store, store.live_index("one"), path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(NotADump):
+        restored(store, "two", path)
+    assert store.status("two")["indexes"] == [] and store.status("two")["pages"] == {}
+
+
+def test_a_dump_that_fails_leaves_no_file(store: Store, tmp_path: Path) -> None:
+    Workshop(store, "one").reindex(SITE)
+    with pytest.raises(OSError):
+        dump(store, store.live_index("one"), tmp_path / "no such folder" / "one.dump")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,54 @@
+"""The other way in: which URL a file stands for, what is read, and errors that say what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.indexing.folder import FolderSettings, NoSuchFolder, read_file
+from pipelines.records import content_hash
+
+
+def test_a_file_stands_for_the_base_url_and_its_path_below_the_folder(tmp_path: Path) -> None:
+    folder = FolderSettings(str(tmp_path), "https://docs.example.com/en")
+    assert folder.url_of(f"{tmp_path}/guide/index.html") == "https://docs.example.com/en/guide/index.html"
+
+
+def test_characters_that_a_url_cannot_hold_are_quoted_and_no_other(tmp_path: Path) -> None:
+    folder = FolderSettings(str(tmp_path), "https://x/")
+    assert folder.url_of(f"{tmp_path}/a b/c#d?e~(f).html") == "https://x/a%20b/c%23d%3Fe~(f).html"
+
+
+def test_a_glob_counts_from_its_fixed_part(tmp_path: Path) -> None:
+    (tmp_path / "en" / "deep").mkdir(parents=True)
+    for name in ("en/a.html", "en/deep/b.md", "en/c.png"):
+        (tmp_path / name).write_text("x")
+    folder = FolderSettings(f"{tmp_path}/en/**/*", "https://x/")
+    assert [folder.url_of(path) for path in sorted(folder.paths())] == ["https://x/a.html", "https://x/deep/b.md"]
+
+
+def test_a_bucket_counts_from_its_prefix() -> None:
+    folder = FolderSettings("s3://bucket/docs", "https://x/")
+    assert folder.paths() == ["s3://bucket/docs"]
+    assert folder.url_of("bucket/docs/guide/a.html") == "https://x/guide/a.html"
+
+
+def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
+    with pytest.raises(NoSuchFolder, match="/nowhere/at/all"):
+        FolderSettings("/nowhere/at/all", "https://x/").paths()
+
+
+@pytest.mark.parametrize("url", ["docs.example.com", "ftp://x/", "https://x/?q=1", "https://x/#a"])
+def test_a_base_url_that_cannot_be_cited_is_an_error(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="base URL"):
+        FolderSettings(str(tmp_path), url)
+
+
+def test_an_unchanged_file_is_left_where_it_is() -> None:
+    known = content_hash(b"<p>x</p>", "text/html", None)
+    assert read_file("https://x/a.html", "a.html", b"<p>x</p>", known).body is None
+    assert read_file("https://x/a.html", "a.html", b"<p>y</p>", known).body == b"<p>y</p>"
+
+
+def test_the_media_type_is_the_extensions() -> None:
+    types = {name: read_file("u", name, b"x", None).content_type for name in ("a.html", "b.MD", "c.pdf", "d.txt")}
+    assert types == {"a.html": "text/html", "b.MD": "text/markdown", "c.pdf": "application/pdf", "d.txt": "text/plain"}

@@ -1,0 +1,28 @@
+"""Tags and versions come from a page's URL, and a changed rule changes what an index remembers of it."""
+
+import pytest
+
+from pipelines.indexing.metadata import InvalidUrlRule, UrlRules
+
+RULES = UrlRules({"/serve/": "serve", "/api/": "api", "/serve/x": "serve"}, r"/en/([^/]+)/")
+
+
+def test_a_url_gets_the_tag_of_each_pattern_found_in_it_once() -> None:
+    assert RULES.tags_of("https://x/en/2.1/serve/x/api/") == ("serve", "api")
+    assert RULES.tags_of("https://x/other") == ()
+
+
+def test_the_version_is_the_first_group() -> None:
+    assert RULES.version_of("https://x/en/2.1/serve/") == "2.1"
+    assert RULES.version_of("https://x/serve/") is None
+
+
+def test_another_rule_is_another_digest() -> None:
+    assert RULES.digest == UrlRules(dict(RULES.tags), RULES.version).digest
+    assert len({RULES.digest, UrlRules({}, RULES.version).digest, UrlRules(RULES.tags, None).digest}) == 3
+
+
+@pytest.mark.parametrize("rules", [({"(": "x"}, None), ({}, "("), ({}, "no group")])
+def test_a_pattern_that_cannot_work_is_an_error(rules: tuple[dict[str, str], str | None]) -> None:
+    with pytest.raises(InvalidUrlRule):
+        UrlRules(*rules)
