@@ -52,8 +52,7 @@ STOP_TERMS = frozenset(
 )
 
 _MARKER = "#marker"
-_WORD = r"\w+(?:\.\w+)*(?:\+\+)?"
-_WORDS = re.compile(_WORD)
+_WORDS = re.compile(r"\w+(?:\.\w+)*(?:\+\+)?")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
@@ -89,10 +88,9 @@ def name_parts(word: str) -> tuple[str, ...]:
 
 
 def with_name_parts(text: str) -> str:
-    """`text` followed by the parts of its code names, so that both whole names and parts are found."""
-    parts = [part for word in _WORDS.findall(text) for part in name_parts(word)]
-    clean = f"{text} {' '.join(parts)}" if parts else text
-    return clean if clean.isascii() else clean.encode("utf-8", "replace").decode()
+    """The words of `text`, then the parts of its code names, so that both whole names and parts are found."""
+    words = _WORDS.findall(text)
+    return " ".join([*words, *(part for word in words for part in name_parts(word))])
 
 
 def url_words(hit: Hit) -> str:
@@ -111,7 +109,7 @@ def terms(text: str) -> list[str]:
 def _analyzer() -> tantivy.TextAnalyzer:
     # 100 bytes: longer runs are hashes and encoded data that nobody asks for.
     return (
-        TextAnalyzerBuilder(Tokenizer.regex(_WORD))
+        TextAnalyzerBuilder(Tokenizer.whitespace())  # Python found the words already
         .filter(Filter.lowercase())
         .filter(Filter.remove_long(100))
         .filter(Filter.stemmer("english"))
