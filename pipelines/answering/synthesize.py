@@ -21,7 +21,7 @@ LONGEST_CODE_LINE = 120
 # Code beyond this many lines is for the source's own page.
 MOST_CODE_LINES = 25
 
-# Shares of a question's words, on the same questions: 2 of the 83 have less than SOME, 1 of the 20 has 0.76.
+# Shares of a question's words, on the same questions: 2 of the 83 have 0.2 or less, 1 of the 20 has 0.76.
 SOME, NEARLY_ALL = 0.2, 0.8
 
 UNKNOWN = "I do not know: nothing in this collection seems to answer that."
