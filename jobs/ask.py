@@ -88,9 +88,13 @@ def ask_here(args: argparse.Namespace) -> Mapping[str, Any]:
             Retriever(
                 store,
                 lambda model: load_embedder(
-                    model, base_url=endpoint["embedding_url"], api_key=endpoint["embedding_key"]
+                    model,
+                    device="cpu",
+                    base_url=endpoint["embedding_url"],
+                    api_key=endpoint["embedding_key"],
+                    cache=home() / "models",
                 ),
-                lambda index: LexicalIndex(lexical_folder(home(), store.url, index)),
+                lambda index: LexicalIndex(lexical_folder(home(), store.url, index.id)),
                 patience=PATIENCE_S,
             )
         ) as retriever,

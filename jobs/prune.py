@@ -1,9 +1,11 @@
-"""`python -m jobs.prune`: drop retired indexes of a collection and give their space back."""
+"""`python -m jobs.prune`: drop retired indexes of a collection, and this machine's BM25 files of them."""
 
 import argparse
+import shutil
 
-from jobs.environment import BadInput, finish, main, open_store
+from jobs.environment import BadInput, finish, home, main, open_store
 from jobs.holding import held
+from pipelines.lexical import lexical_folder
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -20,6 +22,8 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput(f"--keep is {args.keep}: it must be 0 or more")
     with open_store() as store, held(store, args.collection, args.wait):
         pruned = store.prune(args.collection, args.keep)
+        for index in pruned:  # of this machine; another one's stay unused
+            shutil.rmtree(lexical_folder(home(), store.url, index), ignore_errors=True)
     names = ", ".join(map(str, pruned)) or "nothing"
     finish(
         {"collection": args.collection, "pruned": pruned}, args.json, f"collection {args.collection}: pruned {names}"

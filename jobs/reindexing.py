@@ -16,7 +16,7 @@ from jobs.collection_file import Collection
 from jobs.environment import NOTHING_DELETED, check_reach, embedding_endpoint, home, machines, ray_cluster, say
 from pipelines.indexing.crawl import CrawlSettings
 from pipelines.indexing.pools import plan_pools
-from pipelines.indexing.publish import Deletion, base_index, decide_deletion, publish_run
+from pipelines.indexing.publish import Deletion, base_index, decide_deletion, live_index, publish_run
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, BuildResources, Publication, RunLock, Store
 
@@ -147,25 +147,31 @@ class Reindex:
             say(f"the crawl of {url} ended by {stopped_by}; this is a normal end, and nothing is deleted")
 
     def _publish(self, base: Index | None) -> Publication | None:
-        deletion = self._deletion(base)
+        live = live_index(self.store, self.name)
+        deletion = self._deletion(live or base)
         staged = self.store.staged_counts(self.run)
         if base is None and not staged["pages"]:
             self._warn("no page could be indexed: nothing is published")
             self.exit_code = self.exit_code or 1
             return None
         resources = BuildResources(self.args.maintenance_work_mem, self.args.parallel_workers)
+        # Pages that must not be deleted stay where they are; an index built anew does not hold them.
+        keeps = deletion.allowed or live is None or live == base
+        if not keeps:
+            self._warn("the index with the new settings lacks those pages: it is left as a candidate")
+        publish = keeps and not self.args.no_publish
         return publish_run(
-            self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, not self.args.no_publish
+            self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, publish
         )
 
-    def _deletion(self, base: Index | None) -> Deletion:
-        if base is None:
+    def _deletion(self, index: Index | None) -> Deletion:
+        deletable, pages = self.store.deletable_pages(self.name, index.id) if index else (0, 0)
+        if not deletable:
             return Deletion(True)
-        deletable, pages = self.store.deletable_pages(self.name, base.id)
         deletion = decide_deletion(
             deletable, pages, not self.stopped_by, self.stopped_by, self.collection.max_delete_ratio
         )
-        if deletable and not deletion.allowed and not self.stopped_by:
+        if not deletion.allowed and not self.stopped_by:
             self._warn(deletion.reason)
             self.exit_code = NOTHING_DELETED
         return deletion

@@ -71,9 +71,9 @@ class ChunkSource(Protocol):
     def changes_since(self, index: int, revision: int, /) -> tuple[int, list[tuple[str, Hit | None]]]: ...
 
 
-def lexical_folder(home: Path, database_url: str, index: Index) -> Path:
+def lexical_folder(home: Path, database_url: str, index: int) -> Path:
     """Where a node keeps the BM25 folder of `index`: index numbers repeat from database to database."""
-    return home / "lexical" / digest(urlsplit(database_url)._replace(query="").geturl())[:12] / str(index.id)
+    return home / "lexical" / digest(urlsplit(database_url)._replace(query="").geturl())[:12] / str(index)
 
 
 @lru_cache(maxsize=65_536)

@@ -35,7 +35,7 @@ class Raydex:
         retriever = Retriever(
             self._store,
             lambda model: _embedder(model, settings),
-            lambda index: LexicalIndex(lexical_folder(settings.home, settings.database_url, index)),
+            lambda index: LexicalIndex(lexical_folder(settings.home, settings.database_url, index.id)),
             collection=settings.collection,
             candidates=settings.candidates,
             patience=settings.patience_s,
@@ -64,7 +64,9 @@ def build(settings: Settings) -> Application:
 def _embedder(model: str, settings: Settings) -> Embedder:
     return load_embedder(
         model,
+        device=settings.embedding_device,
         threads=settings.embedding_threads or None,
+        cache=settings.home / "models",
         base_url=settings.embedding_url or None,
         api_key=settings.embedding_key or None,
     )

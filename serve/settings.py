@@ -29,6 +29,7 @@ class Settings(BaseSettings):
     embedding_key: Annotated[
         str, Field(validation_alias=AliasChoices("embedding_key", "OPENAI_API_KEY"), repr=False)
     ] = ""
+    embedding_device: str = "cpu"  # "cuda" where the replicas have a GPU
     embedding_threads: Annotated[int, Field(ge=0)] = 0  # of the embedding model; 0: as many as it likes
     replicas: Annotated[int, Field(ge=1)] = 1
     cpus: Annotated[float, Field(ge=0)] = 0.5  # that Ray reserves for a replica
