@@ -160,9 +160,7 @@ class Reindex:
         if not keeps:
             self._warn("the index with the new settings lacks those pages: it is left as a candidate")
         publish = keeps and not self.args.no_publish
-        return publish_run(
-            self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, publish
-        )
+        return publish_run(self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, publish)
 
     def _deletion(self, index: Index | None) -> Deletion:
         deletable, pages = self.store.deletable_pages(self.name, index.id) if index else (0, 0)

@@ -40,13 +40,17 @@ def decide_deletion(deletable: int, pages: int, complete: bool, stopped_by: str,
     return Deletion(True)
 
 
+def live_index(store: Store, collection: str) -> Index | None:
+    """The live index, if there is one."""
+    try:
+        return store.live_index(collection)
+    except NoLiveIndex:
+        return None
+
+
 def base_index(store: Store, collection: str, settings: IndexSettings) -> Index | None:
     """The index that a run brings up to date: the live one or a candidate made with the same settings."""
-    try:
-        live = store.live_index(collection)
-    except NoLiveIndex:
-        live = None
-    for index in (live, store.candidate_index(collection)):
+    for index in (live_index(store, collection), store.candidate_index(collection)):
         if index is not None and index.fingerprint == settings.fingerprint:
             return index
     return None

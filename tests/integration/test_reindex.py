@@ -103,6 +103,23 @@ def test_vanished_files_go_unless_they_are_too_many(jobs, folder):
     }
 
 
+def test_new_settings_do_not_delete_what_may_not_be_deleted(jobs, folder):
+    first = jobs.reindex().summary
+    for number in range(6):
+        (folder / f"p{number:02}.html").unlink()
+    assert jobs.reindex().code == 3
+    for _ in range(2):
+        rebuilt = jobs.reindex("--model", "hash:32")
+        assert (rebuilt.code, rebuilt.summary["published"]) == (3, False)
+        assert "6 of 12 pages have vanished" in rebuilt.said
+        assert "left as a candidate" in rebuilt.said
+        assert len(jobs.texts()) == 36
+    assert jobs.verb("status").summary["collections"]["docs"]["live"]["id"] == first["index"]
+    allowed = jobs.reindex("--model", "hash:32", "--max-delete-ratio", 1)
+    assert (allowed.code, allowed.summary["published"]) == (0, True)
+    assert len(jobs.texts()) == 18
+
+
 def test_new_settings_wait_as_a_candidate_are_published_and_rolled_back(jobs, folder):
     first = jobs.reindex().summary
     waiting = jobs.reindex("--model", "hash:32", "--no-publish")
