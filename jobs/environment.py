@@ -26,6 +26,8 @@ from pipelines.store import CollectionBusy, Store
 # Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that
 # needs a look, 75 another run holds the collection (EX_TEMPFAIL of sysexits.h).
 FAILED, BAD_INPUT, NOTHING_DELETED, BUSY = 1, 2, 3, 75
+# Modules whose errors say all there is to say.
+OURS = ("pipelines.", "jobs.")
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -164,7 +166,7 @@ def run_job(
         say(f"{parser.prog}: {error}")
         return BUSY
     except (ValueError, LookupError) as error:
-        say(f"{parser.prog}: {error}")
+        say(f"{parser.prog}: {_words(error)[0]}")
         return BAD_INPUT
     except KeyboardInterrupt:
         say(f"{parser.prog}: interrupted; what was done is kept, the next run goes on from there")
@@ -172,12 +174,26 @@ def run_job(
     except Exception as error:
         if os.environ.get("RAYDEX_DEBUG") or not _expected(error):
             traceback.print_exc()
-        say(f"{parser.prog}: {error}")
+        say(f"{parser.prog}: {_words(error)[0]}")
         return FAILED
 
 
 def _expected(error: Exception) -> bool:
-    return type(error).__module__.startswith(("pipelines.", "jobs.", "__main__"))
+    return _words(error)[1]
+
+
+def _words(error: Exception) -> tuple[str, bool]:
+    """What went wrong, in words, and whether it is one of our own errors.
+
+    An error of a Ray task carries the cause inside a long text of where it was, that of an actor which could not be
+    made only names it in its last line.
+    """
+    cause = getattr(error, "cause", None) or error
+    module = type(cause).__module__
+    if module.startswith("ray."):
+        name, _, message = str(cause).strip().splitlines()[-1].partition(": ")
+        return (message, True) if name.startswith(OURS) else (str(cause), False)
+    return str(cause), module.startswith((*OURS, "__main__"))
 
 
 def main(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], int]) -> None:

@@ -23,6 +23,8 @@ from jobs.environment import (
 )
 from jobs.holding import held, recorded
 from jobs.reindexing import Reindex
+from pipelines.embed import load_embedder
+from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.folder import NoSuchFolder
 from pipelines.indexing.publish import base_index
 from pipelines.records import IndexSettings
@@ -115,11 +117,12 @@ def index_settings(collection: Collection) -> IndexSettings:
     """The collection's index settings with what the model says of itself. Raises ModelNotFound and others."""
     settings = collection.index.settings()
     counter = load_tokenizer(settings.model)
-    dimension = counter.dimension or settings.dimension
-    if not dimension:
-        raise BadInput(
-            f"model {settings.model!r} does not say its dimension: set index.dimension in the collection file"
-        )
+    Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses sizes that cannot be
+    dimension = counter.dimension
+    if settings.model.startswith("openai:"):
+        endpoint = embedding_endpoint()
+        embedder = load_embedder(settings.model, base_url=endpoint["embedding_url"], api_key=endpoint["embedding_key"])
+        dimension = dimension or settings.dimension or len(embedder.embed_query("dimension"))
     if settings.dimension not in (0, dimension):
         raise BadInput(
             f"model {settings.model!r} makes {dimension} dimensions, index.dimension is {settings.dimension}"

@@ -142,7 +142,7 @@ def configure(slow_source: bool) -> None:
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is raised, and reported once by its job
     warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # a short input; not worth a line
     warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
 
