@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from jobs.collection_file import Collection, collection_from, load_collection
 from jobs.environment import (
     BadInput,
+    embedding_endpoint,
     finish,
     in_ray_job,
     main,

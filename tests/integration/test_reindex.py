@@ -399,9 +399,13 @@ def test_verbs_on_a_collection_that_is_not_there_are_bad_input(jobs, verb):
     assert "docs" in done.said
 
 
-def test_a_run_that_fails_is_recorded_with_its_error(jobs, folder, database_url):
-    failed = jobs.reindex("--chunk-size", 33, "--chunk-overlap", 33)
-    assert failed.code != 0
+def test_a_run_that_fails_is_recorded_with_its_error_and_the_next_one_goes_on(jobs, folder):
+    failed = jobs.reindex(
+        "--maintenance-work-mem", "plenty"
+    )  # refused when the index is built, the last step
+    assert failed.code == 1
     [run] = jobs.verb("status").summary["collections"]["docs"]["runs"]
     assert run["state"] == "failed"
-    assert run["error"]
+    assert "plenty" in run["error"]
+    done = jobs.reindex()
+    assert (done.code, done.summary["chunks"]["embedded"], done.summary["chunks"]["reused"]) == (0, 0, 36)
