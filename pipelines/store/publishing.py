@@ -4,7 +4,7 @@ All of it happens in the session that holds the lock, which fences off a run tha
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -103,6 +103,8 @@ class RunLock:
     def release(self) -> None:
         """End the session, and the lock with it."""
         if self._connection is not None:
+            with suppress(psycopg.Error):  # a session that died holds no lock; of one that is closed it goes later
+                self._connection.execute(statement("unlock"), {"collection": self.collection})
             self._connection.close()
             self._connection = None
 

@@ -10,6 +10,9 @@ select extversion from pg_extension where extname = 'vector';
 -- name: try_lock
 select pg_try_advisory_lock(hashtextextended('raydex collection ' || %(collection)s, 0)) as locked;
 
+-- name: unlock
+select pg_advisory_unlock(hashtextextended('raydex collection ' || %(collection)s, 0));
+
 -- name: schema_lock
 select pg_advisory_xact_lock(hashtextextended('raydex schema', 0));
 

@@ -618,6 +618,12 @@ def test_a_second_run_of_a_collection_leaves_at_once_and_names_the_first(store):
         pass
 
 
+def test_a_lock_that_was_released_is_free_at_once(store):
+    for _ in range(50):
+        with held(store, "docs"):
+            pass
+
+
 def test_a_run_that_waits_comes_after_the_first(store, capsys):
     order: list[str] = []
     first = RunLock(store, "docs")
