@@ -156,7 +156,8 @@ def _chunk(number: int, text: str) -> Chunk:
 
 def change_share(files: list[Path], share: float) -> int:
     """Add a sentence to every n-th file, so that about `share` of them change; returns how many did."""
-    chosen = files[:: max(1, round(1 / share))]
+    with_text = [path for path in files if "</p>" in path.read_text(errors="replace")]
+    chosen = with_text[:: round(len(with_text) / max(1, share * len(files)))]
     for path in chosen:
         text = path.read_text(errors="replace")
         path.write_text(text.replace("</p>", f" A sentence added at {time.time_ns()}.</p>", 1))
