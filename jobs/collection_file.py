@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jobs.environment import BadInput
 from pipelines.indexing.crawl import CrawlSettings
-from pipelines.indexing.folder import FolderSettings
+from pipelines.indexing.folder import SPHINX_COPIES, FolderSettings
 from pipelines.indexing.metadata import UrlRules
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
@@ -65,9 +65,11 @@ class Folder(_Strict):
 
     path: str
     base_url: str
+    include: list[str] = []
+    exclude: list[str] = list(SPHINX_COPIES)
 
     def settings(self) -> FolderSettings:
-        return FolderSettings(self.path, self.base_url)
+        return FolderSettings(self.path, self.base_url, tuple(self.include), tuple(self.exclude))
 
 
 class Indexing(_Strict):

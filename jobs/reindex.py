@@ -100,6 +100,8 @@ def collection_of(args: argparse.Namespace) -> Collection:
         raise BadInput("nothing to index: give a collection file, --start-url URL, or --path DIR with --base-url URL")
     crawl_flags = {name: getattr(args, name) for name in CRAWL_FLAGS if getattr(args, name) is not None}
     data["sites"] = [site | crawl_flags for site in data.get("sites", [])]
+    patterns = {name: crawl_flags[name] for name in ("include", "exclude") if name in crawl_flags}
+    data["folders"] = [folder | patterns for folder in data.get("folders", [])]
     given = {name: getattr(args, name) for name in INDEX_FLAGS if getattr(args, name) is not None}
     data["index"] = data.get("index", {}) | given
     data["name"] = (
@@ -185,7 +187,7 @@ def check_folders(collection: Collection) -> None:
                 f"path {folder.path!r} is relative: a Ray job runs in a copy of the working directory, on another "
                 "machine perhaps. Give the absolute path of a folder that every node sees, or a bucket URL"
             )
-        folder.settings().paths()
+        folder.settings().files()
 
 
 def work(args: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 from pipelines.embed import load_embedder
 from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.cut import CutPage, PageCutter
-from pipelines.indexing.folder import CONTENT_TYPES, FolderSettings, read_file
+from pipelines.indexing.folder import FolderSettings, read_file
 from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.pools import Pools
 from pipelines.indexing.read import PageReader, UnreadablePage
@@ -120,12 +120,8 @@ def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
 
 def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
     """Read the files of a folder or bucket and commit them as pages; a row with the number of `pages` a batch."""
-    files = ray.data.read_binary_files(
-        folder.paths(),
-        include_paths=True,
-        file_extensions=list(CONTENT_TYPES),
-        num_cpus=job.pools.task_cpus,
-    )
+    system, paths = folder.files()
+    files = ray.data.read_binary_files(paths, filesystem=system, include_paths=True, num_cpus=job.pools.task_cpus)
     return files.map_batches(
         cast(Any, save_file_batch),
         batch_size=256,

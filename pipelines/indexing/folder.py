@@ -1,7 +1,7 @@
 """The other way in: files of a folder, glob or bucket that stand for pages under a base URL.
 
 A file's URL is the base URL and its path below the root, unchanged: what a mirror such as wget's keeps. Turns
-files into FetchedPages; listing and reading them is left to the caller. Knows no Ray and no database.
+files into FetchedPages; reading them is left to the caller. Knows no Ray and no database.
 """
 
 import glob
@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, urlsplit
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from pipelines.indexing.read import page_canonical
 from pipelines.records import FetchedPage, Page, content_hash
@@ -24,16 +26,25 @@ CONTENT_TYPES = {
 }
 
 
+# Copies of its source files and assets that Sphinx puts beside its pages.
+SPHINX_COPIES = ("/_sources/", "/_static/")
+
+
 class NoSuchFolder(ValueError):
     """A path that is not there, or matches no file that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderSettings:
-    """Files under `path` (a folder, a glob or a bucket URL) and the URL that their root stands for."""
+    """Files under `path` (a folder, a glob or a bucket URL) and the URL that their root stands for.
+
+    A file's URL must match one of the regular expressions `include` (if there are any) and none of `exclude`.
+    """
 
     path: str
     base_url: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = SPHINX_COPIES
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -41,6 +52,11 @@ class FolderSettings:
             raise ValueError(f"base URL {self.base_url!r} must begin with http://, https:// or file://")
         if parts.query or parts.fragment:
             raise ValueError(f"base URL {self.base_url!r} must have no query and no fragment")
+        for pattern in (*self.include, *self.exclude):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
         if not self.base_url.endswith("/"):
             object.__setattr__(self, "base_url", self.base_url + "/")
 
@@ -48,25 +64,47 @@ class FolderSettings:
     def root(self) -> str:
         """What comes off the front of a file's path: the folder, or a glob's part before its first wildcard."""
         if "://" in self.path:
-            return self.path.split("://", 1)[1].rstrip("/") + "/"
+            return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
         fixed = re.split(r"[*?\[]", self.path, maxsplit=1)[0]
-        folder = Path(fixed) if fixed == self.path and Path(fixed).is_dir() else Path(fixed).parent
-        if fixed != self.path and fixed.endswith("/"):
-            folder = Path(fixed)
+        folder = (
+            Path(fixed) if Path(fixed).is_dir() and fixed in (self.path, str(Path(fixed)) + "/") else Path(fixed).parent
+        )
         return str(folder.absolute()) + "/"
 
-    def paths(self) -> list[str]:
-        """What to read. Raises NoSuchFolder when there is nothing."""
-        if "://" in self.path:
-            return [self.path]
-        if glob.has_magic(self.path) and not Path(self.path).exists():
+    def files(self) -> tuple[FileSystem, list[str]]:
+        """The file system and all its files that can be read, hidden ones (.name) aside.
+
+        Listed here because Ray Data's own listing leaves out every name that begins with an underscore, such as
+        Sphinx's `_modules/`. Raises NoSuchFolder when there is none.
+        """
+        if "://" not in self.path and glob.has_magic(self.path) and not Path(self.path).exists():
+            system: FileSystem = LocalFileSystem()
             matches = glob.glob(self.path, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-            found = [path for path in matches if _extension(path) in CONTENT_TYPES]
+            found = [str(Path(path).absolute()) for path in matches if Path(path).is_file()]
         else:
-            found = [self.path] if Path(self.path).exists() else []
-        if not found:
+            system, found = self._listed()
+        wanted = sorted(path for path in found if _extension(path) in CONTENT_TYPES and self._wanted(path))
+        if not wanted:
             raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({', '.join(CONTENT_TYPES)})")
-        return [str(Path(path).absolute()) for path in found]
+        return system, wanted
+
+    def _listed(self) -> tuple[FileSystem, list[str]]:
+        try:
+            where = self.path if "://" in self.path else Path(self.path).absolute().as_uri()
+            system, root = FileSystem.from_uri(where)
+            if system.get_file_info(root).type == FileType.File:
+                return system, [root]
+            infos = system.get_file_info(FileSelector(root, recursive=True))
+        except (OSError, ValueError) as error:
+            raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
+        return system, [info.path for info in infos if info.type == FileType.File]
+
+    def _wanted(self, path: str) -> bool:
+        if any(part.startswith(".") for part in path.removeprefix(self.root).split("/")):
+            return False
+        url = self.url_of(path)
+        included = not self.include or any(re.search(pattern, url) for pattern in self.include)
+        return included and not any(re.search(pattern, url) for pattern in self.exclude)
 
     def url_of(self, path: str) -> str:
         """The URL that the file at `path` stands for. Its characters are quoted where a URL needs it."""

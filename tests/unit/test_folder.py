@@ -18,23 +18,49 @@ def test_characters_that_a_url_cannot_hold_are_quoted_and_no_other(tmp_path: Pat
     assert folder.url_of(f"{tmp_path}/a b/c#d?e~(f).html") == "https://x/a%20b/c%23d%3Fe~(f).html"
 
 
-def test_a_glob_counts_from_its_fixed_part(tmp_path: Path) -> None:
-    (tmp_path / "en" / "deep").mkdir(parents=True)
-    for name in ("en/a.html", "en/deep/b.md", "en/c.png"):
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    (tmp_path / "en" / "_modules").mkdir(parents=True)
+    (tmp_path / "en" / ".git").mkdir()
+    for name in ("en/a.html", "en/_modules/b.md", "en/c.png", "en/.git/d.html"):
         (tmp_path / name).write_text("x")
-    folder = FolderSettings(f"{tmp_path}/en/**/*", "https://x/")
-    assert [folder.url_of(path) for path in sorted(folder.paths())] == ["https://x/a.html", "https://x/deep/b.md"]
+    return tmp_path
 
 
-def test_a_bucket_counts_from_its_prefix() -> None:
-    folder = FolderSettings("s3://bucket/docs", "https://x/")
-    assert folder.paths() == ["s3://bucket/docs"]
-    assert folder.url_of("bucket/docs/guide/a.html") == "https://x/guide/a.html"
+def test_all_files_that_can_be_read_are_found_but_hidden_ones(mirror: Path) -> None:
+    folder = FolderSettings(str(mirror), "https://x/")
+    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/en/_modules/b.md", "https://x/en/a.html"]
+
+
+def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
+    (mirror / "en" / "_sources").mkdir()
+    (mirror / "en" / "_sources" / "a.rst.txt").write_text("x")
+    names = lambda **chosen: [
+        path[len(str(mirror)) :] for path in FolderSettings(str(mirror), "https://x/", **chosen).files()[1]
+    ]  # noqa: E731,E501
+    assert names() == ["/en/_modules/b.md", "/en/a.html"]
+    assert names(exclude=("_modules",)) == ["/en/_sources/a.rst.txt", "/en/a.html"]
+    assert names(include=(r"\.html$",)) == ["/en/a.html"]
+
+
+def test_a_glob_counts_from_its_fixed_part(mirror: Path) -> None:
+    folder = FolderSettings(f"{mirror}/en/**/*", "https://x/")
+    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/_modules/b.md", "https://x/a.html"]
+
+
+def test_one_file_counts_from_its_folder(mirror: Path) -> None:
+    folder = FolderSettings(f"{mirror}/en/a.html", "https://x/")
+    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/a.html"]
+
+
+def test_a_bucket_counts_from_its_prefix(mirror: Path) -> None:
+    folder = FolderSettings(f"file://{mirror}/en", "https://x/")  # another scheme differs in its file system alone
+    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/_modules/b.md", "https://x/a.html"]
 
 
 def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
     with pytest.raises(NoSuchFolder, match="/nowhere/at/all"):
-        FolderSettings("/nowhere/at/all", "https://x/").paths()
+        FolderSettings("/nowhere/at/all", "https://x/").files()
 
 
 @pytest.mark.parametrize("url", ["docs.example.com", "ftp://x/", "https://x/?q=1", "https://x/#a"])
