@@ -35,9 +35,11 @@ def test_all_files_that_can_be_read_are_found_but_hidden_ones(mirror: Path) -> N
 def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
     (mirror / "en" / "_sources").mkdir()
     (mirror / "en" / "_sources" / "a.rst.txt").write_text("x")
-    names = lambda **chosen: [
-        path[len(str(mirror)) :] for path in FolderSettings(str(mirror), "https://x/", **chosen).files()[1]
-    ]  # noqa: E731,E501
+
+    def names(**chosen: tuple[str, ...]) -> list[str]:
+        folder = FolderSettings(str(mirror), "https://x/", **chosen)
+        return [path.removeprefix(str(mirror)) for path in folder.files()[1]]
+
     assert names() == ["/en/_modules/b.md", "/en/a.html"]
     assert names(exclude=("_modules",)) == ["/en/_sources/a.rst.txt", "/en/a.html"]
     assert names(include=(r"\.html$",)) == ["/en/a.html"]
