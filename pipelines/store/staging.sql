@@ -12,7 +12,7 @@ with outdated as (
 delete from staged_chunk s using outdated where s.run = %(run)s and s.url = outdated.url;
 
 -- name: incoming_chunks
-create temp table incoming_chunk (like staged_chunk) on commit drop;
+create temp table if not exists incoming_chunk (like staged_chunk) on commit delete rows;
 
 -- name: copy_chunks
 copy incoming_chunk (run, id, url, anchor, anchors, title, headings, ordinal, text, text_hash, embed_hash, tokens, tags,
@@ -38,7 +38,7 @@ on conflict (run, embed_hash) do update set url = c.url where c.url = excluded.u
 returning embed_hash;
 
 -- name: incoming_vectors
-create temp table incoming_vector (like staged_vector) on commit drop;
+create temp table if not exists incoming_vector (like staged_vector) on commit delete rows;
 
 -- name: copy_vectors
 copy incoming_vector (embed_hash, run, embedding) from stdin (format binary);
