@@ -58,7 +58,7 @@ def work(args: argparse.Namespace) -> int:
         environment = os.environ | {"DATABASE_URL": url, "RAY_ADDRESS": address, "RAYDEX_COLLECTION": collection}
         service = stack.enter_context(serving(environment, args.port))
         say(f"indexing {site}")
-        scope = ["--max-pages", str(args.max_pages)] if args.site else ["--allow-private"]
+        scope = [*(["--max-pages", str(args.max_pages)] if args.site else []), *private_flag(site)]
         run(environment, "jobs.reindex", "--collection", collection, "--start-url", site, *scope)
         wait_until_ready(service, f"http://127.0.0.1:{args.port}/health/ready")
         question = args.question or (ANY_QUESTION if args.site else OWN_QUESTION)
@@ -73,6 +73,11 @@ def work(args: argparse.Namespace) -> int:
 def collection_name(site: str) -> str:
     """A collection of its own for each site, so that the demo of one does not answer from another."""
     return "demo-" + re.sub(r"[^a-z0-9.]+", "-", urlsplit(site).netloc.lower())
+
+
+def private_flag(site: str) -> list[str]:
+    """Allow loopback only for a site that is named by it."""
+    return ["--allow-private"] if urlsplit(site).hostname in ("127.0.0.1", "::1", "localhost") else []
 
 
 def farewell(port: int, seconds: float) -> str:
