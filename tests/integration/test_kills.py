@@ -109,9 +109,7 @@ def table(rows: list[tuple[str, ...]], title: str) -> str:
         "index, compared with undisturbed",
     )
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]
-    ]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
     return "\n".join([title, *lines])
 
 

@@ -37,9 +37,7 @@ def rows_of(store: Store, index: Index) -> dict[str, tuple[str, str]]:
     """Each chunk's place and writer in the table: both change when the row is written again."""
     table = sql.Identifier(f"chunk_{index.id}")
     with psycopg.connect(store.url) as connection:
-        rows = connection.execute(
-            sql.SQL("select id, ctid::text, xmin::text from {}").format(table)
-        ).fetchall()
+        rows = connection.execute(sql.SQL("select id, ctid::text, xmin::text from {}").format(table)).fetchall()
     return {name: (ctid, xmin) for name, ctid, xmin in rows}
 
 
@@ -52,9 +50,7 @@ def changed(site: Site, **pages) -> Site:
 
 
 def texts_of(site: Site) -> frozenset[str]:
-    return frozenset(
-        text for sections in site.values() if not isinstance(sections, str) for text in sections.values()
-    )
+    return frozenset(text for sections in site.values() if not isinstance(sections, str) for text in sections.values())
 
 
 # ---------------------------------------------------------------------------------------------- what is written
@@ -92,9 +88,7 @@ def test_one_changed_page_embeds_and_writes_only_what_changed(store, workshop):
 
 def test_a_sentence_inserted_in_a_section_renews_only_the_chunks_whose_text_changed(store):
     workshop = Workshop(store, chunk_size=48)
-    sentences = [
-        f"Sentence number {n} speaks of matter {n * 7} and of thing {n * 11} as well." for n in range(40)
-    ]
+    sentences = [f"Sentence number {n} speaks of matter {n * 7} and of thing {n * 11} as well." for n in range(40)]
     site = {
         "long": {"s": " ".join(sentences), "t": " ".join(reversed(sentences))},
         "other": {"s": "Something else."},
@@ -122,14 +116,9 @@ def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
     workshop.save(run, changed(small_site(8), p03={**small_site(8)["p03"], "new": "More."}))
     base = workshop.base()
     assert base is not None
-    [entry] = store.pages_to_index(
-        "docs", run, base.id, workshop.rules.digest, list(store.known_urls("docs"))
-    )
+    [entry] = store.pages_to_index("docs", run, base.id, workshop.rules.digest, list(store.known_urls("docs")))
     page = workshop.read(entry.page, entry.input_hash)
-    renamed = [
-        replace(chunk, headings=("Renamed",), embed_hash=f"renamed {n}")
-        for n, chunk in enumerate(page.chunks)
-    ]
+    renamed = [replace(chunk, headings=("Renamed",), embed_hash=f"renamed {n}") for n, chunk in enumerate(page.chunks)]
     store.stage_pages(run, [replace(page, chunks=renamed)])
     vectors = workshop.embedder.embed_chunks([chunk.text for chunk in renamed])
     store.stage_vectors(run, [chunk.embed_hash for chunk in renamed], vectors)
@@ -294,9 +283,7 @@ def test_readers_see_the_old_or_the_new_state_and_nothing_between_in_every_kind_
     assert all(len(seen) == 1 for seen in readers.revisions.values())
 
 
-def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_all_is_rolled_back(
-    store, workshop
-):
+def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_all_is_rolled_back(store, workshop):
     site = small_site()
     after = shrunk_and_grown(site)
     old, new = texts_of(site), texts_of(after)
@@ -434,9 +421,7 @@ def test_prune_gives_the_space_of_retired_indexes_back(store, workshop):
         assert len(store.prune("docs")) == 1
         assert store.prune("docs") == []
     with psycopg.connect(store.url) as connection:
-        tables = connection.execute(
-            "select relname from pg_class where relname ~ '^chunk_[0-9]+$'"
-        ).fetchall()
+        tables = connection.execute("select relname from pg_class where relname ~ '^chunk_[0-9]+$'").fetchall()
     assert tables == [(f"chunk_{workshop.live().id}",)]
     assert len(workshop.search("part", 100)) == 9
 
@@ -719,9 +704,7 @@ def test_publishing_leaves_nothing_staged(store, workshop):
     workshop.reindex(small_site(3))
     with psycopg.connect(store.url) as connection:
         for table in ("staged_page", "staged_chunk", "staged_vector", "embedding_claim"):
-            count = connection.execute(
-                sql.SQL("select count(*) from {}").format(sql.Identifier(table))
-            ).fetchone()
+            count = connection.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(table))).fetchone()
             assert count == (0,), table
 
 

@@ -68,9 +68,7 @@ def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
     assert jobs.rows() == rows
 
     words = "First this. Then that."
-    write_site(
-        folder, {"p05": site_sections(12)["p05"] | {"usage": words}, "new": {"purpose": "A new page."}}
-    )
+    write_site(folder, {"p05": site_sections(12)["p05"] | {"usage": words}, "new": {"purpose": "A new page."}})
     changed = jobs.reindex().summary
     assert changed["pages"].items() >= {"seen": 13, "new": 1, "changed": 1, "unchanged": 11}.items()
     assert changed["chunks"] == {"total": 37, "embedded": 2, "reused": 2, "written": 2, "deleted": 1}
@@ -98,9 +96,7 @@ def test_vanished_files_go_unless_they_are_too_many(jobs, folder):
     assert any("nothing is deleted" in warning for warning in kept.summary["warnings"])
     allowed = jobs.reindex("--max-delete-ratio", 0.5)
     assert (allowed.code, allowed.summary["pages"]["deleted"]) == (0, 5)
-    assert set(jobs.texts()) == {
-        f"p{n:02}.html#{s}" for n in range(6, 12) for s in ("purpose", "usage", "limits")
-    }
+    assert set(jobs.texts()) == {f"p{n:02}.html#{s}" for n in range(6, 12) for s in ("purpose", "usage", "limits")}
 
 
 def test_new_settings_do_not_delete_what_may_not_be_deleted(jobs, folder):
@@ -160,9 +156,7 @@ def test_a_page_that_cannot_be_read_is_a_failed_row_and_the_others_are_indexed(j
     assert jobs.page_states().items() >= {
         "broken.pdf": "failed", "empty.html": "failed", "copy.html": "duplicate", "p00.html": "ok",
     }.items()  # fmt: skip
-    failures = {
-        page["url"]: page["error"] for page in jobs.verb("status").summary["collections"]["docs"]["failures"]
-    }
+    failures = {page["url"]: page["error"] for page in jobs.verb("status").summary["collections"]["docs"]["failures"]}
     assert set(failures) == {f"{BASE}broken.pdf", f"{BASE}empty.html"}
     assert "PDF" in failures[f"{BASE}broken.pdf"]
     (folder / "empty.html").write_text(html_page("Filled", {"s": "Now there is something."}))
@@ -335,9 +329,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, datab
     assert site.asked == []
     with psycopg.connect(database_url) as connection:
         for table in ("run", "page", "index", "collection"):
-            count = connection.execute(
-                psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table))
-            )
+            count = connection.execute(psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table)))
             assert count.fetchone() == (0,), table
 
 
@@ -400,9 +392,7 @@ def test_verbs_on_a_collection_that_is_not_there_are_bad_input(jobs, verb):
 
 
 def test_a_run_that_fails_is_recorded_with_its_error_and_the_next_one_goes_on(jobs, folder):
-    failed = jobs.reindex(
-        "--maintenance-work-mem", "plenty"
-    )  # refused when the index is built, the last step
+    failed = jobs.reindex("--maintenance-work-mem", "plenty")  # refused when the index is built, the last step
     assert failed.code == 1
     [run] = jobs.verb("status").summary["collections"]["docs"]["runs"]
     assert run["state"] == "failed"

@@ -40,9 +40,7 @@ def page_row(store: Store, path: str) -> dict:
 
 def counted(store: Store, table: str) -> int:
     with psycopg.connect(store.url) as connection:
-        row = connection.execute(
-            psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table))
-        )
+        row = connection.execute(psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table)))
         return row.fetchone()[0]
 
 
@@ -149,9 +147,7 @@ def test_saving_a_page_twice_in_one_run_still_counts_it_as_new(store):
 
 def test_an_etag_is_offered_only_for_a_body_that_is_stored(store):
     run = begin(store)
-    store.save_pages(
-        "docs", run, [fetched("a", {"s": "one"}, etag='"1"'), fetched("b", "failed", etag='"2"')]
-    )
+    store.save_pages("docs", run, [fetched("a", {"s": "one"}, etag='"1"'), fetched("b", "failed", etag='"2"')])
     known = store.known_page("docs", BASE + "a")
     assert known is not None and known.etag == '"1"'
     unknown = store.known_page("docs", BASE + "b")
@@ -227,9 +223,7 @@ def test_a_canonical_counts_only_when_its_target_was_fetched(store):
 
 def test_a_duplicate_comes_back_when_its_original_is_gone(store):
     first, second = begin(store), begin(store)
-    store.save_pages(
-        "docs", first, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"}, canonical=BASE + "a")]
-    )
+    store.save_pages("docs", first, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"}, canonical=BASE + "a")])
     store.mark_duplicates("docs", first)
     store.save_pages("docs", second, [fetched("a", "gone"), FetchedPage(BASE + "b", "ok", 304)])
     store.mark_duplicates("docs", second)
@@ -276,9 +270,7 @@ def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
     def task(number: int) -> None:
         mixed = sorted(order, key=lambda n: hash((n, number)))
         store.stage_pages(run, sorted(pages, key=lambda page: hash((page.url, number))))
-        store.claim(
-            run, {name: wanted[name] for name in sorted(wanted, key=lambda name: hash((name, number)))}
-        )
+        store.claim(run, {name: wanted[name] for name in sorted(wanted, key=lambda name: hash((name, number)))})
         store.stage_vectors(run, [list(chunks)[n] for n in mixed], vectors[mixed])
 
     with ThreadPoolExecutor(6) as threads:

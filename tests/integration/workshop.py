@@ -101,8 +101,7 @@ class Workshop:
 
     def chunks(self, url: str, sections: Sections) -> list[Chunk]:
         parts = tuple(
-            Section(url, (anchor,), ("Title", anchor), (Block("prose", text),))
-            for anchor, text in sections.items()
+            Section(url, (anchor,), ("Title", anchor), (Block("prose", text),)) for anchor, text in sections.items()
         )
         return self.chunker(Document(url, "Title", "en", parts))
 

@@ -95,9 +95,7 @@ def test_inside_pipelines_arrows_point_one_way(path):
 
 @pytest.mark.parametrize("path", files(*CODE), ids=name_of)
 def test_there_is_no_drawer_for_everything(path):
-    assert not {"utils", "util", "common", "helpers", "misc"} & {
-        part.removesuffix(".py") for part in path.parts
-    }
+    assert not {"utils", "util", "common", "helpers", "misc"} & {part.removesuffix(".py") for part in path.parts}
 
 
 # ---------------------------------------------------------------------------------------------- edges
@@ -123,9 +121,7 @@ def test_only_entry_points_read_the_environment():
 
 
 def test_nothing_is_printed_or_parsed_from_a_command_line_in_pipelines():
-    assert (
-        using("argparse", "pipelines") | using("fastapi", "pipelines") | using("rich", "pipelines") == set()
-    )
+    assert using("argparse", "pipelines") | using("fastapi", "pipelines") | using("rich", "pipelines") == set()
 
 
 SQL = re.compile(
@@ -173,11 +169,7 @@ def test_the_search_for_statements_would_find_one():
 
 def test_every_named_statement_is_used_and_every_used_one_exists():
     folder = ROOT / "pipelines" / "store"
-    named = [
-        name
-        for path in folder.glob("*.sql")
-        for name in re.findall(r"^-- name: (\w+)$", path.read_text(), re.M)
-    ]
+    named = [name for path in folder.glob("*.sql") for name in re.findall(r"^-- name: (\w+)$", path.read_text(), re.M)]
     assert len(named) == len(set(named))
     words = {text for path in folder.glob("*.py") for _, text in strings(path)}
     assert set(named) - words == set()
@@ -231,9 +223,7 @@ def paths_of(tree: str) -> list[str]:
 def _names(words: list[str]) -> Iterator[str]:
     """The words at the start of a line that are file names."""
     for word in words:
-        if not re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", word.rstrip(",")) or not re.search(
-            r"[./]|file$|LICENSE", word
-        ):
+        if not re.fullmatch(r"[\w.*-]+(/[\w.*-]+)*/?", word.rstrip(",")) or not re.search(r"[./]|file$|LICENSE", word):
             return
         yield word.rstrip(",")
 
