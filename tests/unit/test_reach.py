@@ -39,10 +39,11 @@ def folder(path):
 
 def test_a_relative_folder_is_refused_in_a_ray_job_only(tmp_path, monkeypatch):
     (tmp_path / "html").mkdir()
+    (tmp_path / "html" / "a.html").write_text("x")
     monkeypatch.chdir(tmp_path)
     check_folders(folder("html"))
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
     check_folders(folder(str(tmp_path / "html")))
-    check_folders(folder("s3://bucket/html"))
+    check_folders(folder(f"file://{tmp_path}/html"))
     with pytest.raises(BadInput, match="path 'html' is relative"):
         check_folders(folder("html"))

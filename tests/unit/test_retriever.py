@@ -1,6 +1,7 @@
 """Retrieval follows the live index, never mixes revisions, and degrades rather than fails."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -141,7 +142,9 @@ def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp
     LexicalIndex(tmp_path / "1").sync(other, other.live_index("docs"))
     retriever = make()
     assert retriever.retrieve("read_csv").degraded == ("bm25",)
-    found = retriever.retrieve("read_csv")
+    deadline = time.monotonic() + 20
+    while (found := retriever.retrieve("read_csv")).degraded and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert found.degraded == () and found.hits[0].ranks["bm25"] == 1
 
 
