@@ -92,8 +92,9 @@ class FolderSettings:
         try:
             where = self.path if "://" in self.path else Path(self.path).absolute().as_uri()
             system, root = FileSystem.from_uri(where)
-            if system.get_file_info(root).type == FileType.File:
-                return system, [root]
+            kind = system.get_file_info(root).type
+            if kind in (FileType.File, FileType.NotFound):
+                return system, [root] if kind == FileType.File else []
             infos = system.get_file_info(FileSelector(root, recursive=True))
         except (OSError, ValueError) as error:
             raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
