@@ -66,7 +66,9 @@ def work(args: argparse.Namespace) -> int:
         run(environment, "jobs.ask", question, "--url", f"http://127.0.0.1:{args.port}")
         print(farewell(args.port, time.perf_counter() - began), flush=True)
         if not args.once:
-            service.wait()
+            with contextlib.suppress(KeyboardInterrupt):  # how a demo ends
+                service.wait()
+            say("stopping")
     return 0
 
 
