@@ -17,7 +17,7 @@ from rich.markup import escape
 from jobs.environment import BadInput, embedding_endpoint, finish, home, main, open_store, say
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import Retriever
-from pipelines.answering.synthesize import ExtractiveSynthesizer
+from pipelines.answering.extractive import ExtractiveSynthesizer
 from pipelines.embed import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Answer

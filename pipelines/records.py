@@ -17,6 +17,7 @@ BlockKind = Literal["prose", "code", "table"]
 ChunkUnit = Literal["tokens", "characters"]
 VectorType = Literal["auto", "vector", "halfvec"]
 IndexState = Literal["building", "candidate", "live", "retired", "failed"]
+Role = Literal["system", "user", "assistant"]
 
 
 def digest(*parts: str | bytes) -> str:
@@ -189,7 +190,8 @@ class Hit:
     """A retrieved chunk with its score and the kind of that score.
 
     `ranks` and `scores` hold what each leg (vector, bm25) said, where it found the chunk; `sources` are
-    all places where the same text stands, the hit's own first.
+    all places where the same text stands, the hit's own first. `context` is the text with its neighbours in the
+    section, "" where none were joined.
     """
 
     chunk_id: str
@@ -204,26 +206,100 @@ class Hit:
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    context: str = ""
 
     @property
     def source(self) -> str:
         """`url#anchor`: what an answer cites."""
         return f"{self.url}#{self.anchors[-1]}" if self.anchors else self.url
 
+    @property
+    def passage(self) -> str:
+        """What an answer is made from: the text, with its neighbours where they were joined."""
+        return self.context or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which chunks may answer: having any of `tags`, of one version, one language, under one URL prefix."""
+
+    tags: tuple[str, ...] = ()
+    version: str | None = None
+    language: str | None = None
+    url_prefix: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.tags) or any(v is not None for v in (self.version, self.language, self.url_prefix))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What language models were asked: tokens, calls and their price in US dollars."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.calls + other.calls,
+            self.cost + other.cost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call of a language model: the prompt as sent and what came back."""
+
+    model: str
+    messages: tuple[Message, ...]
+    completion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which agent a question goes to, and why."""
+
+    agent: str
+    why: str
+
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A numbered source of an answer: `[n]` in its text points here."""
+    """A numbered source of an answer: `[n]` in its text points here.
+
+    `supported` says whether the claims that cite it are borne out by it, `support` how well (0 to 1, the weakest
+    claim). `scores` are what each leg said of its hit.
+    """
 
     n: int
     source: str
     title: str
     snippet: str
+    headings: tuple[str, ...] = ()
+    scores: dict[str, float] = field(default_factory=dict)
+    supported: bool = True
+    support: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its citations, the hits it was made from and how long each step took (seconds)."""
+    """An answer with its citations, the hits it was made from and how long each step took (seconds).
+
+    `degraded` names the parts that failed on the way, `known` is False where it says that it does not know,
+    `queries` are what was searched for. `exchanges` are the prompts that were sent, where they were asked for.
+    """
 
     question: str
     text: str
@@ -234,6 +310,12 @@ class Answer:
     timings: dict[str, float]
     index: int
     revision: int
+    id: str = ""
+    known: bool = True
+    route: Route | None = None
+    queries: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    exchanges: tuple[Exchange, ...] = ()
 
     def __str__(self) -> str:
         sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)

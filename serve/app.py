@@ -11,7 +11,7 @@ from ray.serve import Application
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import Retriever
-from pipelines.answering.synthesize import ExtractiveSynthesizer
+from pipelines.answering.extractive import ExtractiveSynthesizer
 from pipelines.embed import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.store import Store

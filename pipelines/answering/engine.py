@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pipelines.answering.retriever import Retrieval, Retriever
-from pipelines.answering.synthesize import Synthesis
+from pipelines.answering.extractive import Synthesis
 from pipelines.records import Answer
 
 

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import Retriever
-from pipelines.answering.synthesize import ExtractiveSynthesizer
+from pipelines.answering.extractive import ExtractiveSynthesizer
 from pipelines.lexical import LexicalIndex
 from serve.api import create_app
 

@@ -9,7 +9,7 @@ from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import Retrieval, Retriever
-from pipelines.answering.synthesize import Synthesis
+from pipelines.answering.extractive import Synthesis
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Citation
 

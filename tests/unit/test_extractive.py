@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.answering.retriever import Retrieval
-from pipelines.answering.synthesize import UNKNOWN, ExtractiveSynthesizer, Synthesis, is_code, sentences, snippet
+from pipelines.answering.extractive import UNKNOWN, ExtractiveSynthesizer, Synthesis, is_code, sentences, snippet
 from pipelines.records import Hit, Index, IndexSettings
 
 CSV = make_hit(

@@ -1,0 +1,44 @@
+"""What an agent is given and what it gives back: a task in; deltas and a last word out.
+
+Plain values that cross a process boundary where an agent is its own deployment.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pipelines.records import Exchange, Hit, Message, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with the hits to answer it from: passage n is `hits[n - 1].passage`.
+
+    `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
+    the given texts of the mode `context_only`.
+    """
+
+    question: str
+    hits: tuple[Hit, ...] = ()
+    history: tuple[Message, ...] = ()
+    mode: str = "compact"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    context: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An agent's last word: what its answer cost and every prompt that it sent."""
+
+    usage: Usage = Usage()
+    exchanges: tuple[Exchange, ...] = ()
+
+
+class Agent(Protocol):
+    """Answers tasks: one method."""
+
+    name: str
+
+    def answer(self, task: Task) -> AsyncIterator[str | Done]:
+        """Deltas of the answer as they come, then Done. Raises LLMFailed."""
+        ...
