@@ -28,17 +28,23 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An agent's last word: what its answer cost and every prompt that it sent."""
+    """An agent's last word: what its answer cost, every prompt that it sent, and, if it failed, why."""
 
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
+    failed: str = ""
 
 
 class Agent(Protocol):
-    """Answers tasks: one method."""
+    """Answers tasks: one method. `secrets` are texts of its prompts that must not leave the service."""
 
     name: str
+    secrets: tuple[str, ...]
 
     def answer(self, task: Task) -> AsyncIterator[str | Done]:
-        """Deltas of the answer as they come, then Done. Raises LLMFailed."""
+        """Deltas of the answer as they come, then Done."""
         ...
+
+
+class StepUnavailable(ConnectionError):
+    """A step that runs elsewhere is overloaded or has just died; the same question may be answered in a moment."""
