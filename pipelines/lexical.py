@@ -127,6 +127,14 @@ def _schema() -> tantivy.Schema:
 
 
 @dataclass(frozen=True, slots=True)
+class Matches:
+    """What a search found in one commit: chunk ids with their BM25 scores, best first, as of `revision`."""
+
+    revision: int
+    scores: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _View:
     """What searches see until the next sync: one commit."""
 
@@ -157,8 +165,8 @@ class LexicalIndex:
         view = self._view
         return view.revision if view else None
 
-    def search(self, question: str, k: int) -> list[tuple[str, float]]:
-        """The `k` best chunk ids with their BM25 scores, best first. Any text is a question.
+    def search(self, question: str, k: int) -> Matches:
+        """The `k` best chunks and the revision they were found in. Any text is a question.
 
         Raises LexicalNotBuilt before the first sync.
         """
@@ -167,9 +175,10 @@ class LexicalIndex:
             raise LexicalNotBuilt(self._folder)
         query = self._query(view.searcher, question)
         if query is None or k < 1:
-            return []
+            return Matches(view.revision, ())
         found = view.searcher.search(query, k, count=False).hits
-        return [(str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in found]
+        scores = ((str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in found)
+        return Matches(view.revision, tuple(scores))
 
     def sync(self, store: ChunkSource, index: Index) -> int:
         """Bring the folder to `index`'s newest revision and return that.

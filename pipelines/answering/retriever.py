@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pipelines.answering.fuse import Leg, fuse
-from pipelines.lexical import ChunkSource, LexicalIndex
+from pipelines.lexical import ChunkSource, LexicalIndex, Matches
 from pipelines.records import Hit, Index
 from pipelines.store import NoSuchIndex
 
@@ -210,14 +210,15 @@ class Retriever:
     def _retrieve(self, question: str, k: int, serving: _Serving, live: Index, steps: _Steps) -> Retrieval:
         index = live if serving.index.id == live.id else serving.index
         depth = max(self._candidates, k)
-        nothing: list[tuple[str, float]] = []
+        nothing = Matches(0, ())
         words = self._legs.submit(
             steps.leg, BM25, "bm25", lambda: self._search_words(question, depth, serving, index, steps), nothing
         )
         vector = steps.leg(VECTOR, "embed", lambda: self._embed(question, serving), None)
-        scores = dict(words.result())
+        found = words.result()
+        scores = dict(found.scores)
         revision, nearest, named = steps.run("search", lambda: self._store.search(index, vector, list(scores), depth))
-        self._check_words(serving, revision, scores, named, steps)
+        self._check_words(serving, found, revision, named, steps)
         matches = [
             replace(hit, score=scores[chunk_id], score_kind=BM25)
             for chunk_id, hit in named.items()
@@ -242,15 +243,13 @@ class Retriever:
             raise ValueError(f"the question's vector has shape {vector.shape} or is not finite, not ({expected},)")
         return vector
 
-    def _search_words(
-        self, question: str, depth: int, serving: _Serving, index: Index, steps: _Steps
-    ) -> list[tuple[str, float]]:
+    def _search_words(self, question: str, depth: int, serving: _Serving, index: Index, steps: _Steps) -> Matches:
         try:
             self._follow(serving, index, self._patience)
         except Exception as error:
             steps.lose(BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}")
             if serving.lexical.revision is None:
-                return []
+                return Matches(0, ())
         return serving.lexical.search(question, depth)
 
     def _follow(self, serving: _Serving, index: Index, timeout: float | None) -> None:
@@ -262,11 +261,11 @@ class Retriever:
                 sync.result(timeout)
 
     def _check_words(
-        self, serving: _Serving, revision: int, scores: Mapping[str, float], named: Mapping[str, Hit], steps: _Steps
+        self, serving: _Serving, found: Matches, revision: int, named: Mapping[str, Hit], steps: _Steps
     ) -> None:
         """At one revision BM25 and the store hold the same chunks; a folder that does not is of another database."""
-        if serving.lexical.revision == revision and len(named) < len(scores):
-            steps.lose(BM25, f"{len(scores) - len(named)} of {len(scores)} chunks are not in the store")
+        if found.revision == revision and len(named) < len(found.scores):
+            steps.lose(BM25, f"{len(found.scores) - len(named)} of {len(found.scores)} chunks are not in the store")
             self._background.once((serving.lexical, "forget"), serving.lexical.forget)
 
     # -- following the live index

@@ -73,7 +73,7 @@ def lexical(tmp_path: Path, store: FakeChunks) -> LexicalIndex:
 
 
 def ids(index: LexicalIndex, question: str, k: int = 10) -> list[str]:
-    return [chunk_id for chunk_id, _ in index.search(question, k)]
+    return [chunk_id for chunk_id, _ in index.search(question, k).scores]
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_names_are_split_at_dots_underscores_and_capitals() -> None:
     "question", ["", " ", "C++ (", "a:b", '"x', "😀", "\x00", "\ud800 lone", "AND OR NOT", "*", "-", "x" * 100_000]
 )
 def test_any_text_is_a_question(lexical: LexicalIndex, question: str) -> None:
-    assert all(score > 0 for _, score in lexical.search(question, 5))
+    assert all(score > 0 for _, score in lexical.search(question, 5).scores)
 
 
 @settings(max_examples=100, deadline=None)
 @given(question=st.text())
 def test_no_text_breaks_a_search(shared: LexicalIndex, question: str) -> None:
-    assert len(shared.search(question, 3)) <= 3
+    assert len(shared.search(question, 3).scores) <= 3
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
     chunks = FakeChunks([make_hit("a", "alpha beta"), make_hit("b", "gamma delta"), make_hit("c", "beta delta")])
     index = LexicalIndex(tmp_path / "7", boosts={"text": 1.0})
     index.sync(chunks, chunks.index)
-    (alpha,), beta = index.search("alpha", 5), index.search("beta", 5)
+    (alpha,), beta = index.search("alpha", 5).scores, index.search("beta", 5).scores
     assert alpha[0] == "a" and alpha[1] > beta[0][1] == beta[1][1] > 0
 
 

@@ -9,7 +9,7 @@ import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady, Retriever
-from pipelines.lexical import LexicalIndex
+from pipelines.lexical import LexicalIndex, Matches
 from pipelines.records import Index
 from pipelines.store import NoLiveIndex, StoreUnavailable
 
@@ -146,6 +146,19 @@ def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp
     while (found := retriever.retrieve("read_csv")).degraded and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found.degraded == () and found.hits[0].ranks["bm25"] == 1
+
+
+def test_a_folder_forgotten_while_it_is_searched_is_a_leg_lost(make: Make, tmp_path: Path) -> None:
+    class Forgotten(LexicalIndex):
+        def search(self, question: str, k: int) -> Matches:
+            found = super().search(question, k)
+            self.forget()  # as another question does that has noticed the foreign folder
+            return found
+
+    other = MemoryStore(make_hit("https://other.test/", "read_csv of another database"))
+    LexicalIndex(tmp_path / "1").sync(other, other.live_index("docs"))
+    found = make(lexical=lambda index: Forgotten(tmp_path / "1")).retrieve("read_csv")
+    assert found.degraded == ("bm25",)
 
 
 def test_the_old_index_serves_until_the_new_ones_model_is_loaded(
