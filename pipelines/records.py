@@ -207,6 +207,10 @@ class Hit:
     scores: dict[str, float] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     context: str = ""
+    tags: tuple[str, ...] = ()
+    version: str | None = None
+    language: str = ""
+    ordinal: int = 0
 
     @property
     def source(self) -> str:

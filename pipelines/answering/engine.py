@@ -8,8 +8,8 @@ import time
 from dataclasses import replace
 from typing import Protocol
 
-from pipelines.answering.retriever import Retrieval, Retriever
 from pipelines.answering.extractive import Synthesis
+from pipelines.answering.retriever import Retrieval, Retriever, Search
 from pipelines.records import Answer
 
 
@@ -35,13 +35,13 @@ class QueryEngine:
     def search(self, question: str, collection: str | None = None, k: int | None = None) -> Retrieval:
         """The hits for `question`, with the seconds of each step. Raises as `Retriever.retrieve`."""
         started = time.perf_counter()
-        found = self.retriever.retrieve(question, collection, k or self._k)
+        found = self.retriever.retrieve(Search((question,), collection, k or self._k))
         return replace(found, timings={**found.timings, "total": time.perf_counter() - started})
 
     def query(self, question: str, collection: str | None = None, k: int | None = None) -> Answer:
         """The answer to `question`, with citations and hits. Raises as `Retriever.retrieve`."""
         started = time.perf_counter()
-        found = self.retriever.retrieve(question, collection, k or self._k)
+        found = self.retriever.retrieve(Search((question,), collection, k or self._k))
         retrieved = time.perf_counter()
         made = self._synthesizer.synthesize(found)
         ended = time.perf_counter()

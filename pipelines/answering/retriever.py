@@ -4,6 +4,7 @@ Follows the live index and its revisions question by question. A leg that fails 
 it never fails it. Knows no HTTP and no prompt.
 """
 
+import asyncio
 import logging
 import threading
 import time
@@ -16,7 +17,7 @@ import numpy as np
 
 from pipelines.answering.fuse import Leg, fuse
 from pipelines.lexical import ChunkSource, LexicalIndex, Matches
-from pipelines.records import Hit, Index
+from pipelines.records import Filters, Hit, Index
 from pipelines.store import NoSuchIndex
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,25 @@ class QueryEmbedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for: `queries`, the question as it stands on its own first, then other wordings of it.
+
+    `collection` None is the retriever's own or the only one there is. `previous` are the ids of chunks that the
+    turn before cited: they stay candidates.
+    """
+
+    queries: tuple[str, ...]
+    collection: str | None = None
+    k: int = 5
+    filters: Filters = field(default_factory=Filters)
+    previous: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            raise ValueError("a search needs at least one query: the question itself")
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieval:
     """Hits of one snapshot of one index. `degraded` names the legs that are missing, `timings` are seconds."""
 
@@ -71,6 +91,7 @@ class Retrieval:
     revision: int
     degraded: tuple[str, ...]
     timings: dict[str, float]
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -144,11 +165,13 @@ class Retriever:
         self._embedders: dict[str, QueryEmbedder] = {}
         self._failed: dict[str, float] = {}
         self._background = _Background()
+        self._calls = ThreadPoolExecutor(32, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(16, "raydex-bm25")
 
     def close(self) -> None:
         """Give up what is being prepared. The store and the embedders are the caller's."""
         self._background.close()
+        self._calls.shutdown(wait=False, cancel_futures=True)
         self._legs.shutdown(wait=False, cancel_futures=True)
 
     def name(self, collection: str | None = None) -> str:
@@ -191,18 +214,27 @@ class Retriever:
             raise ModelNotReady(live.settings.model)
         return live
 
-    def retrieve(self, question: str, collection: str | None = None, k: int = 5) -> Retrieval:
-        """The `k` best hits for `question`, all of one snapshot of the live index.
+    def retrieve(self, search: Search) -> Retrieval:
+        """The `search.k` best hits, all of one snapshot of the live index.
 
         Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg that fails is named in `degraded`.
         """
         steps = _Steps()
+        question, collection, k = search.queries[0], search.collection, search.k
         try:
             live = self._live(collection, steps)
             return self._retrieve(question, k, self._current(live), live, steps)
         except NoSuchIndex:  # pruned since it was looked up: the one that is live now is waited for
             live = self._live(collection, steps)
             return self._retrieve(question, k, self._prepared(live).result(), live, steps)
+
+    async def aretrieve(self, search: Search) -> Retrieval:
+        """As `retrieve`, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._calls, self.retrieve, search)
+
+    async def aready(self, collection: str | None = None) -> Index:
+        """As `ready`, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._calls, self.ready, collection)
 
     def _live(self, collection: str | None, steps: _Steps) -> Index:
         return steps.run("index", lambda: self._store.live_index(self.name(collection)))
@@ -230,7 +262,7 @@ class Retriever:
         ]
         hits = steps.run("fuse", lambda: fuse(legs))[:k]
         degraded = tuple(leg for leg in (VECTOR, BM25) if leg in steps.degraded)
-        return Retrieval(question, tuple(hits), index, revision, degraded, steps.timings)
+        return Retrieval(question, tuple(hits), index, revision, degraded, steps.timings, (question,))
 
     # -- legs
 
