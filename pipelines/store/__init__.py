@@ -5,6 +5,19 @@ that load staging tables may be repeated after any failure without storing anyth
 and no command line.
 """
 
+from pipelines.store.asked import (
+    SCOPES,
+    Asked,
+    BadKey,
+    BadRating,
+    Key,
+    KeyNameTaken,
+    NoSuchKey,
+    QuestionRow,
+    Taken,
+    Turn,
+    key_hash,
+)
 from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publishing import (
@@ -23,32 +36,43 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Pages, Staging, Reading):
-    """Pages, staged chunks and indexes of one database. See Connected for its constructor."""
+class Store(Pages, Staging, Reading, Asked):
+    """Pages, staged chunks, indexes and what was asked, of one database. See Connected for its constructor."""
 
 
 __all__ = [
     "BUILD_ROWS_PER_S",
     "INSERT_ROWS_PER_S",
     "READ_ATTEMPTS",
+    "SCOPES",
+    "Asked",
+    "BadKey",
+    "BadRating",
     "BuildResources",
     "ChangesPruned",
     "CollectionBusy",
+    "Key",
+    "KeyNameTaken",
     "LostCollection",
     "NoLiveIndex",
     "NoSuchIndex",
+    "NoSuchKey",
     "NotADump",
     "PageToIndex",
     "Publication",
+    "QuestionRow",
     "RunLock",
     "StagedPage",
     "Store",
     "StoreUnavailable",
+    "Taken",
+    "Turn",
     "UnusableDatabase",
     "VectorsMissing",
     "can_connect",
     "choose_vector_type",
     "clean",
     "dump",
+    "key_hash",
     "restore",
 ]

@@ -137,3 +137,66 @@ create table if not exists change (
     op text not null check (op in ('upsert', 'delete')),
     primary key (index, revision, chunk_id)
 );
+
+-- Every question that was answered, or failed (`error`). `hits` and `citations` keep snippets, not whole texts, so
+-- that a row stands for itself when its index is gone. `asked_at` is when it was asked, not when it was written.
+create table if not exists question (
+    id text primary key,
+    collection text not null,
+    conversation text not null,
+    asked_at timestamptz not null,
+    question text not null,
+    standalone text not null,  -- the question condensed with its conversation, '' if it was not
+    mode text not null,
+    agent text not null,
+    why text not null,  -- why this agent
+    answer text not null,
+    known boolean not null,
+    citations jsonb not null,
+    hits jsonb not null,
+    queries text[] not null,
+    degraded text[] not null,
+    prompt_tokens integer not null,
+    completion_tokens integer not null,
+    calls integer not null,
+    cost double precision not null,  -- US dollars
+    timings jsonb not null,  -- seconds
+    index bigint,
+    revision bigint,
+    key_name text not null,  -- '': asked without a key
+    error text
+);
+create index if not exists question_asked_at on question (asked_at);
+create index if not exists question_of_conversation on question (conversation, asked_at) where conversation <> '';
+
+-- No foreign key: feedback may arrive before its question's row, which is written behind the answer.
+create table if not exists feedback (
+    id bigint generated always as identity primary key,
+    question_id text not null,
+    rating smallint not null check (rating in (-1, 0, 1)),
+    comment text not null,
+    created timestamptz not null default now(),
+    key_name text not null,
+    unique (question_id, key_name)
+);
+
+-- Who may ask. Only hashes: the keys themselves are shown once and kept nowhere.
+create table if not exists api_key (
+    id bigint generated always as identity primary key,
+    name text not null unique,
+    hash bytea not null unique,
+    scopes text[] not null,
+    rate_per_minute integer,  -- null: the service's own
+    created timestamptz not null default now(),
+    expires timestamptz,
+    revoked_at timestamptz,
+    last_used timestamptz
+);
+
+-- One token bucket a key, shared by all replicas. Unlogged: a crash empties it, which fills every bucket.
+create unlogged table if not exists rate_bucket (
+    key text primary key,
+    tokens double precision not null,
+    allowed boolean not null,  -- whether the last request was let through
+    updated timestamptz not null
+);

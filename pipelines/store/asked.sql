@@ -1,0 +1,81 @@
+-- What was asked: questions, feedback; and who may ask: keys, their rate.
+
+-- name: record_questions
+insert into question
+select * from jsonb_populate_recordset(null::question, %(rows)s)
+on conflict do nothing;
+
+-- name: question
+select * from question where id = %(id)s;
+
+-- name: conversation
+select question, answer,
+    array(
+        select c.value ->> 'chunk_id' from jsonb_array_elements(citations) with ordinality c(value, n)
+        where c.value ->> 'chunk_id' is not null order by c.n
+    ) as cited
+from question
+where conversation = %(conversation)s and conversation <> '' and key_name = %(key_name)s and error is null
+order by asked_at desc, id desc limit %(most)s;
+
+-- name: record_feedback
+insert into feedback (question_id, rating, comment, key_name)
+values (%(question_id)s, %(rating)s, %(comment)s, %(key_name)s)
+on conflict (question_id, key_name) do update
+set rating = excluded.rating, comment = excluded.comment, created = now()
+returning id;
+
+-- name: feedback_of
+select rating, comment, created, key_name from feedback where question_id = %(question_id)s order by created, id;
+
+-- name: forget_questions
+-- Rows that another replica is forgetting are left to it. Feedback goes with its question; without one, by its age.
+with forgotten as (
+    delete from question where id in (
+        select id from question where asked_at < now() - make_interval(secs => %(seconds)s) for update skip locked
+    ) returning id
+), unheard as (
+    delete from feedback f where f.question_id in (select id from forgotten)
+    or (
+        f.created < now() - make_interval(secs => %(seconds)s)
+        and not exists (select from question q where q.id = f.question_id)
+    )
+)
+select count(*) as forgotten from forgotten;
+
+-- name: create_key
+insert into api_key (name, hash, scopes, rate_per_minute, expires)
+values (%(name)s, %(hash)s, %(scopes)s, %(rate)s, now() + make_interval(secs => %(seconds)s))
+on conflict (name) do nothing
+returning name, scopes, rate_per_minute, created, expires, revoked_at, last_used;
+
+-- name: list_keys
+select name, scopes, rate_per_minute, created, expires, revoked_at, last_used from api_key order by id;
+
+-- name: revoke_key
+update api_key set revoked_at = coalesce(revoked_at, now()) where name = %(name)s
+returning name, scopes, rate_per_minute, created, expires, revoked_at, last_used;
+
+-- name: find_key
+-- `last_used` to the minute: a write for every request would be one row that all replicas wait for.
+with used as (
+    update api_key set last_used = now()
+    where hash = %(hash)s and (last_used is null or last_used < now() - interval '1 minute')
+)
+select name, scopes, rate_per_minute, created, expires, revoked_at, last_used from api_key
+where hash = %(hash)s and revoked_at is null and (expires is null or expires > now());
+
+-- name: take_token
+-- One statement, so that all replicas draw from one bucket: the conflicting row is locked and read as it is by then.
+insert into rate_bucket as b (key, tokens, allowed, updated)
+values (%(key)s, %(burst)s::float8 - 1, true, clock_timestamp())
+on conflict (key) do update set (tokens, allowed, updated) = (
+    select refilled - (refilled >= 1)::int, refilled >= 1, greatest(b.updated, clock_timestamp())
+    from (
+        select least(
+            %(burst)s::float8,
+            b.tokens + greatest(0, extract(epoch from clock_timestamp() - b.updated)) * %(per_second)s::float8
+        ) as refilled
+    ) as now
+)
+returning tokens, allowed;
