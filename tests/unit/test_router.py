@@ -1,0 +1,123 @@
+"""Routers: the agent that the operator meant, with a reason that a person can read, on any text."""
+
+import pickle
+
+import pytest
+
+from pipelines.answering.classifier import TextClassifier
+from pipelines.answering.router import BadRouter, BadRule, ClassifierRouter, FixedRouter, Rule, RuleRouter
+from pipelines.records import Route
+
+EASY = ["what is ray", "what is a task", "what is an actor", "what is tune"]
+HARD = ["why does my cluster crash", "why does my job hang", "why does my policy diverge", "why does it fail"]
+ANY_TEXT = [
+    "",
+    " ",
+    "😀" * 50,
+    "C++ (",
+    "a:b",
+    '"x',
+    "'; drop table x; --",
+    "long " * 10_000,
+    "\x00\ud800",
+    "東京?",
+    "[" * 99,
+]
+
+
+@pytest.fixture(scope="module")
+def classifier() -> TextClassifier:
+    return TextClassifier.fit(EASY + HARD, ["1"] * 4 + ["0"] * 4)
+
+
+RULES = [
+    Rule("strong", pattern=r"\bstack ?trace\b"),
+    Rule("cheap", topics=("serve", "autoscaling group", "RLlib")),
+    Rule("other", pattern="serve"),
+]
+
+
+def test_a_fixed_router_sends_everything_to_one_agent():
+    assert FixedRouter("cheap").route("anything") == Route("cheap", "It is the default agent.")
+
+
+@pytest.mark.parametrize(
+    ("question", "agent", "why"),
+    [
+        ("What does this STACKTRACE say?", "strong", r"the pattern «\bstack ?trace\b»"),
+        ("How does ray.serve.start work?", "cheap", "the topic «serve»"),
+        ("How do I start RayServe?", "cheap", "the topic «serve»"),
+        ("Which autoscaling_group is mine?", "cheap", "the topic «autoscaling group»"),
+        ("is rllib faster", "cheap", "the topic «RLlib»"),
+        ("Can I observe it?", "other", "the pattern «serve»"),
+        ("stack trace of serve", "strong", r"the pattern «\bstack ?trace\b»"),
+    ],
+)
+def test_the_first_rule_that_matches_decides_and_is_named(question, agent, why):
+    assert RuleRouter(RULES, "default").route(question) == Route(agent, f"The question matches {why}.")
+
+
+def test_without_a_matching_rule_the_default_answers():
+    route = RuleRouter(RULES[:2], "default").route("Can I observe it? A group autoscaling?")
+    assert route == Route("default", "No rule matches, so the default agent answers.")
+
+
+def test_a_bad_pattern_is_named_when_the_rule_is_made():
+    with pytest.raises(BadRule, match=r"'strong'.*'\(open'.*unterminated"):
+        Rule("strong", pattern="(open")
+
+
+@pytest.mark.parametrize("values", [{}, {"topics": ("serve", "?!")}, {"topics": "serve"}])
+def test_rules_that_would_match_nothing_or_everything_are_refused(values):
+    with pytest.raises(BadRule, match="strong"):
+        Rule("strong", **values)
+
+
+def test_topics_may_come_as_a_list_and_rules_cross_a_process_boundary():
+    rule = pickle.loads(pickle.dumps(Rule("cheap", "x|y", ["serve"])))
+    assert rule.topics == ("serve",)
+    assert rule.match("only y") == "the pattern «x|y»"
+
+
+def test_the_cheap_agent_is_asked_from_the_threshold_on(classifier):
+    question = "what is a node"
+    probability = classifier.probability(question, "1")
+    assert 0.5 < probability < 1
+    at = ClassifierRouter(classifier, probability, easy="cheap", hard="strong")
+    above = ClassifierRouter(classifier, probability + 1e-9, easy="cheap", hard="strong")
+    assert at.route(question).agent == "cheap"
+    assert above.route(question).agent == "strong"
+
+
+def test_the_reason_has_probability_and_threshold_in_numbers(classifier):
+    router = ClassifierRouter(classifier, 0.5, easy="cheap", hard="strong")
+    easy, hard, says = "what is a node", "why does my node crash", "The probability that cheap suffices is"
+    assert router.route(easy).why == (f"{says} {classifier.probability(easy, '1'):.3f}, at least the threshold of 0.5.")
+    assert router.route(hard).why == (f"{says} {classifier.probability(hard, '1'):.3f}, below the threshold of 0.5.")
+
+
+@pytest.mark.parametrize(("threshold", "agent"), [(0, "cheap"), (1, "strong")])
+def test_the_ends_of_the_threshold_choose_one_agent(classifier, threshold, agent):
+    router = ClassifierRouter(classifier, threshold, easy="cheap", hard="strong")
+    assert {router.route(question).agent for question in EASY + HARD} == {agent}
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_a_threshold_that_is_no_probability_is_refused(classifier, threshold):
+    with pytest.raises(BadRouter, match="threshold"):
+        ClassifierRouter(classifier, threshold, easy="cheap", hard="strong")
+
+
+def test_a_classifier_of_other_labels_is_refused(classifier):
+    with pytest.raises(BadRouter, match="no 'yes'"):
+        ClassifierRouter(classifier, 0.5, easy="cheap", hard="strong", suffices="yes")
+
+
+@pytest.mark.parametrize("question", ANY_TEXT, ids=range(len(ANY_TEXT)))
+def test_no_text_breaks_a_router(classifier, question):
+    for router in (
+        FixedRouter("cheap"),
+        RuleRouter(RULES, "cheap"),
+        ClassifierRouter(classifier, 0.5, easy="cheap", hard="strong"),
+    ):
+        assert router.route(question).agent in ("cheap", "strong")
