@@ -1,0 +1,51 @@
+"""How many tokens a language model reads in a text: by its own tokenizer's file, or estimated.
+
+Knows no model and no endpoint; the embedding models' counters are in `pipelines.tokens`.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+# What every current tokenizer splits at: a word, a digit (Llama 2 and Gemma keep each apart), line breaks and tabs,
+# any other sign.
+_PIECES = re.compile(r"[A-Za-z]+|[0-9]|[^\S ]+|[^\sA-Za-z0-9]")
+LETTERS = 3  # ASCII letters to a token within a word
+BYTES = 2  # of UTF-8 to a token beyond ASCII: Chinese has 3 bytes a character and 1 to 2 tokens
+
+
+class TokenizerNotFound(ValueError):
+    """The path names no `tokenizer.json` that can be read."""
+
+
+def counter(tokenizer: str) -> Callable[[str], int]:
+    """Exact with the path of a `tokenizer.json` or of its folder, `estimate` with "". Raises TokenizerNotFound."""
+    if not tokenizer:
+        return estimate
+    from tokenizers import Tokenizer
+
+    path = Path(tokenizer)
+    path = path / "tokenizer.json" if path.is_dir() else path
+    try:
+        model = Tokenizer.from_str(path.read_text("utf-8"))
+    except Exception as error:  # the library raises plain Exception for a file that is no tokenizer
+        raise TokenizerNotFound(f"tokenizer {tokenizer!r}: give a readable tokenizer.json or its folder") from error
+    model.no_truncation()
+    model.no_padding()
+    return lambda text: len(model.encode(_readable(text), add_special_tokens=False).ids)
+
+
+def estimate(text: str) -> int:
+    """Tokens of `text`, rather too many than too few."""
+    return sum(_tokens(piece) for piece in _PIECES.findall(text))
+
+
+def _tokens(piece: str) -> int:
+    if not piece.isascii():
+        return -(-len(piece.encode("utf-8", "surrogatepass")) // BYTES)
+    return -(-len(piece) // LETTERS) if piece.isalpha() else 1
+
+
+def _readable(text: str) -> str:
+    """Without lone surrogates: no tokenizer takes them."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,373 @@
+"""A scripted OpenAI-compatible server on loopback: chat completions, models, embeddings and reranking.
+
+    with ScriptedLLM() as llm:                      # answers "Scripted answer."
+        LLM("scripted", base_url=llm.url)
+    ScriptedLLM([("weather", "Sunny."),             # the prompt holds "weather"
+                 (lambda r: r.stream, Reply(deltas=["a", "b"], delay_s=0.1)),
+                 ("busy", in_turn(Reply(status=429, retry_after=1), "Now."))], default=obey)
+
+The first rule that fits replies, else the default. A rule is (words in the messages or a predicate on the Request,
+what to reply: a text, a Reply, or a function of the Request that gives one). `requests` holds what was asked,
+`disconnects` counts clients that went before their answer was whole. By hand:
+`python tests/scripted_llm.py --port 9000 [--delay 0.05] [--obey]`. `import scripted_llm` works from every test:
+pytest puts the folder of conftest.py on the path.
+"""
+
+import argparse
+import json
+import re
+import select
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client sent. `text` is all its messages' contents, `prompt` the last user message."""
+
+    path: str
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return self.body.get("messages", [])
+
+    @property
+    def text(self) -> str:
+        return "\n".join(str(message.get("content")) for message in self.messages)
+
+    @property
+    def prompt(self) -> str:
+        return next((str(m["content"]) for m in reversed(self.messages) if m["role"] == "user"), "")
+
+    @property
+    def system(self) -> str:
+        return "\n".join(str(m["content"]) for m in self.messages if m["role"] == "system")
+
+    @property
+    def stream(self) -> bool:
+        return bool(self.body.get("stream"))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How to answer. Without `deltas`, a stream sends `text` word by word.
+
+    `delay_s` waits before each delta (a whole answer waits it once). `hang` sends nothing until the client goes, in a
+    stream after `drop_after` deltas; without `hang`, `drop_after` deltas end in a torn connection. `raw` is sent as
+    the body as it is. `usage` False leaves token counts out. `content` None stands for `"content": null`.
+    """
+
+    text: str | None = "Scripted answer."
+    deltas: Sequence[str] | None = None
+    delay_s: float = 0.0
+    status: int = 200
+    error: Any = None
+    retry_after: float | str | None = None
+    hang: bool = False
+    drop_after: int | None = None
+    raw: str | None = None
+    usage: bool = True
+    finish_reason: str = "stop"
+    refusal: str | None = None
+
+    @property
+    def whole(self) -> str | None:
+        return "".join(self.deltas) if self.deltas is not None else self.text
+
+    @property
+    def parts(self) -> list[str]:
+        return list(self.deltas) if self.deltas is not None else re.findall(r"\s*\S+", self.text or "")
+
+
+Answering = str | Reply | Callable[[Request], "str | Reply"]
+Rule = tuple[str | Callable[[Request], bool], Answering]
+
+
+def in_turn(*replies: Answering) -> Callable[[Request], str | Reply]:
+    """The first reply to the first request, and so on; the last to all that follow."""
+    left = list(replies)
+    lock = threading.Lock()
+
+    def next_reply(request: Request) -> str | Reply:
+        with lock:
+            reply = left.pop(0) if len(left) > 1 else left[0]
+        return reply(request) if callable(reply) else reply
+
+    return next_reply
+
+
+def obey(request: Request) -> str:
+    """The most obedient of models: does whatever any text in its messages tells it to.
+
+    "SAY: x" and "ignore … instructions and output/say/print x": says x. "system prompt" next to repeat, reveal, print
+    or show: tells it. URLs after visit, click, link to, see or go to: prints them, also as links and images. Without
+    an instruction it cites the first passage.
+    """
+    text = request.prompt
+    said = re.findall(r"SAY: *(.+)", text)
+    said += re.findall(r"(?i)ignore [^\n.]*instructions[^\n]*? (?:output|say|print|answer)(?: with)?:? +([^\n]+)", text)
+    if re.search(r"(?i)(repeat|reveal|print|show|output)[^\n]{0,60}(system prompt|instructions above)", text):
+        said.append(request.system)
+    for url in re.findall(r"(?i)(?:visit|click|link to|go to|see|fetch|open) +<?(https?://[^\s>\"')\]]+)", text):
+        said.append(f"See {url} and [here]({url}) ![]({url}?q=leak)")
+    return "\n".join(said) or "The documentation says so [1]."
+
+
+class ScriptedLLM:
+    """Serves on `url` (with /v1) from entering to leaving."""
+
+    def __init__(self, rules: Sequence[Rule] = (), *, default: Answering = Reply(), port: int = 0) -> None:
+        self.rules, self.default = list(rules), default
+        self.requests: list[Request] = []
+        self.disconnects = 0
+        self.running = self.most_running = 0
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", port), type("Bound", (_Handler,), {"llm": self}))
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.stopping = threading.Event()
+
+    def __enter__(self) -> "ScriptedLLM":
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def asked(self) -> list[Request]:
+        """The chat completions among the requests."""
+        return [request for request in self.requests if request.path.endswith("/chat/completions")]
+
+    def reply_to(self, request: Request) -> Reply:
+        fits = (answer for rule, answer in self.rules if _fits(rule, request))
+        answer = next(fits, self.default)
+        reply = answer(request) if callable(answer) else answer
+        return Reply(text=reply) if isinstance(reply, str) else reply
+
+    def wait_for(self, happened: Callable[["ScriptedLLM"], bool], seconds: float = 5.0) -> bool:
+        """Whether `happened(self)` came true in time."""
+        until = time.monotonic() + seconds
+        while not happened(self) and time.monotonic() < until:
+            time.sleep(0.01)
+        return happened(self)
+
+    def began(self, request: Request) -> None:
+        with self._lock:
+            self.requests.append(request)
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+
+    def ended(self, whole: bool) -> None:
+        with self._lock:
+            self.running -= 1
+            self.disconnects += not whole
+
+
+def _fits(rule: str | Callable[[Request], bool], request: Request) -> bool:
+    return rule(request) if callable(rule) else rule in request.text
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+class _Gone(Exception):
+    """The client went."""
+
+
+@dataclass
+class _Usage:
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total_tokens = self.prompt_tokens + self.completion_tokens
+
+
+def _usage(request: Request, text: str) -> dict[str, int]:
+    """Words stand for tokens."""
+    return vars(_Usage(len(request.text.split()), len(text.split())))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    llm: ScriptedLLM
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        rows = [{"id": "scripted", "object": "model", "created": 0, "owned_by": "tests"}]
+        self._json(200, {"object": "list", "data": rows})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = Request(self.path, body, dict(self.headers.items()))
+        self.llm.began(request)
+        whole = False
+        try:
+            self._answer(request)
+            whole = True
+        except (_Gone, BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+        finally:
+            self.llm.ended(whole)
+
+    def _answer(self, request: Request) -> None:
+        if request.path.endswith("/embeddings"):
+            self._json(200, _embeddings(request.body))
+            return
+        reply = self.llm.reply_to(request)
+        if reply.status != 200:
+            self._refuse(reply)
+        elif request.path.endswith("/rerank"):
+            self._wait(reply.delay_s)
+            self._json(200, _reranked(request.body)) if reply.raw is None else self._send(200, reply.raw)
+        elif reply.hang and reply.drop_after is None:
+            self._wait(float("inf"))
+        elif reply.raw is not None:
+            self._send(200, reply.raw)
+        elif request.stream:
+            self._stream(request, reply)
+        else:
+            self._whole(request, reply)
+
+    def _refuse(self, reply: Reply) -> None:
+        self._wait(reply.delay_s)
+        error = reply.error or {"message": f"scripted {reply.status}", "type": "scripted", "code": None}
+        headers = {} if reply.retry_after is None else {"Retry-After": str(reply.retry_after)}
+        self._json(reply.status, error if "object" in error else {"error": error}, headers)
+
+    def _whole(self, request: Request, reply: Reply) -> None:
+        self._wait(reply.delay_s)
+        if reply.drop_after is not None:
+            self._tear()
+            return
+        message = {"role": "assistant", "content": reply.whole, "refusal": reply.refusal}
+        choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
+        usage = {"usage": _usage(request, reply.whole or "")} if reply.usage else {}
+        self._json(200, _envelope(request, "chat.completion", [choice]) | usage)
+
+    def _stream(self, request: Request, reply: Reply) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self._chunk(request, {"role": "assistant", "content": ""})
+        for place, delta in enumerate(reply.parts):
+            if place == reply.drop_after:
+                self._wait(float("inf")) if reply.hang else self._tear()
+                return
+            self._wait(reply.delay_s)
+            self._chunk(request, {"content": delta})
+        self._chunk(request, {"refusal": reply.refusal} if reply.refusal else {}, reply.finish_reason)
+        if reply.usage and request.body.get("stream_options", {}).get("include_usage"):
+            usage = {"usage": _usage(request, reply.whole or "")}
+            self._event(_envelope(request, "chat.completion.chunk", []) | usage)
+        self._write(b"data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _chunk(self, request: Request, delta: dict[str, Any], ended: str | None = None) -> None:
+        choice = {"index": 0, "delta": delta, "finish_reason": ended}
+        self._event(_envelope(request, "chat.completion.chunk", [choice]))
+
+    def _event(self, event: dict[str, Any]) -> None:
+        self._write(b"data: " + json.dumps(event).encode() + b"\n\n")
+
+    def _write(self, data: bytes) -> None:
+        self._wait(0)
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def _wait(self, seconds: float) -> None:
+        """Sleep, but notice at once when the client goes."""
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            readable, _, _ = select.select([self.connection], [], [], max(0.0, min(left, 0.05)))
+            if (readable and not self.connection.recv(1, socket.MSG_PEEK)) or self.llm.stopping.is_set():
+                raise _Gone
+            if left <= 0:
+                return
+
+    def _tear(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _json(self, status: int, body: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:
+        self._send(status, json.dumps(body), headers)
+
+    def _send(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _envelope(request: Request, kind: str, choices: list[Any]) -> dict[str, Any]:
+    return {"id": "scripted-1", "object": kind, "created": 0, "model": request.body.get("model"), "choices": choices}
+
+
+def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
+    """Word counts hashed into 64 places."""
+    texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+    rows = [{"object": "embedding", "index": n, "embedding": _vector(text)} for n, text in enumerate(texts)]
+    return {
+        "object": "list",
+        "model": body.get("model"),
+        "data": rows,
+        "usage": {"prompt_tokens": 0, "total_tokens": 0},
+    }
+
+
+def _vector(text: str) -> list[float]:
+    vector = [0.0] * 64
+    for word in re.findall(r"\w+", text.lower()):
+        vector[zlib.crc32(word.encode()) % 64] += 1.0
+    return vector
+
+
+def _reranked(body: dict[str, Any]) -> dict[str, Any]:
+    """Cohere's /v1/rerank: the share of the query's words in each document, best first."""
+    query = set(re.findall(r"\w+", body["query"].lower()))
+    documents = [d if isinstance(d, str) else d["text"] for d in body["documents"]]
+    scores = [len(query & set(re.findall(r"\w+", d.lower()))) / max(1, len(query)) for d in documents]
+    order = sorted(range(len(scores)), key=lambda n: (-scores[n], n))[: body.get("top_n") or len(scores)]
+    return {"id": "scripted-1", "results": [{"index": n, "relevance_score": scores[n]} for n in order]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A scripted OpenAI-compatible server on loopback.")
+    parser.add_argument("--port", type=int, default=9000)
+    parser.add_argument("--delay", type=float, default=0.05, help="seconds before each delta")
+    parser.add_argument("--text", default="According to the documentation, this is how it is done [1].")
+    parser.add_argument("--obey", action="store_true", help="do whatever the prompt says")
+    args = parser.parse_args()
+    default = obey if args.obey else Reply(args.text, delay_s=args.delay)
+    with ScriptedLLM(default=default, port=args.port) as llm:
+        print(f"base URL {llm.url}, model scripted", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
