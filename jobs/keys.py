@@ -21,7 +21,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     create.add_argument("--expires-days", type=float, help="the key ends in so many days (default: never)")
     listing = verbs.add_parser("list", help="all keys, without their secrets")
-    revoke = verbs.add_parser("revoke", help="let a key open nothing any more, within 30 seconds")
+    revoke = verbs.add_parser("revoke", help="let a key open nothing any more, within a few seconds")
     revoke.add_argument("name")
     for verb in (create, listing, revoke):
         verb.add_argument("--json", action="store_true", help="print one JSON object, last line")

@@ -1,0 +1,215 @@
+"""Who may ask: nothing opens without a key but from this machine, and a database that is away opens nothing."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from pipelines.store import Key, StoreUnavailable, key_hash
+from serve.keys import MOST_CACHED, Aside, KeyCheck, KnownKeys, is_local, is_loopback, key_of
+
+TOKEN = "rdx_" + "a" * 43
+ADMIN = "rdx_" + "b" * 43
+UNKNOWN = "rdx_" + "c" * 43
+
+
+class Keyring:
+    """A store of two keys that counts how often it is asked and can be away."""
+
+    def __init__(self) -> None:
+        self.keys = {key_hash(TOKEN): Key("ci", ("query",)), key_hash(ADMIN): Key("boss", ("admin",))}
+        self.asked, self.away = 0, False
+
+    def find_key(self, hash: bytes) -> Key | None:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailable("gone")
+        return self.keys.get(hash)
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """An application that answers with the name of the key."""
+    key = key_of(scope)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"open" if key is None else key.name.encode()})
+
+
+@pytest.fixture
+def ring() -> Keyring:
+    return Keyring()
+
+
+def client(
+    ring: Keyring, required: bool = True, came_from: str = "127.0.0.1", host: str = "127.0.0.1:8000"
+) -> TestClient:
+    app = KeyCheck(echo, KnownKeys(ring, Aside()), required)
+    return TestClient(app, base_url=f"http://{host}", client=(came_from, 5))
+
+
+def auth(token: str, scheme: str = "Bearer") -> dict[str, str]:
+    return {"Authorization": f"{scheme} {token}"}
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/health/ready"])
+def test_open_paths_need_no_key(ring: Keyring, path: str) -> None:
+    assert client(ring, came_from="10.0.0.9").get(path).text == "open"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/query",
+        "/docs",
+        "/openapi.json",
+        "/health/",
+        "/health/../query",
+        "/nothing",
+        "/v1/models",
+        "/Health",
+    ],
+)
+def test_every_other_path_needs_one(ring: Keyring, path: str) -> None:
+    refused = client(ring).get(path)
+    assert refused.status_code == 401 and refused.headers["WWW-Authenticate"].startswith("Bearer")
+    assert "jobs.keys create" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        auth(UNKNOWN), auth(TOKEN[:-1]), auth(TOKEN + "a"), auth(""), auth(TOKEN, "Basic"), auth("rdx_" + "ü" * 43),
+        {"Authorization": TOKEN}, {"X-API-Key": TOKEN}, auth("sk-other"),
+    ],
+)  # fmt: skip
+def test_what_is_no_valid_key_opens_nothing(ring: Keyring, headers: dict[str, str]) -> None:
+    sent = {name: value.encode("utf-8") for name, value in headers.items()}
+    assert client(ring).get("/query", headers=sent).status_code == 401  # type: ignore[arg-type]
+
+
+def test_a_key_opens_and_is_known_to_the_application(ring: Keyring) -> None:
+    assert client(ring).get("/query", headers=auth(TOKEN)).text == "ci"
+    assert client(ring).get("/query", headers=auth(TOKEN, "bearer")).text == "ci"
+
+
+def test_admin_implies_query_and_query_not_admin(ring: Keyring) -> None:
+    assert client(ring).get("/query", headers=auth(ADMIN)).text == "boss"
+    assert client(ring).get("/admin/keys", headers=auth(ADMIN)).text == "boss"
+    refused = client(ring).get("/admin/keys", headers=auth(TOKEN))
+    assert refused.status_code == 403 and "admin" in refused.json()["error"]
+    assert client(ring, required=False).get("/admin").status_code == 403
+
+
+def test_a_database_that_is_away_opens_nothing(ring: Keyring) -> None:
+    ring.away = True
+    refused = client(ring).get("/query", headers=auth(TOKEN))
+    assert refused.status_code == 503 and int(refused.headers["Retry-After"]) > 0 and "gone" in refused.json()["error"]
+    assert client(ring).get("/health").status_code == 200
+
+
+def test_a_database_that_hangs_ends_in_503_and_no_hang() -> None:
+    go_on = threading.Event()
+
+    class Hanging:
+        def find_key(self, hash: bytes) -> Key | None:
+            go_on.wait(10)
+            return None
+
+    app = KeyCheck(echo, KnownKeys(Hanging(), Aside(threads=1, timeout_s=0.05)), True)
+    try:
+        assert TestClient(app).get("/query", headers=auth(TOKEN)).status_code == 503
+    finally:
+        go_on.set()
+
+
+def test_a_lookup_is_kept_for_a_while_and_a_revoked_key_ends_with_it(ring: Keyring) -> None:
+    now = [0.0]
+    known = KnownKeys(ring, Aside(), keep_s=30, clock=lambda: now[0])
+
+    async def look(token: str) -> Key | None:
+        return await known.find(token)
+
+    assert asyncio.run(look(TOKEN)) and asyncio.run(look(TOKEN)) and ring.asked == 1
+    assert asyncio.run(look(UNKNOWN)) is None and asyncio.run(look(UNKNOWN)) is None and ring.asked == 2
+    ring.keys.clear()
+    now[0] = 29.9
+    assert asyncio.run(look(TOKEN)) is not None
+    now[0] = 30.0
+    assert asyncio.run(look(TOKEN)) is None and ring.asked == 3
+
+
+def test_an_outage_is_not_remembered(ring: Keyring) -> None:
+    asking = client(ring)
+    ring.away = True
+    assert asking.get("/query", headers=auth(TOKEN)).status_code == 503
+    ring.away = False
+    assert asking.get("/query", headers=auth(TOKEN)).status_code == 200
+
+
+def test_guessing_fills_no_memory_and_nonsense_asks_no_database(ring: Keyring) -> None:
+    known = KnownKeys(ring, Aside())
+
+    async def guess() -> None:
+        for n in range(MOST_CACHED + 50):
+            await known.find("rdx_" + f"{n:043}")
+
+    asyncio.run(guess())
+    assert len(known._known) == MOST_CACHED
+    before = ring.asked
+    asyncio.run(known.find("rdx_short"))
+    assert ring.asked == before
+
+
+# -------------------------------------------------------------------------------- without keys: this machine only
+
+
+def test_without_keys_this_machine_may_ask(ring: Keyring) -> None:
+    for came_from, host in (("127.0.0.1", "127.0.0.1:8000"), ("::1", "localhost:1"), ("127.8.8.8", "[::1]:8000")):
+        assert client(ring, False, came_from, host).get("/query").text == ""
+    assert client(ring, False).get("/query", headers=auth("sk-none")).status_code == 200
+
+
+def test_without_keys_no_other_machine_may(ring: Keyring) -> None:
+    refused = client(ring, False, came_from="10.0.0.9").get("/query")
+    assert refused.status_code == 401 and "jobs.keys create" in refused.json()["error"]
+    assert client(ring, False, came_from="10.0.0.9").get("/query", headers=auth(TOKEN)).text == "ci"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"X-Forwarded-For": "10.0.0.9"}, {"X-Forwarded-For": "127.0.0.1, 10.0.0.9"}, {"Forwarded": "for=10.0.0.9"}],
+)
+def test_a_proxy_on_this_machine_makes_no_one_local(ring: Keyring, headers: dict[str, str]) -> None:
+    assert client(ring, False).get("/query", headers=headers).status_code == 401
+
+
+def test_a_page_whose_name_was_pointed_here_is_not_local(ring: Keyring) -> None:
+    assert client(ring, False, host="evil.example").get("/query").status_code == 401
+
+
+def test_a_wrong_key_is_an_error_even_where_none_is_needed(ring: Keyring) -> None:
+    assert client(ring, False).get("/query", headers=auth(UNKNOWN)).status_code == 401
+
+
+def test_a_request_from_nowhere_is_not_local() -> None:
+    assert not is_local({"type": "http", "headers": [], "client": None})
+
+
+def test_what_loopback_is() -> None:
+    assert all(map(is_loopback, ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "::ffff:127.0.0.1"]))
+    assert not any(
+        map(is_loopback, ["0.0.0.0", "::", "", "10.0.0.1", "localhost.evil", "::ffff:10.0.0.1", "testclient"])
+    )
+
+
+def test_a_web_socket_is_closed(ring: Keyring) -> None:
+    with pytest.raises(WebSocketDisconnect), client(ring).websocket_connect("/query"):
+        pass
+
+
+def test_a_path_is_taken_below_the_applications_root(ring: Keyring) -> None:
+    app = KeyCheck(echo, KnownKeys(ring, Aside()), True)
+    below = TestClient(app, root_path="/docs")
+    assert below.get("/docs/health").status_code == 200 and below.get("/docs/query").status_code == 401
