@@ -10,22 +10,19 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipelines.answering import chat_protocol as protocol
 from pipelines.answering.token_count import counter
 from pipelines.records import Message, Usage
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI, AsyncStream
-    from tenacity import RetryCallState
+    from openai import APIStatusError, AsyncOpenAI
 
 CONNECT_S = 5.0  # a server that is there takes a connection at once; beyond this it is away
-# Waits between tries without Retry-After: the openai client's own, 0.5 s doubling up to 8 s.
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 # Tokens that a chat template puts around a message. Llama 3 writes 5 (header, role, two marks, end), ChatML 5, Mistral
 # 4, OpenAI's cookbook counts 3; the rest is for what opens the conversation and the answer.
 FRAMING = 8
 
 T = TypeVar("T")
-Request = dict[str, Any]
 
 
 class LLMFailed(RuntimeError):
@@ -114,11 +111,11 @@ class LLM:
         """The model's whole answer; as JSON of `schema` where the server can hold it to one."""
         request = self._request(messages, max_tokens)
         if schema is not None:
-            request["response_format"] = _json_schema(schema)
+            request["response_format"] = protocol.json_schema(schema)
         with _Translated(self, messages):
             async with asyncio.timeout(self._timeout_s):
                 reply = await self._send(request, self._create)
-        text, why = _text_of(reply)
+        text, why = protocol.text_of(reply)
         usage = self._usage(getattr(reply, "usage", None), messages, text)
         if not text.strip():
             raise self._empty(why, usage)
@@ -136,7 +133,7 @@ class LLM:
             async with aclosing(chunks):
                 while (chunk := await self._next(chunks)) is not None:
                     reported = getattr(chunk, "usage", None) or reported
-                    delta, ended = _delta_of(chunk)
+                    delta, ended = protocol.delta_of(chunk)
                     why = ended or why
                     if delta:
                         translated.said = said = said + delta
@@ -154,7 +151,7 @@ class LLM:
 
     # ------------------------------------------------------------------------------------------ requests
 
-    def _request(self, messages: Sequence[Message], max_tokens: int | None) -> Request:
+    def _request(self, messages: Sequence[Message], max_tokens: int | None) -> protocol.Request:
         return {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
@@ -183,34 +180,34 @@ class LLM:
             http_client=DefaultAsyncHttpxClient(),
         )
 
-    async def _create(self, request: Request) -> Any:
+    async def _create(self, request: protocol.Request) -> Any:
         return await self._client().chat.completions.create(**request)
 
-    async def _open(self, request: Request) -> AsyncGenerator[Any, None]:
+    async def _open(self, request: protocol.Request) -> AsyncGenerator[Any, None]:
         """The chunks of a stream whose first text has come: until then a failure may be retried."""
-        chunks = _chunks(await self._create(request))
+        chunks = protocol.chunks(await self._create(request))
         head = []
         async for chunk in chunks:
             head.append(chunk)
-            if _delta_of(chunk)[0]:
+            if protocol.delta_of(chunk)[0]:
                 break
-        return _chained(head, chunks)
+        return protocol.chained(head, chunks)
 
     async def _next(self, chunks: AsyncGenerator[Any, None]) -> Any:
         async with asyncio.timeout(self._timeout_s):
             return await anext(chunks, None)
 
-    async def _send(self, request: Request, send: Callable[[Request], Awaitable[T]]) -> T:
+    async def _send(self, request: protocol.Request, send: Callable[[protocol.Request], Awaitable[T]]) -> T:
         """`send`, retried; fields that the server refuses are left out, from then on too."""
         from openai import BadRequestError, UnprocessableEntityError
 
         unknown = self._unknown
         while True:
-            adapted = _without(request, unknown)
+            adapted = protocol.without(request, unknown)
             try:
                 reply = await self._retrying(send, adapted)
             except (BadRequestError, UnprocessableEntityError) as error:
-                refused = _refused_field(str(error), request, unknown)
+                refused = protocol.refused_field(str(error), request, unknown)
                 if not refused:
                     raise
                 unknown = unknown | {refused}
@@ -218,14 +215,14 @@ class LLM:
                 self._unknown = self._unknown | unknown
                 return reply
 
-    async def _retrying(self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
+    async def _retrying(self, send: Callable[[protocol.Request], Awaitable[T]], request: protocol.Request) -> T:
         """`send`, up to `retries` times more, but never waiting beyond `timeout_s`."""
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
         tries = AsyncRetrying(
-            retry=retry_if_exception(_is_passing),
+            retry=retry_if_exception(protocol.is_passing),
             stop=stop_after_attempt(self._retries + 1) | stop_before_delay(self._timeout_s),
-            wait=_wait,
+            wait=protocol.wait,
             reraise=True,
         )
         return await tries(send, request)
@@ -280,7 +277,7 @@ class LLM:
         status = error.status_code
         if status in (401, 403):
             return LLMKeyRefused(f"{name} refuses the API key (HTTP {status}): check it", usage)
-        if _is_about_length(error):
+        if protocol.is_about_length(error):
             return ContextTooLong(f"{name}, taken to have {self.context_window} tokens of context: {said}", usage)
         if status == 429 or status >= 500:
             return LLMBusy(f"{name} is overloaded or out of quota (HTTP {status}): {said}", usage)
@@ -308,124 +305,3 @@ class _Translated:
         failure = self._llm.failure(error, usage)
         # A server may repeat the key when it refuses it: then not even the traceback shows what it said.
         raise failure from (None if isinstance(failure, LLMKeyRefused) else error)
-
-
-# ---------------------------------------------------------------------------------------------- protocol
-
-
-def _json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`response_format` of structured outputs; strict only where the schema is closed, as OpenAI demands."""
-    strict = schema.get("additionalProperties") is False
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": strict}}
-
-
-def _without(request: Request, unknown: frozenset[str]) -> Request:
-    """The request without fields that its server refuses; `max_tokens` goes by its newer name."""
-    adapted = {name: value for name, value in request.items() if name not in unknown}
-    if "max_tokens" in unknown:
-        adapted["max_completion_tokens"] = request["max_tokens"]
-    return adapted
-
-
-def _refused_field(said: str, request: Request, unknown: frozenset[str]) -> str:
-    """The field that a 400 is about: one it names, else the schema, which many servers refuse in their own words.
-
-    OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`.
-    """
-    if _LENGTH.search(said):
-        return ""
-    optional = [name for name in _OPTIONAL if name in request and name not in unknown]
-    named = [name for name in optional if name in said]
-    return next(iter(named or [name for name in optional if name == "response_format"]), "")
-
-
-_OPTIONAL = ("response_format", "stream_options", "max_tokens", "temperature")
-# OpenAI and vLLM: "maximum context length is N tokens", code context_length_exceeded; llama.cpp and others beside.
-_LENGTH = re.compile(
-    r"context[_ ]length|context window|context size|prompt is too long|longer than the maximum model length"
-    r"|max_model_len|exceeds? .{0,40}context",
-    re.IGNORECASE,
-)
-
-
-def _is_about_length(error: Any) -> bool:
-    return error.status_code in (400, 413, 422) and bool(_LENGTH.search(str(error)))
-
-
-def _text_of(reply: Any) -> tuple[str, str]:
-    """The text of a whole answer, and why it ended."""
-    if not getattr(reply, "choices", None):
-        return "", f"it sent no chat completion but {str(reply)[:200]!r}"
-    return _said(reply.choices[0].message, reply.choices[0].finish_reason)
-
-
-def _delta_of(chunk: Any) -> tuple[str, str]:
-    """The text of a chunk, and why the answer ended if it did."""
-    if not getattr(chunk, "choices", None):
-        return "", ""
-    return _said(chunk.choices[0].delta, chunk.choices[0].finish_reason)
-
-
-def _said(message: Any, ended: str | None) -> tuple[str, str]:
-    refusal = getattr(message, "refusal", None)
-    return getattr(message, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
-
-
-async def _chunks(stream: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
-    async with stream:
-        async for chunk in stream:
-            yield chunk
-
-
-async def _chained(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
-    async with aclosing(rest):
-        for chunk in head:
-            yield chunk
-        async for chunk in rest:
-            yield chunk
-
-
-# ---------------------------------------------------------------------------------------------- retries
-
-
-def _is_passing(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment. A used-up quota or time does not come back so soon."""
-    import openai
-
-    if isinstance(error, openai.APIStatusError):
-        passing = error.status_code in (408, 409, 429) or error.status_code >= 500
-        return passing and error.code != "insufficient_quota"
-    if isinstance(error, openai.OpenAIError):
-        return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
-    return isinstance(error, Exception) and not isinstance(error, TimeoutError | ValueError)
-
-
-def _wait(state: "RetryCallState") -> float:
-    """Seconds until the next try: what Retry-After says, else doubling with jitter over its upper half."""
-    from tenacity import wait_exponential, wait_random
-
-    error = state.outcome.exception() if state.outcome else None
-    asked = _retry_after(getattr(getattr(error, "response", None), "headers", {}))
-    if asked is not None:
-        return asked + wait_random(0, 0.1 * asked)(state)  # so that not all who were refused come back at once
-    doubling = wait_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(state)
-    return wait_random(doubling / 2, doubling)(state)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of `retry-after-ms` (OpenAI) or Retry-After, a number or a date (RFC 9110, 10.2.3)."""
-    from datetime import UTC, datetime
-    from email.utils import parsedate_to_datetime
-
-    try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        return max(0.0, float(headers["retry-after"]))
-    except KeyError:
-        return None
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(headers["retry-after"]) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, KeyError):
-        return None

@@ -1,0 +1,135 @@
+"""How OpenAI-compatible servers speak, and differ: what a request may hold, what a reply says, when to try again.
+
+Knows requests, replies and the `openai` client's errors; no model, no price and no prompt.
+"""
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openai import AsyncStream
+    from tenacity import RetryCallState
+
+Request = dict[str, Any]
+
+# Waits between tries without Retry-After: the openai client's own, 0.5 s doubling up to 8 s.
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
+
+
+def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """`response_format` of structured outputs; strict only where the schema is closed, as OpenAI demands."""
+    strict = schema.get("additionalProperties") is False
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": strict}}
+
+
+def without(request: Request, unknown: frozenset[str]) -> Request:
+    """The request without fields that its server refuses; `max_tokens` goes by its newer name."""
+    adapted = {name: value for name, value in request.items() if name not in unknown}
+    if "max_tokens" in unknown:
+        adapted["max_completion_tokens"] = request["max_tokens"]
+    return adapted
+
+
+def refused_field(said: str, request: Request, unknown: frozenset[str]) -> str:
+    """The field that a 400 is about: one it names, else the schema, which many servers refuse in their own words.
+
+    OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`.
+    """
+    if _LENGTH.search(said):
+        return ""
+    optional = [name for name in _OPTIONAL if name in request and name not in unknown]
+    named = [name for name in optional if name in said]
+    return next(iter(named or [name for name in optional if name == "response_format"]), "")
+
+
+_OPTIONAL = ("response_format", "stream_options", "max_tokens", "temperature")
+# OpenAI and vLLM: "maximum context length is N tokens", code context_length_exceeded; llama.cpp and others beside.
+_LENGTH = re.compile(
+    r"context[_ ]length|context window|context size|prompt is too long|longer than the maximum model length"
+    r"|max_model_len|exceeds? .{0,40}context",
+    re.IGNORECASE,
+)
+
+
+def is_about_length(error: Any) -> bool:
+    return error.status_code in (400, 413, 422) and bool(_LENGTH.search(str(error)))
+
+
+def text_of(reply: Any) -> tuple[str, str]:
+    """The text of a whole answer, and why it ended."""
+    if not getattr(reply, "choices", None):
+        return "", f"it sent no chat completion but {str(reply)[:200]!r}"
+    return _said(reply.choices[0].message, reply.choices[0].finish_reason)
+
+
+def delta_of(chunk: Any) -> tuple[str, str]:
+    """The text of a chunk, and why the answer ended if it did."""
+    if not getattr(chunk, "choices", None):
+        return "", ""
+    return _said(chunk.choices[0].delta, chunk.choices[0].finish_reason)
+
+
+def _said(message: Any, ended: str | None) -> tuple[str, str]:
+    refusal = getattr(message, "refusal", None)
+    return getattr(message, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
+
+
+async def chunks(stream: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
+    async with stream:
+        async for chunk in stream:
+            yield chunk
+
+
+async def chained(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    async with aclosing(rest):
+        for chunk in head:
+            yield chunk
+        async for chunk in rest:
+            yield chunk
+
+
+# ---------------------------------------------------------------------------------------------- retries
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same request may succeed in a moment. A used-up quota or time does not come back so soon."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        passing = error.status_code in (408, 409, 429) or error.status_code >= 500
+        return passing and error.code != "insufficient_quota"
+    if isinstance(error, openai.OpenAIError):
+        return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
+    return isinstance(error, Exception) and not isinstance(error, TimeoutError | ValueError)
+
+
+def wait(state: "RetryCallState") -> float:
+    """Seconds until the next try: what Retry-After says, else doubling with jitter over its upper half."""
+    from tenacity import wait_exponential, wait_random
+
+    error = state.outcome.exception() if state.outcome else None
+    asked = _retry_after(getattr(getattr(error, "response", None), "headers", {}))
+    if asked is not None:
+        return asked + wait_random(0, 0.1 * asked)(state)  # so that not all who were refused come back at once
+    doubling = wait_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(state)
+    return wait_random(doubling / 2, doubling)(state)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of `retry-after-ms` (OpenAI) or Retry-After, a number or a date (RFC 9110, 10.2.3)."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        return max(0.0, float(headers["retry-after"]))
+    except KeyError:
+        return None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(headers["retry-after"]) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, KeyError):
+        return None
