@@ -29,7 +29,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent. `text` is all its messages' contents, `prompt` the last user message."""
+    """What a client sent, header names in lower case. `text` is all its messages' contents, `prompt` the last user message."""
 
     path: str
     body: dict[str, Any]
@@ -213,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        request = Request(self.path, body, dict(self.headers.items()))
+        request = Request(self.path, body, {name.lower(): value for name, value in self.headers.items()})
         self.llm.began(request)
         whole = False
         try:

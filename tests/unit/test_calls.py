@@ -1,0 +1,232 @@
+"""The calls of one question: what is sent, what is counted, and what stays when a call breaks."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pipelines.answering.calls import Calls
+from pipelines.answering.llm import FRAMING, Completion, LLMBusy
+from pipelines.answering.token_count import TokenizerNotFound, counter, estimate
+from pipelines.records import Exchange, Message, Usage
+
+
+class QueuedModel:
+    """Answers with what is queued: a text, an error to raise, or "..." to wait for ever. Words are its tokens."""
+
+    model, context_window, context_share, max_tokens = "queued", 100, 0.5, 10
+
+    def __init__(self, *replies: str | Exception) -> None:
+        self.replies = list(replies)
+        self.sent: list[tuple[Message, ...]] = []
+        self.running = self.most_running = 0
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        self.sent.append(tuple(messages))
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        await asyncio.sleep(0.005)
+        self.running -= 1
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        if reply == "...":
+            await asyncio.Event().wait()
+        return Completion(reply, Usage(5, self.count(reply), 1, 0.5))
+
+    async def stream(
+        self, messages: Sequence[Message], *, max_tokens: int | None = None
+    ) -> AsyncGenerator[str | Usage, None]:
+        self.sent.append(tuple(messages))
+        reply = self.replies.pop(0)
+        for word in str(reply).split():
+            if word == "...":
+                await asyncio.Event().wait()
+            if word == "broken":
+                raise LLMBusy("broken", Usage(5, 1, 1, 0.25))
+            yield word
+        yield Usage(5, self.count(str(reply)), 1, 0.5)
+
+
+def run(work: Callable[[], Awaitable[Any]]) -> Any:
+    return asyncio.run(work())  # type: ignore[arg-type]
+
+
+HISTORY = (Message("user", "before"), Message("assistant", "said before"))
+
+
+def test_a_prompt_stands_between_what_was_said_and_how_the_answer_begins() -> None:
+    model = QueuedModel("yes")
+    calls = Calls(model, system="be brief", assistant="Well,", history=HISTORY)
+    assert run(lambda: calls.complete("and now?")) == "yes"
+    expected = (Message("system", "be brief"), *HISTORY, Message("user", "and now?"), Message("assistant", "Well,"))
+    assert model.sent == [expected]
+    assert calls.exchanges == [Exchange("queued", expected, "yes")]
+    assert calls.overhead() == 2 + 1 + 2 + 1 + 5 * FRAMING
+
+
+def test_no_system_prompt_no_history_and_no_prefix_send_the_prompt_alone() -> None:
+    model = QueuedModel("yes")
+    calls = Calls(model)
+    run(lambda: calls.complete("now?"))
+    assert model.sent == [(Message("user", "now?"),)]
+    assert calls.overhead() == FRAMING
+
+
+def test_usage_is_the_sum_over_completions_and_streams() -> None:
+    calls = Calls(QueuedModel("one two", "three four five"))
+
+    async def work() -> list[str]:
+        await calls.complete("a")
+        return [delta async for delta in calls.stream("b")]
+
+    assert run(work) == ["three", "four", "five"]
+    assert calls.usage == Usage(10, 5, 2, 1.0)
+    assert [exchange.completion for exchange in calls.exchanges] == ["one two", "threefourfive"]
+
+
+def test_no_more_calls_run_at_a_time_than_allowed() -> None:
+    model = QueuedModel(*["yes"] * 9)
+    calls = Calls(model, at_once=3)
+
+    async def work() -> None:
+        await asyncio.gather(*(calls.complete(str(n)) for n in range(9)))
+
+    run(work)
+    assert model.most_running == 3
+    assert calls.usage.calls == len(calls.exchanges) == 9
+
+
+def test_a_failed_call_is_recorded_and_raises() -> None:
+    calls = Calls(QueuedModel(LLMBusy("no", Usage(7, 0, 1, 0.1)), ValueError("a fake's own"), "after"))
+
+    async def work() -> str:
+        with pytest.raises(LLMBusy):
+            await calls.complete("a")
+        with pytest.raises(ValueError, match="own"):
+            await calls.complete("b")
+        return await calls.complete("c")
+
+    assert run(work) == "after"
+    assert [exchange.completion for exchange in calls.exchanges] == ["", "", "after"]
+    assert calls.usage == Usage(7 + 0 + 5, 1, 3, 0.6)
+
+
+def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
+    calls = Calls(QueuedModel("..."), at_once=1)
+
+    async def work() -> None:
+        task = asyncio.create_task(calls.complete("three words here"))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(work)
+    assert calls.usage == Usage(3 + FRAMING, 0, 1)
+    assert calls.exchanges[0].messages == (Message("user", "three words here"),)
+
+
+def test_a_call_that_never_began_is_not_recorded() -> None:
+    calls = Calls(QueuedModel("...", "..."), at_once=1)
+
+    async def work() -> None:
+        tasks = [asyncio.create_task(calls.complete(name)) for name in "ab"]
+        await asyncio.sleep(0.02)
+        tasks[1].cancel()
+        await asyncio.sleep(0)
+        assert calls.exchanges == []
+        tasks[0].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(work)
+    assert [exchange.messages[0].content for exchange in calls.exchanges] == ["a"]
+
+
+def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> None:
+    calls = Calls(QueuedModel("one two three"), at_once=1)
+
+    async def work() -> None:
+        stream = calls.stream("go on")
+        assert [await anext(stream), await anext(stream)] == ["one", "two"]
+        await stream.aclose()
+
+    run(work)
+    assert calls.exchanges[0].completion == "onetwo"
+    assert calls.usage == Usage(2 + FRAMING, 1, 1)
+
+
+def test_a_stream_that_breaks_is_recorded_with_what_had_come() -> None:
+    calls = Calls(QueuedModel("one broken"))
+
+    async def work() -> None:
+        with pytest.raises(LLMBusy):
+            [delta async for delta in calls.stream("go on")]
+
+    run(work)
+    assert calls.exchanges[0].completion == "one"
+    assert calls.usage == Usage(5, 1, 1, 0.25)
+
+
+def test_after_a_broken_stream_the_next_call_finds_its_place_free() -> None:
+    calls = Calls(QueuedModel("broken", "yes"), at_once=1)
+
+    async def work() -> str:
+        with pytest.raises(LLMBusy):
+            await anext(calls.stream("a"))
+        async with asyncio.timeout(2):
+            return await calls.complete("b")
+
+    assert run(work) == "yes"
+
+
+# ---------------------------------------------------------------------------------------------- tokens
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> str:
+    from pipelines.tokens import model_folder
+
+    return str(model_folder("all-MiniLM-L6-v2"))
+
+
+def test_a_local_tokenizer_counts_exactly_and_without_a_limit(tokenizer: str) -> None:
+    count = counter(tokenizer)
+    assert count("hello world") == 2
+    assert count("word " * 2000) == 2000
+    assert count("") == 0
+    assert counter(tokenizer + "/tokenizer.json")("hello world") == 2
+
+
+def test_no_text_breaks_a_counter(tokenizer: str) -> None:
+    for text in ("\ud800 lone", "\x00", "🦄" * 50, "日本語のテキスト", "\n\n\t"):
+        assert counter(tokenizer)(text) >= 0
+        assert estimate(text) >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ray Data scales preprocessing and batch inference to a cluster of machines.",
+        "def train_func(config: dict) -> None:\n    for batch in ds.iter_batches(batch_size=32):\n        step()\n",
+        "| num_cpus | 0.25 | 1,000,000 |\n" * 5,
+        "https://docs.ray.io/en/master/serve/configure-serve-deployment.html#autoscaling_config",
+        "分散コンピューティングのためのフレームワーク",
+        "a1b2c3d4e5f60718293a4b5c6d7e8f90",
+    ],
+)
+def test_an_estimate_is_not_below_what_a_tokenizer_counts(tokenizer: str, text: str) -> None:
+    assert counter(tokenizer)(text) <= estimate(text) <= 4 * counter(tokenizer)(text)
+
+
+@pytest.mark.parametrize("name", ["absent.json", "readme.txt"])
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Any, name: str) -> None:
+    (tmp_path / "readme.txt").write_text("{}")
+    with pytest.raises(TokenizerNotFound, match=name):
+        counter(str(tmp_path / name))
