@@ -1,0 +1,102 @@
+"""One question to one model: its prompts, rendered and measured, and its passages cut and packed to fit them.
+
+Knows prompts and windows; sends nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipelines.answering.calls import Calls
+from pipelines.answering.outgoing import visible
+from pipelines.answering.prompts import Piece, Prompts, drafts, neutral, passages
+from pipelines.answering.task import Task
+from pipelines.answering.window import Window, pack, shorten, split, squeeze
+
+# A longer question is cut in its middle: it may take this much of a prompt. Questions of 10,000 words exist.
+QUESTION_SHARE = 0.25
+# A passage names its source and title where this much text has room beside them, else its number alone.
+ROOMY = "word " * 40
+
+
+class Asked:
+    """What one question may send. `names` are the prompts of its mode: what is planned fits every one of them.
+
+    A draft in `refine` is planned as long as an answer may be. With `structured` each prompt ends with that one.
+    Raises TemplateError for variables that are reserved or unknown, WindowTooSmall.
+    """
+
+    def __init__(self, task: Task, calls: Calls, prompts: Prompts, *names: str, structured: bool = False) -> None:
+        prompts.check(task.variables)
+        llm = calls.llm
+        self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, calls.overhead(), llm.count)
+        self._prompts, self._names, self._structured = prompts, names, structured
+        self._variables = {name: visible(value) for name, value in task.variables.items()}
+        most = int(self.window.prompt * QUESTION_SHARE)
+        question = neutral(visible(task.question))
+        self._question = shorten(question, lambda text: self.window.count(text) <= most)
+
+    def prompt(self, name: str, context: str = "", answer: str = "") -> str:
+        """The prompt `name`; a draft longer than there is room for loses its end. Raises WindowTooSmall."""
+        [answer] = squeeze([answer], lambda cut: self._size(name, context, cut[0]) <= self.window.prompt)
+        prompt = self._rendered(name, context, answer)
+        if self.window.count(prompt) > self.window.prompt:
+            raise self.window.too_small(self._size(name))
+        return prompt
+
+    def pieces(self, given: Sequence[Piece]) -> list[Piece]:
+        """The passages in parts that each fit a call; blank ones are left out. Raises WindowTooSmall."""
+        return [part for piece in given for part in self._parts(piece)]
+
+    def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
+        """Parts in order, as many to a call as fit."""
+        return pack(pieces, self._fit)
+
+    def truncated(self, given: Sequence[Piece]) -> list[Piece]:
+        """All passages for one call, the longest cut to one length; where not even one character of each fits, the
+        first ones, as many as fit. Raises WindowTooSmall."""
+        pieces = [piece for piece in given if piece.text.strip()]
+
+        def cut(texts: Sequence[str]) -> list[Piece]:
+            return [replace(piece, text=text) for piece, text in zip(pieces, texts, strict=True)]
+
+        shared = cut(squeeze([piece.text for piece in pieces], lambda texts: self._fit(cut(texts))))
+        if pieces and not any(piece.text for piece in shared):
+            return self.packs(self.pieces(pieces))[0]
+        return shared
+
+    def drafts(self, answers: Sequence[str]) -> str:
+        """Answers for one `tree` call, the longest cut to one length where they do not fit together."""
+        return drafts(squeeze(answers, self.drafts_fit))
+
+    def drafts_fit(self, answers: Sequence[str]) -> bool:
+        """Whether these answers fit one `tree` call."""
+        return self._fits(drafts(answers), "tree")
+
+    def _parts(self, piece: Piece) -> list[Piece]:
+        shown = piece if self._fit([replace(piece, text=ROOMY)]) else Piece(piece.n, piece.text)
+        texts = split(shown.text, lambda text: self._fit([replace(shown, text=text)]), self.window.count)
+        if not texts and shown.text.strip():
+            raise self.window.too_small(max(self._needed(name, str(Piece(piece.n, ""))) for name in self._names))
+        return [replace(shown, text=text) for text in texts]
+
+    def _fit(self, pieces: Sequence[Piece]) -> bool:
+        return self._fits(passages(pieces), *self._names)
+
+    def _fits(self, context: str, *names: str) -> bool:
+        return self.window.count(context) <= self.window.context and all(
+            self._needed(name, context) <= self.window.prompt for name in names
+        )
+
+    def _needed(self, name: str, context: str) -> int:
+        """Tokens of a prompt with this context, and with the longest draft where it has one."""
+        return self._size(name, context) + (self.window.answer if name == "refine" else 0)
+
+    def _size(self, name: str, context: str = "", answer: str = "") -> int:
+        return self.window.count(self._rendered(name, context, answer))
+
+    def _rendered(self, name: str, context: str, answer: str) -> str:
+        given = {"question": self._question, "context": context, "answers": context, "answer": neutral(answer)}
+        prompt = self._prompts.render(name, given, self._variables)
+        if not self._structured:
+            return prompt
+        return f"{prompt}\n\n{self._prompts.render('structured', {}, self._variables)}"

@@ -1,0 +1,53 @@
+"""A step's structured reply, `{"answer": …, "query_satisfied": …}`, read from whatever a model wrote.
+
+Knows JSON and its usual damages (json-repair); no model. No text is an error: the worst is a plain answer.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.answering.extractive import UNKNOWN
+
+ANSWER, SATISFIED = "answer", "query_satisfied"
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {ANSWER: {"type": "string"}, SATISFIED: {"type": "boolean"}},
+    "required": [ANSWER, SATISFIED],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step says, and whether it answers the question."""
+
+    answer: str
+    satisfied: bool
+
+
+def parse(text: str) -> Step:
+    """The reply in `text`: fenced, with words around it, single quotes, Python's booleans, cut off or missing keys.
+
+    Text without such an object is the answer itself. A step satisfies unless it says no, is empty or does not know.
+    """
+    reply = _reply(text)
+    answer = text if reply is None else reply.get(ANSWER)
+    said = "" if answer is None else str(answer).strip()
+    yes = reply is None or _true(reply.get(SATISFIED, True))
+    return Step(said, yes and bool(said) and not said.startswith(UNKNOWN))
+
+
+def _reply(text: str) -> dict[str, Any] | None:
+    import json_repair
+
+    start = text.find("{")
+    if start < 0 or (ANSWER not in text and SATISFIED not in text):
+        return None
+    found = json_repair.loads(text[start:])
+    candidates = found if isinstance(found, list) else [found]
+    return next((c for c in candidates if isinstance(c, dict) and (ANSWER in c or SATISFIED in c)), None)
+
+
+def _true(value: object) -> bool:
+    return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)

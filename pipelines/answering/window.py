@@ -1,0 +1,147 @@
+"""Window arithmetic: what one call of a language model may hold, and texts cut or packed so that it does.
+
+Knows texts and a function that counts tokens; no prompt's wording and no model. A count is only taken to be monotone
+(a longer text never has fewer tokens), never additive: whatever is put together is counted again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+Count = Callable[[str], int]
+
+ELLIPSIS = "\n…\n"
+# Parts of one text share this much of a part, so that a sentence at a cut stands whole in one of them
+# (LlamaIndex's PromptHelper has the same default).
+OVERLAP = 0.1
+
+
+class WindowTooSmall(ValueError):
+    """A model's window does not hold what a call needs at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One call's room, in tokens: `prompt` for the user prompt, `context` of it for passages, `answer` beside it."""
+
+    size: int
+    prompt: int
+    context: int
+    answer: int
+    count: Count
+
+    @classmethod
+    def of(cls, size: int, share: float, answer: int, overhead: int, count: Count) -> "Window":
+        """The room of a window of `size` tokens whose other messages take `overhead` and whose answer takes `answer`.
+
+        `share` is the part of the window that passages may fill. Raises WindowTooSmall.
+        """
+        prompt = size - answer - overhead
+        if prompt <= 0:
+            raise WindowTooSmall(
+                f"a context window of {size} tokens has no room for a prompt: the answer takes {answer} "
+                f"(max_tokens), system prompt and history {overhead}; lower max_tokens or shorten them"
+            )
+        return cls(size, prompt, int(size * share), answer, count)
+
+    def too_small(self, needed: int) -> WindowTooSmall:
+        """The error for a prompt of `needed` tokens before it holds any passage."""
+        return WindowTooSmall(
+            f"a context window of {self.size} tokens has no room for one token of context: the prompt may take "
+            f"{self.prompt} (context {self.context} of them, the answer {self.answer} beside it), and needs {needed} "
+            "without any; raise context_window or context_share, lower max_tokens, or shorten the prompts"
+        )
+
+
+def greatest(most: int, fits: Callable[[int], bool]) -> int:
+    """The greatest number from 0 to `most` that fits, by bisection; 0 is taken to fit."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def split(text: str, fits: Callable[[str], bool], count: Count, overlap: float = OVERLAP) -> list[str]:
+    """`text` in parts that fit, each beginning with the end of the one before, as `overlap` of its tokens.
+
+    Cuts stand at line ends or between words; a word is cut only if it does not fit alone. Blank text has no parts.
+    `fits` must hold for one character, else the list is empty.
+    """
+    text = text.strip("\n")
+    if not text.strip() or fits(text):
+        return [text] if text.strip() else []
+    parts: list[str] = []
+    start = end = 0
+    while end < len(text):
+        reached = _end(text, start, fits)
+        if reached <= end:
+            start, reached = end, _end(text, end, fits)
+        if reached <= end:
+            return []
+        parts.append(text[start:reached])
+        start, end = _overlapping(text, start, reached, count, overlap), reached
+    return [part.strip("\n") for part in parts if part.strip()]
+
+
+def _end(text: str, start: int, fits: Callable[[str], bool]) -> int:
+    """Where the longest part from `start` ends that fits, moved back to a boundary."""
+    end = start + greatest(len(text) - start, lambda length: fits(text[start : start + length]))
+    if end in (start, len(text)) or text[end] == "\n":
+        return end
+    line = text.rfind("\n", start + (end - start) // 2, end) + 1
+    word = next((i for i in range(end, start, -1) if text[i].isspace() or text[i - 1].isspace()), end)
+    at = line or word
+    blank = not text[start:at].strip()
+    return at if fits(text[start:at]) and not blank else end
+
+
+def _overlapping(text: str, start: int, end: int, count: Count, overlap: float) -> int:
+    """Where the next part begins: as many whole words before `end` as the overlap has room for."""
+    most = int(count(text[start:end]) * overlap)
+    length = greatest((end - start) // 2, lambda length: count(text[end - length : end]) <= most)
+    return next((i for i in range(end - length, end) if text[i - 1].isspace()), end) if length else end
+
+
+def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool], least: int = 1) -> list[list[T]]:
+    """`items` in order, in as few packs as fit when filled one after the other; a pack holds `least` items or more.
+
+    The last pack may hold fewer. A pack of `least` items is made whether it fits or not.
+    """
+    packs: list[list[T]] = []
+    for item in items:
+        if packs and (len(packs[-1]) < least or fits([*packs[-1], item])):
+            packs[-1].append(item)
+        else:
+            packs.append([item])
+    return packs
+
+
+def batches(items: Sequence[T], size: int) -> list[list[T]]:
+    """`items` in order, `size` at a time."""
+    return [list(items[at : at + size]) for at in range(0, len(items), size)]
+
+
+def squeeze(texts: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
+    """`texts` cut to one greatest length, in characters, at which they fit together: short ones stay whole.
+
+    All are empty where not even one character of each fits.
+    """
+    if fits(texts):
+        return list(texts)
+    longest = max(map(len, texts), default=0)
+    length = greatest(longest, lambda length: fits([text[:length] for text in texts]))
+    return [text[:length] for text in texts]
+
+
+def shorten(text: str, fits: Callable[[str], bool]) -> str:
+    """`text` without its middle, as much of its beginning and end as fits; "" where nothing does."""
+    if fits(text):
+        return text
+
+    def cut(length: int) -> str:
+        head = (length + 1) // 2
+        return f"{text[:head]}{ELLIPSIS}{text[len(text) - (length - head) :]}" if length else ""
+
+    return cut(greatest(len(text), lambda length: fits(cut(length))))

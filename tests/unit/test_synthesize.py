@@ -1,0 +1,447 @@
+"""The synthesis modes: how many calls, what is in them, that none exceeds its window and no passage's text is lost."""
+
+import asyncio
+import itertools
+import math
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.answering.calls import Calls
+from pipelines.answering.extractive import UNKNOWN
+from pipelines.answering.llm import FRAMING, Completion, LLMFailed
+from pipelines.answering.prompts import Prompts, Template, TemplateError
+from pipelines.answering.structured import SCHEMA, parse
+from pipelines.answering.synthesize import MODES, SEPARATOR, Synthesizer, UnknownMode, synthesizer
+from pipelines.answering.task import Task
+from pipelines.answering.window import WindowTooSmall
+from pipelines.records import Message, Usage
+from tests.unit.answering_fakes import make_hit
+
+ENDING_IN_ONE = ("refine", "compact", "tree_summarize", "simple_summarize", "generation", "context_only")
+SHORT = Prompts(
+    qa=Template("QA {context} Q: {question}"),
+    refine=Template("REFINE {answer} {context} Q: {question}"),
+    tree=Template("TREE {answers} Q: {question}"),
+    generation=Template("GENERATE Q: {question}"),
+)
+
+
+def by_length(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+def by_words(text: str) -> int:
+    return len(re.findall(r"\w{1,6}|\S", text))
+
+
+def by_growth(text: str) -> int:
+    """Two texts together count more than their sum."""
+    return int(len(text) ** 1.05 / 4)
+
+
+class QueuedModel:
+    """Answers from a queue, then `answer {n}`; holds every call to its window and counts those at work."""
+
+    model, context_share = "queued", 0.5
+
+    def __init__(
+        self, *answers: str, window: int = 4000, max_tokens: int = 100, count: Callable[[str], int] = by_length
+    ) -> None:
+        self.context_window, self.max_tokens, self.count = window, max_tokens, count
+        self.answers, self.prompts, self.schemas = list(answers), [], []
+        self.running = self.most_running = self.closed = 0
+        self.failing: tuple[str, ...] = ()
+
+    def _ask(self, messages: Sequence[Message]) -> str:
+        sizes = [self.count(message.content) + FRAMING for message in messages]
+        assert sum(sizes) + self.max_tokens <= self.context_window
+        self.prompts.append([message.content for message in messages if message.role == "user"][-1])
+        if any(word in self.prompts[-1] for word in self.failing):
+            raise LLMFailed("refused")
+        return self.answers.pop(0) if self.answers else f"answer {len(self.prompts)}"
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        self.schemas.append(schema)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            answer = self._ask(messages)
+            await asyncio.sleep(0)
+        finally:
+            self.running -= 1
+        return Completion(answer, Usage(calls=1))
+
+    async def stream(
+        self, messages: Sequence[Message], *, max_tokens: int | None = None
+    ) -> AsyncGenerator[str | Usage, None]:
+        try:
+            for delta in re.split(r"(?<= )", self._ask(messages)):
+                yield delta
+            yield Usage(calls=1)
+        finally:
+            self.closed += 1
+
+
+def synthesized(made: Synthesizer, task: Task, model: QueuedModel, **around: Any) -> list[str]:
+    async def run() -> list[str]:
+        return [delta async for delta in made.synthesize(task, Calls(model, **around))]
+
+    return asyncio.run(run())
+
+
+def task_of(*texts: str, question: str = "Why?", **more: Any) -> Task:
+    hits = tuple(make_hit(f"https://docs.example/{n}.html#a", text) for n, text in enumerate(texts, 1))
+    return Task(question, hits, context=texts, **more)
+
+
+def numbers(prompt: str) -> list[int]:
+    return [int(n) for n in re.findall(r'<passage n="(\d+)"', prompt)]
+
+
+def shown(prompt: str) -> list[str]:
+    return re.findall(r"<passage.*?</passage>", prompt, re.DOTALL)
+
+
+def words_of(n: int, count: int) -> str:
+    """A passage of `count` words that stand nowhere else."""
+    return "".join(f"p{n}w{i}{' ' if i % 7 else chr(10)}" for i in range(count))
+
+
+# The promises
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    mode=st.sampled_from([*MODES]),
+    lengths=st.lists(st.integers(0, 250), max_size=8),
+    window=st.integers(500, 1500),
+    max_tokens=st.integers(1, 60),
+    count=st.sampled_from([by_length, by_words, by_growth]),
+    question=st.integers(1, 400),
+    children=st.one_of(st.none(), st.integers(2, 4)),
+    structured=st.booleans(),
+    wordy=st.integers(1, 200),
+)
+def test_no_call_exceeds_its_window_and_no_text_is_lost(
+    mode, lengths, window, max_tokens, count, question, children, structured, wordy
+):
+    texts = [words_of(n, length) for n, length in enumerate(lengths)]
+    model = QueuedModel(*["long " * wordy] * 200, window=window, max_tokens=max_tokens, count=count)
+    made = synthesizer(mode, prompts=SHORT, num_children=children, structured=structured)
+    task = task_of(*texts, question="why " * question)
+    history = (Message("user", "Before?"), Message("assistant", "Yes."))
+    said = synthesized(made, task, model, system="You answer.", history=history, assistant="So:")
+    assert "".join(said).strip()
+    if mode not in ("simple_summarize", "generation"):
+        seen = set(re.findall(r"\bp\d+w\d+\b", "\n".join(model.prompts)))
+        assert seen >= {word for text in texts for word in text.split()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([*MODES]),
+    st.lists(st.text(max_size=300), max_size=4),
+    st.text(max_size=300),
+    st.sampled_from([by_length, by_growth]),
+)
+def test_no_text_is_an_error(mode, texts, question, count):
+    model = QueuedModel(window=700, max_tokens=20, count=count)
+    assert "".join(synthesized(synthesizer(mode, prompts=SHORT), task_of(*texts, question=question), model))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=9), st.integers(2, 4), st.integers(900, 1500))
+def test_the_number_of_calls_is_what_the_mode_promises(lengths, children, window):
+    task = task_of(*(words_of(n, length) for n, length in enumerate(lengths)))
+
+    def asked(mode: str, num_children: int | None = None) -> list[str]:
+        model = QueuedModel(window=window)
+        synthesized(synthesizer(mode, prompts=SHORT, num_children=num_children), task, model)
+        return model.prompts
+
+    assert len(asked("refine")) == len(asked("accumulate")) == len(lengths)
+    assert len(asked("simple_summarize")) == len(asked("generation")) == 1
+    packed = asked("compact_accumulate")
+    assert len(asked("compact")) == len(packed)
+    assert [n for prompt in packed for n in numbers(prompt)] == list(range(1, len(lengths) + 1))
+    for earlier, later in itertools.pairwise(packed):  # no pack has room for the next one's first passage
+        together = "\n\n".join([*shown(earlier), shown(later)[0]])
+        assert by_length(together) > window // 2
+    level = calls = len(lengths)
+    while level > 1:
+        level = math.ceil(level / children)
+        calls += level
+    assert len(asked("tree_summarize", children)) == calls
+
+
+def test_refine_asks_once_a_passage_and_hands_the_answer_on():
+    model = QueuedModel("first [1]", "second [1][2]", "third [3]")
+    assert (
+        "".join(synthesized(synthesizer("refine", prompts=SHORT), task_of("one", "two", "three"), model)) == "third [3]"
+    )
+    assert [prompt.split()[0] for prompt in model.prompts] == ["QA", "REFINE", "REFINE"]
+    assert [numbers(prompt) for prompt in model.prompts] == [[1], [2], [3]]
+    assert "first [1]" in model.prompts[1]
+    assert "second [1][2]" in model.prompts[2]
+
+
+def test_compact_asks_once_where_all_fits():
+    model = QueuedModel()
+    synthesized(synthesizer(prompts=SHORT), task_of("one", "two", "three"), model)
+    assert [numbers(prompt) for prompt in model.prompts] == [[1, 2, 3]]
+
+
+def test_compact_packs_to_the_share_of_the_window_and_numbers_stay():
+    model = QueuedModel(window=1200)
+    synthesized(synthesizer(prompts=SHORT), task_of(*(words_of(n, 130) for n in range(6))), model)
+    shown = [numbers(prompt) for prompt in model.prompts]
+    assert len(shown) == 3  # two of about 250 tokens each in half of 1,200
+    assert [n for call in shown for n in call] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_passage_larger_than_the_window_is_split_under_its_number():
+    model = QueuedModel(window=800)
+    synthesized(synthesizer("refine", prompts=SHORT), task_of("small", words_of(2, 500)), model)
+    shown = [numbers(prompt) for prompt in model.prompts]
+    assert shown[0] == [1]
+    assert len(shown) > 3
+    assert all(n == [2] for n in shown[1:])
+
+
+def test_a_tree_has_one_root_and_its_levels_run_concurrently():
+    model = QueuedModel()
+    task = task_of(*(f"passage {n}" for n in range(5)))
+    said = synthesized(synthesizer("tree_summarize", prompts=SHORT, num_children=2), task, model, at_once=3)
+    assert [prompt.split()[0] for prompt in model.prompts] == ["QA"] * 5 + ["TREE"] * 6
+    assert "".join(said) == "answer 11"
+    assert model.most_running == 3
+    assert all(f"answer {n}\n" in model.prompts[-1] for n in (9, 10))
+
+
+def test_a_tree_packs_to_the_window_without_a_number_of_children():
+    model = QueuedModel(window=1200)
+    synthesized(synthesizer("tree_summarize", prompts=SHORT), task_of(*(words_of(n, 130) for n in range(6))), model)
+    assert [prompt.split()[0] for prompt in model.prompts] == ["QA", "QA", "QA", "TREE"]
+
+
+def test_a_tree_of_answers_longer_than_its_window_still_ends():
+    model = QueuedModel(*["long " * 2000] * 8, window=500)
+    synthesized(synthesizer("tree_summarize", prompts=SHORT), task_of(*(words_of(n, 90) for n in range(8))), model)
+    assert [prompt.split()[0] for prompt in model.prompts].count("TREE") <= 7
+
+
+def test_simple_summarize_gives_each_passage_its_share_of_one_call():
+    model = QueuedModel(window=900)
+    synthesized(
+        synthesizer("simple_summarize", prompts=SHORT), task_of("short", words_of(2, 900), words_of(3, 500)), model
+    )
+    [prompt] = model.prompts
+    assert numbers(prompt) == [1, 2, 3]
+    assert "\nshort\n" in prompt
+    assert len(re.findall("p2w", prompt)) == pytest.approx(len(re.findall("p3w", prompt)), abs=2)
+    assert len(prompt) / 4 > 400
+
+
+def test_accumulate_keeps_the_answers_in_order_and_apart():
+    model = QueuedModel("one", "two", "three")
+    said = synthesized(synthesizer("accumulate", prompts=SHORT), task_of("a", "b", "c"), model)
+    assert said == ["Answer 1:\none", f"{SEPARATOR}Answer 2:\ntwo", f"{SEPARATOR}Answer 3:\nthree"]
+
+
+def test_generation_shows_no_passage_and_context_only_no_hit():
+    hit = make_hit("https://docs.example/#a", "from the index")
+    model = QueuedModel()
+    for mode in ("generation", "context_only"):
+        synthesized(synthesizer(mode, prompts=SHORT), Task("Why?", (hit,), context=("given", "texts")), model)
+    assert "<passage" not in model.prompts[0]
+    assert "from the index" not in model.prompts[1]
+    assert '<passage n="1">\ngiven\n</passage>\n\n<passage n="2">\ntexts' in model.prompts[1]
+
+
+@pytest.mark.parametrize("mode", set(MODES) - {"generation"})
+@pytest.mark.parametrize("texts", [(), ("", " \n\u200b")])
+def test_without_passages_there_is_no_call_and_no_answer(mode, texts):
+    model = QueuedModel()
+    assert synthesized(synthesizer(mode), task_of(*texts), model) == [UNKNOWN]
+    assert not model.prompts
+
+
+# Streaming
+
+
+@pytest.mark.parametrize("mode", ENDING_IN_ONE)
+def test_deltas_are_the_last_calls_own(mode):
+    task = task_of(*(words_of(n, 200) for n in range(4)))
+    counted = QueuedModel(window=1000)
+    synthesized(synthesizer(mode, prompts=SHORT), task, counted)
+    length = len(counted.prompts)
+    model = QueuedModel(*["before"] * (length - 1), "one two three", window=1000)
+    assert synthesized(synthesizer(mode, prompts=SHORT), task, model) == ["one ", "two ", "three"]
+
+
+@pytest.mark.parametrize("mode", ENDING_IN_ONE)
+def test_who_stops_listening_closes_the_call(mode):
+    model = QueuedModel("one two three")
+
+    async def run() -> None:
+        async with aclosing(synthesizer(mode, prompts=SHORT).synthesize(task_of("text"), Calls(model))) as deltas:
+            async for _ in deltas:
+                break
+        assert model.closed == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("mode", ["accumulate", "tree_summarize"])
+def test_one_failed_call_of_a_level_fails_the_answer_and_leaves_nothing_running(mode):
+    model = QueuedModel()
+    model.failing = ("poison",)
+
+    async def run() -> None:
+        made = synthesizer(mode, prompts=SHORT, num_children=2)
+        with pytest.raises(LLMFailed, match="refused"):
+            _ = [d async for d in made.synthesize(task_of("poison", *"abcdefgh"), Calls(model, at_once=2))]
+        assert model.running == 0
+        assert len(asyncio.all_tasks()) == 1
+        assert len(model.prompts) < 9
+
+    asyncio.run(run())
+
+
+# Structured answer filtering
+
+
+def reply(answer: str, satisfied: bool) -> str:
+    return f'{{"answer": "{answer}", "query_satisfied": {str(satisfied).lower()}}}'
+
+
+@pytest.mark.parametrize("mode", ["refine", "compact"])
+def test_steps_that_do_not_satisfy_are_skipped(mode):
+    texts = [words_of(n, 230) for n in range(4)]
+    replies = [reply("no", False), reply("good [2]", True), reply("worse", False), reply("no", False)]
+    model = QueuedModel(*replies, window=1000)
+    said = synthesized(synthesizer(mode, prompts=SHORT, structured=True), task_of(*texts), model)
+    assert said == ["good [2]"]
+    assert [prompt.split()[0] for prompt in model.prompts] == ["QA", "QA", "REFINE", "REFINE"]
+    assert "good [2]" in model.prompts[3]
+    assert "worse" not in model.prompts[3]
+    assert all("query_satisfied" in prompt for prompt in model.prompts)
+    assert model.schemas == [SCHEMA] * 4
+
+
+def test_where_no_step_satisfies_the_answer_is_not_known():
+    model = QueuedModel(reply("a guess", False), reply(UNKNOWN, True))
+    said = synthesized(synthesizer("refine", prompts=SHORT, structured=True), task_of("one", "two"), model)
+    assert said == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "satisfied"),
+    [
+        ('{"answer": "yes {x} [1]", "query_satisfied": true}', "yes {x} [1]", True),
+        ('Here it is:\n```json\n{"answer": "yes", "query_satisfied": true}\n```\nHope it helps!', "yes", True),
+        ("{'answer': 'yes', 'query_satisfied': True}", "yes", True),
+        ("{'answer': 'no', 'query_satisfied': False}", "no", False),
+        ('{"answer": "no", "query_satisfied": "false"}', "no", False),
+        ('{"answer": "yes", "query_satisfied": "True"}', "yes", True),
+        ('{"answer": "yes"}', "yes", True),
+        ('{"answer": "cut off in the mid', "cut off in the mid", True),
+        ('{"query_satisfied": true}', "", False),
+        ('{"answer": null, "query_satisfied": true}', "", False),
+        ('{"answer": 42, "query_satisfied": true}', "42", True),
+        ('[{"answer": "yes", "query_satisfied": true}]', "yes", True),
+        ('{"answer": "yes", "query_satisfied": true} and {more}', "yes", True),
+        ("Plain text [1].", "Plain text [1].", True),
+        ('The answer is `{"a": 1}`.', 'The answer is `{"a": 1}`.', True),
+        (UNKNOWN, UNKNOWN, False),
+        ("", "", False),
+    ],
+)
+def test_a_reply_is_read_from_whatever_a_model_wrote(text, answer, satisfied):
+    step = parse(text)
+    assert (step.answer, step.satisfied) == (answer, satisfied)
+
+
+@given(st.text(st.sampled_from('{}[]"\\answer:query_satisfied, trueFalse\n`')))
+def test_no_reply_is_an_error(text):
+    assert isinstance(parse(text).answer, str)
+
+
+# Prompts, questions and windows
+
+
+def test_variables_of_the_task_fill_custom_templates():
+    prompts = Prompts(
+        qa=Template("Speak like {tone_name}: {context} {question}", tone_name="a clerk"), refine=SHORT.refine
+    )
+    model = QueuedModel()
+    synthesized(synthesizer(prompts=prompts), task_of("one"), model)
+    synthesized(synthesizer(prompts=prompts), task_of("one", variables={"tone_name": "a {pirate}"}), model)
+    assert model.prompts[0].startswith("Speak like a clerk:")
+    assert model.prompts[1].startswith("Speak like a {pirate}:")
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [({}, r"'refine' has no value for \{tone_name\}"), ({"tone": "x"}, r"\{tone\}"), ({"question": "x"}, "reserved")],
+)
+def test_variables_that_do_not_fit_are_named_before_anything_is_asked(variables, message):
+    prompts = Prompts(refine=Template("{tone_name} {answer} {context} {question}"))
+    model = QueuedModel()
+    with pytest.raises(TemplateError, match=message):
+        synthesized(synthesizer(prompts=prompts), task_of("one", variables=variables), model)
+    assert not model.prompts
+
+
+def test_braces_and_hidden_characters_of_page_and_question_mean_nothing():
+    model = QueuedModel()
+    synthesized(
+        synthesizer(), task_of("use {question} \U000e0041\u200bor %s", question="Is {context}\u200b it?"), model
+    )
+    assert "\nuse {question} or %s\n" in model.prompts[0]
+    assert "Question: Is {context} it?" in model.prompts[0]
+
+
+def test_a_question_of_10000_words_keeps_its_ends():
+    question = "Why does it " + "really " * 10_000 + "break?"
+    model = QueuedModel()
+    synthesized(synthesizer(), task_of("text", question=question), model)
+    assert "Why does it really" in model.prompts[0]
+    assert "…" in model.prompts[0]
+    assert "really break?" in model.prompts[0]
+
+
+def test_a_window_too_small_for_any_context_says_so_with_numbers():
+    model = QueuedModel(window=260)
+    with pytest.raises(WindowTooSmall, match=r"260 tokens .* needs \d+"):
+        synthesized(synthesizer(), task_of("text"), model)
+    with pytest.raises(WindowTooSmall, match=r"max_tokens"):
+        synthesized(synthesizer(), task_of("text"), QueuedModel(window=100))
+    assert not model.prompts
+
+
+def test_an_unknown_mode_and_an_impossible_tree_are_refused():
+    with pytest.raises(UnknownMode, match="'treee'; there are refine, compact"):
+        synthesizer("treee")
+    with pytest.raises(ValueError, match="num_children is 1"):
+        synthesizer("tree_summarize", num_children=1)
+
+
+class Loudest(Synthesizer):
+    """A custom synthesizer: one method."""
+
+    async def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
+        async for delta in calls.stream(f"{task.question} {task.hits[0].passage}"):
+            yield delta.upper()
+
+
+def test_a_custom_synthesizer_is_one_method():
+    assert synthesized(Loudest(), task_of("text"), QueuedModel("so it is")) == ["SO ", "IT ", "IS"]
