@@ -9,7 +9,7 @@ import ipaddress
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
@@ -28,6 +28,7 @@ MOST_CACHED = 1_000
 # An embedded Postgres that was killed is back within a second or two.
 RETRY_AFTER_S = 2
 TOKEN = re.compile(r"rdx_[A-Za-z0-9_-]{43}")
+OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavailable"}
 # What requests without a key are: they may ask, and nothing else.
 ANONYMOUS = Key(name="", scopes=("query",))
 HOW = "create one with «python -m jobs.keys create NAME» and send it as «Authorization: Bearer rdx_…»"
@@ -125,13 +126,15 @@ class KeyCheck:
         try:
             key, why = await self._key(scope)
         except StoreUnavailable as error:
-            return refuse(503, f"keys can't be checked, try again: {error}", {"Retry-After": str(RETRY_AFTER_S)})
+            return refuse(scope, 503, f"keys can't be checked, try again: {error}", {"Retry-After": str(RETRY_AFTER_S)})
         if key is None:
-            return refuse(401, why, {"WWW-Authenticate": 'Bearer realm="raydex"'})
+            return refuse(scope, 401, why, {"WWW-Authenticate": 'Bearer realm="raydex"'})
         needed = "admin" if self._is_admin(path_of(scope)) else "query"
         if not key.may(needed):
             return refuse(
-                403, f"this needs a key with the scope {needed}: «python -m jobs.keys create NAME --scope {needed}»"
+                scope,
+                403,
+                f"this needs a key with the scope {needed}: «python -m jobs.keys create NAME --scope {needed}»",
             )
         scope.setdefault("state", {})["key"] = key
         return None
@@ -194,6 +197,10 @@ def is_local(scope: Scope, bound: str = "127.0.0.1") -> bool:
     )
 
 
-def refuse(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error in the one shape that all errors of the API have."""
-    return JSONResponse({"error": message}, status, headers)
+def refuse(scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error in the shape that all errors of the API have: OpenAI's under /v1/, the service's own elsewhere."""
+    error: object = message
+    if path_of(scope).startswith("/v1/"):
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        error = {"message": message, "type": kind, "code": OPENAI_CODES.get(status), "param": None}
+    return JSONResponse({"error": error}, status, headers)

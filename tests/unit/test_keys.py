@@ -74,7 +74,7 @@ def test_open_paths_need_no_key(ring: Keyring, path: str) -> None:
 def test_every_other_path_needs_one(ring: Keyring, path: str) -> None:
     refused = client(ring).get(path)
     assert refused.status_code == 401 and refused.headers["WWW-Authenticate"].startswith("Bearer")
-    assert "jobs.keys create" in refused.json()["error"]
+    assert "jobs.keys create" in refused.text
 
 
 @pytest.mark.parametrize(
