@@ -36,7 +36,7 @@ class FixedRouter:
     """Every question goes to one agent."""
 
     agent: str
-    why: str = "It is the default agent."
+    why: str = "It is the default agent"
 
     def route(self, question: str) -> Route:
         return Route(self.agent, self.why)
@@ -94,8 +94,8 @@ class RuleRouter:
         start = question[:READ]
         for rule in self.rules:
             if matched := rule.match(start):
-                return Route(rule.agent, f"The question matches {matched}.")
-        return Route(self.default, "No rule matches, so the default agent answers.")
+                return Route(rule.agent, f"The question matches {matched}")
+        return Route(self.default, "No rule matches, so the default agent answers")
 
 
 class ClassifierRouter:
@@ -129,7 +129,7 @@ class ClassifierRouter:
     def _why(self, probability: float, relation: str) -> str:
         return (
             f"The probability that {self.easy} suffices is {probability:.3f}, {relation} the threshold of "
-            f"{self.threshold:g}."
+            f"{self.threshold:g}"
         )
 
 

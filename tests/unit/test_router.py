@@ -38,7 +38,7 @@ RULES = [
 
 
 def test_a_fixed_router_sends_everything_to_one_agent():
-    assert FixedRouter("cheap").route("anything") == Route("cheap", "It is the default agent.")
+    assert FixedRouter("cheap").route("anything") == Route("cheap", "It is the default agent")
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_a_fixed_router_sends_everything_to_one_agent():
     ],
 )
 def test_the_first_rule_that_matches_decides_and_is_named(question, agent, why):
-    assert RuleRouter(RULES, "default").route(question) == Route(agent, f"The question matches {why}.")
+    assert RuleRouter(RULES, "default").route(question) == Route(agent, f"The question matches {why}")
 
 
 def test_without_a_matching_rule_the_default_answers():
     route = RuleRouter(RULES[:2], "default").route("Can I observe it? A group autoscaling?")
-    assert route == Route("default", "No rule matches, so the default agent answers.")
+    assert route == Route("default", "No rule matches, so the default agent answers")
 
 
 def test_a_bad_pattern_is_named_when_the_rule_is_made():
@@ -92,8 +92,8 @@ def test_the_cheap_agent_is_asked_from_the_threshold_on(classifier):
 def test_the_reason_has_probability_and_threshold_in_numbers(classifier):
     router = ClassifierRouter(classifier, 0.5, easy="cheap", hard="strong")
     easy, hard, says = "what is a node", "why does my node crash", "The probability that cheap suffices is"
-    assert router.route(easy).why == (f"{says} {classifier.probability(easy, '1'):.3f}, at least the threshold of 0.5.")
-    assert router.route(hard).why == (f"{says} {classifier.probability(hard, '1'):.3f}, below the threshold of 0.5.")
+    assert router.route(easy).why == (f"{says} {classifier.probability(easy, '1'):.3f}, at least the threshold of 0.5")
+    assert router.route(hard).why == (f"{says} {classifier.probability(hard, '1'):.3f}, below the threshold of 0.5")
 
 
 @pytest.mark.parametrize(("threshold", "agent"), [(0, "cheap"), (1, "strong")])
