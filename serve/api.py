@@ -1,206 +1,248 @@
 """The HTTP face: FastAPI routes around a QueryEngine. Errors have one shape and say what to do.
 
-Knows no Ray, no environment and nothing of how an answer is made.
+Knows no Ray, no environment and nothing of how an answer is made, nor who may ask: that stands around it.
 """
 
-import asyncio
-import uuid
-from dataclasses import asdict
+import base64
+import contextlib
+import hashlib
+import re
+from collections.abc import AsyncIterator
 from importlib import resources
-from typing import Annotated, Any
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi.responses import HTMLResponse
+from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 
-from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
-from pipelines.records import Hit
-from pipelines.store import NoLiveIndex, Store, StoreUnavailable
+from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
+from pipelines.answering.retriever import CollectionNotNamed, Retrieval
+from pipelines.records import Index
+from pipelines.store import NoLiveIndex, Store, clean
+from serve.asking import Asked, Asking, Observer, Recorder, key_name
+from serve.errors import failure_of, handle_errors
+from serve.keys import Aside
+from serve.openai_api import add_openai
+from serve.schemas import (
+    AnswerOut,
+    CitationOut,
+    CollectionOut,
+    ErrorOut,
+    FeedbackIn,
+    FeedbackOut,
+    HealthOut,
+    HitOut,
+    QueryIn,
+    ReadyOut,
+    SearchIn,
+    SearchOut,
+)
+from serve.stream import HEARTBEAT_S, EventStream, StreamedAnswer, event, first_of
 
-# An embedded Postgres that was killed is back within a second or two.
-RETRY_AFTER_S = 2
-# Ten thousand words are a question; a book is not.
-MOST_CHARACTERS = 100_000
+DESCRIPTION = """Ask a documentation site; answers cite their sources.
 
+Errors are `{"error", "field"?, "choices"?}`. A 503 or 429 has `Retry-After`: the same request may succeed then."""
 
-class Question(BaseModel):
-    """A question to a collection (default: the service's, or the only one); `k` is how many hits to use."""
-
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"question": "How do I read a CSV file?", "k": 5}]}
-    )
-
-    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]
-    collection: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    k: Annotated[int, Field(ge=1, le=100)] | None = None
-
-
-class CitationOut(BaseModel):
-    """`[n]` in the answer points here."""
-
-    n: int
-    source: str
-    title: str
-    snippet: str
-
-
-class HitOut(BaseModel):
-    """A chunk with its score and what each leg said of it."""
-
-    source: str
-    sources: list[str]
-    title: str
-    headings: list[str]
-    text: str
-    score: float
-    score_kind: str
-    ranks: dict[str, int]
-    scores: dict[str, float]
+RESPONSES: dict[int, str] = {
+    401: "No API key, or one that opens nothing here.",
+    404: "There is no such collection, or nothing is published in it.",
+    422: "Something in the request can't be used; `field` names it.",
+    429: "Too many requests with this key; `Retry-After` says when the next one is let through.",
+    503: "The database or a model is away or busy; come back after `Retry-After` seconds.",
+}
 
 
-class SearchOut(BaseModel):
-    """Hits of one revision of one index; `timings` are seconds."""
+def create_app(
+    engine: QueryEngine,
+    store: Store,
+    *,
+    recorder: Recorder | None = None,
+    observer: Observer | None = None,
+    openai_sources: Literal["key", "footnotes"] = "key",
+    heartbeat_s: float = HEARTBEAT_S,
+) -> FastAPI:
+    """The whole HTTP application around `engine`; `store` is asked for collections, conversations and feedback.
 
-    hits: list[HitOut]
-    degraded: list[str]
-    timings: dict[str, float]
-    index: int
-    revision: int
-
-
-class AnswerOut(SearchOut):
-    """An answer with its sources."""
-
-    id: str
-    question: str
-    answer: str
-    agent: str
-    citations: list[CitationOut]
-
-
-class CollectionOut(BaseModel):
-    """A collection and its live index, if it has one."""
-
-    name: str
-    index: int | None
-    revision: int | None
-    published_at: str | None
-    stats: dict[str, Any]
-
-
-def create_app(engine: QueryEngine, store: Store) -> FastAPI:
-    """The whole HTTP application around `engine`; `store` is asked for its health and its collections."""
-    app = FastAPI(title="Raydex", description="Ask a documentation site; answers cite their sources.")
-    _handle_errors(app)
-    _add_questions(app, engine)
-    _add_state(app, engine, store)
+    `recorder` writes answers down, `observer` counts them. `openai_sources`: how sources ride on chat completions
+    that don't say: in the key `raydex` alone, or as Markdown footnotes too. An open stream is silent for at most
+    `heartbeat_s` seconds.
+    """
+    app = FastAPI(title="Raydex", description=DESCRIPTION)
+    aside = Aside()
+    asking = Asking(engine, store, aside, recorder, observer)
+    _add_questions(app, engine, asking)
+    _add_stream(app, asking, heartbeat_s)
+    _add_feedback(app, store, aside)
+    _add_state(app, engine, store, aside)
+    add_openai(app, engine, store, aside, asking, footnotes=openai_sources == "footnotes", heartbeat_s=heartbeat_s)
+    _add_page(app)
+    handle_errors(app)
     return app
 
 
-def _add_questions(app: FastAPI, engine: QueryEngine) -> None:
-    @app.post("/query", summary="A cited answer")
-    async def query(asked: Question) -> AnswerOut:
-        answer = await engine.aquery(asked.question, asked.collection, asked.k)
-        return AnswerOut(
-            id=uuid.uuid4().hex,
-            question=answer.question,
-            answer=answer.text,
-            agent=answer.agent,
-            citations=[CitationOut(**asdict(citation)) for citation in answer.citations],
-            hits=[_hit(hit) for hit in answer.hits],
-            degraded=list(answer.degraded),
-            timings=answer.timings,
-            index=answer.index,
-            revision=answer.revision,
-        )
-
-    @app.post("/search", summary="The hits alone")
-    async def search(asked: Question) -> SearchOut:
-        found = await engine.asearch(asked.question, asked.collection, asked.k)
-        return SearchOut(
-            hits=[_hit(hit) for hit in found.hits],
-            degraded=list(found.degraded),
-            timings=found.timings,
-            index=found.index.id,
-            revision=found.revision,
-        )
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": ErrorOut, "description": RESPONSES[status]} for status in (401, 429, *statuses)}
 
 
-def _add_state(app: FastAPI, engine: QueryEngine, store: Store) -> None:
-    @app.get("/collections", summary="What can be asked")
+def _add_questions(app: FastAPI, engine: QueryEngine, asking: Asking) -> None:
+    @app.post("/query", summary="A cited answer", response_model_exclude_unset=True, responses=_errors(404, 422, 503))
+    async def query(question: QueryIn, request: Request) -> AnswerOut:
+        asked = await asking.begin(request, question.ask(), question.conversation)
+        answer = await asking.answer(request, asked)
+        return AnswerOut.of(answer, asked.conversation, question.prompts)
+
+    @app.post("/search", summary="The hits alone", responses=_errors(404, 422, 503))
+    async def search(question: SearchIn) -> SearchOut:
+        return SearchOut.found(await engine.asearch(question.ask()))
+
+
+# ---------------------------------------------------------------------------------------------- streaming
+
+STREAM_EXAMPLE = """event: hits
+data: {"hits":[…],"queries":["How do I read a CSV file?"],"index":4,"revision":2}
+
+event: delta
+data: {"text":"Call ray.data.read_csv [1]."}
+
+event: citation
+data: {"n":1,"source":"https://docs.example/data#csv","title":"Data › CSV",…}
+
+event: answer
+data: {"id":"…","answer":"Call ray.data.read_csv [1].",…}
+"""
+
+
+def _add_stream(app: FastAPI, asking: Asking, heartbeat_s: float) -> None:
+    @app.post(
+        "/query/stream",
+        summary="A cited answer while it is made, as server-sent events",
+        response_class=StreamedAnswer,
+        status_code=200,
+        responses={
+            200: {
+                "description": "Events `hits`, `delta`, `citation`, `answer` (the reply of /query) or `error`, and "
+                "`heartbeat` in silences. A delta with `reset` voids those before it.",
+                "content": {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}},
+            },
+            **_errors(404, 422, 503),
+        },
+    )
+    async def stream(question: QueryIn, request: Request) -> StreamedAnswer:
+        asked = await asking.begin(request, question.ask(), question.conversation)
+        events = asking.stream(asked)
+        first = await first_of(request, events)
+        spoken = _spoken(first, events, asking, asked, question.prompts)
+        return StreamedAnswer(spoken, events, heartbeat=event("heartbeat", {}), heartbeat_s=heartbeat_s)
+
+
+async def _spoken(
+    first: Event, events: EventStream, asking: Asking, asked: Asked, prompts: bool
+) -> AsyncIterator[ServerSentEvent]:
+    """The engine's events as /query/stream says them; a failure is the last one."""
+    try:
+        for said in _said(first, asking, asked, prompts):
+            yield said
+        async for happened in events:
+            for said in _said(happened, asking, asked, prompts):
+                yield said
+    except Exception as error:
+        failure = failure_of(error)
+        wait = {"retry_after": failure.retry_after} if failure.retry_after else {}
+        yield event("error", {**failure.body, **wait})
+
+
+def _said(happened: Event, asking: Asking, asked: Asked, prompts: bool) -> list[ServerSentEvent]:
+    if isinstance(happened, Retrieved):
+        return [event("hits", _hits(happened.retrieval))]
+    if isinstance(happened, Delta):
+        return [event("delta", {"text": clean(happened.text), **({"reset": True} if happened.reset else {})})]
+    answer = asking.done(asked, happened)
+    citations = [event("citation", CitationOut.of(citation)) for citation in answer.citations]
+    return [*citations, event("answer", AnswerOut.of(answer, asked.conversation, prompts))]
+
+
+def _hits(found: Retrieval) -> dict[str, Any]:
+    return {
+        "hits": [HitOut.of(hit).model_dump() for hit in found.hits],
+        "queries": [clean(query) for query in found.queries],
+        "index": found.index.id,
+        "revision": found.revision,
+    }
+
+
+# ---------------------------------------------------------------------------------------------- feedback and state
+
+
+def _add_feedback(app: FastAPI, store: Store, aside: Aside) -> None:
+    @app.post("/feedback", summary="What one thinks of an answer", responses=_errors(422, 503))
+    async def feedback(given: FeedbackIn, request: Request) -> FeedbackOut:
+        await aside(store.record_feedback, given.id, given.rating, given.comment, key_name(request))
+        return FeedbackOut(id=given.id, rating=given.rating)
+
+
+def _add_state(app: FastAPI, engine: QueryEngine, store: Store, aside: Aside) -> None:
+    @app.get("/collections", summary="What can be asked", responses=_errors(503))
     async def collections() -> list[CollectionOut]:
-        rows = await asyncio.to_thread(store.collections)
-        return [
-            CollectionOut(
-                name=row["name"],
-                index=row["index"],
-                revision=row["revision"],
-                published_at=row["published_at"].isoformat() if row["published_at"] else None,
-                stats=row["stats"],
-            )
-            for row in rows
-        ]
+        return [CollectionOut.of(row) for row in await aside(store.collections)]
 
     @app.get("/health", summary="The process lives")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
+    async def health() -> HealthOut:
+        return HealthOut()
 
-    @app.get("/health/ready", summary="A question would be answered now", responses={503: {}})
-    async def ready() -> JSONResponse:
+    @app.get(
+        "/health/ready",
+        summary="A question would be answered now: the database is there and the models are loaded",
+        responses={503: {"model": ErrorOut, "description": RESPONSES[503]}},
+    )
+    async def ready() -> ReadyOut:
         try:
-            index = await asyncio.to_thread(engine.retriever.ready)
-        except (CollectionNotNamed, NoLiveIndex, ModelNotReady, StoreUnavailable) as error:
-            return _failure(503, str(error), retry=True)
-        ready = {"status": "ready", "collection": index.collection, "index": index.id, "revision": index.revision}
-        return JSONResponse(ready)
+            index = await _ready(engine)
+        except (CollectionNotNamed, NoLiveIndex) as error:
+            raise HTTPException(503, str(error)) from error
+        return ReadyOut(collection=index.collection, index=index.id, revision=index.revision)
+
+
+async def _ready(engine: QueryEngine) -> Index:
+    """The index that answers; where several collections stand beside each other, the first once all are ready."""
+    try:
+        return await engine.aready()
+    except CollectionNotNamed as error:
+        indexes = []
+        for name in error.names:
+            with contextlib.suppress(NoLiveIndex):
+                indexes.append(await engine.aready(name))
+        if not indexes:
+            raise
+        return indexes[0]
+
+
+# ---------------------------------------------------------------------------------------------- the page
+
+
+def _add_page(app: FastAPI) -> None:
+    text = resources.files("serve").joinpath("web/index.html").read_text("utf-8")
+    headers = {
+        "Content-Security-Policy": content_security_policy(text),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
 
     @app.get("/", include_in_schema=False)
     async def page() -> HTMLResponse:
-        return HTMLResponse(resources.files("serve").joinpath("web/index.html").read_text())
+        return HTMLResponse(text, headers=headers)
 
 
-def _hit(hit: Hit) -> HitOut:
-    return HitOut(
-        source=hit.source,
-        sources=list(hit.sources),
-        title=hit.title,
-        headings=list(hit.headings),
-        text=hit.text,
-        score=hit.score,
-        score_kind=hit.score_kind,
-        ranks=hit.ranks,
-        scores=hit.scores,
+def content_security_policy(page: str) -> str:
+    """Lets `page` run its own script and style, known by their hashes, and speak to its own service: nothing else."""
+    own = {tag: _hashes(page, tag) for tag in ("script", "style")}
+    return (
+        f"default-src 'none'; script-src {own['script']}; style-src {own['style']}; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
 
-def _handle_errors(app: FastAPI) -> None:
-    @app.exception_handler(RequestValidationError)
-    async def bad_input(request: Request, error: RequestValidationError) -> JSONResponse:
-        found = [(".".join(str(part) for part in e["loc"][1:]) or "body", e["msg"]) for e in error.errors()]
-        return _failure(422, "; ".join(f"{field}: {why}" for field, why in found), field=found[0][0])
-
-    @app.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> JSONResponse:
-        if error.status_code == 400:  # a body that is not UTF-8
-            return _failure(422, f"body: {error.detail}", field="body")
-        return _failure(error.status_code, error.detail)
-
-    @app.exception_handler(CollectionNotNamed)
-    async def not_named(request: Request, error: CollectionNotNamed) -> JSONResponse:
-        return _failure(422, str(error), field="collection", choices=list(error.names))
-
-    @app.exception_handler(NoLiveIndex)
-    async def nothing_live(request: Request, error: NoLiveIndex) -> JSONResponse:
-        return _failure(404, str(error))
-
-    @app.exception_handler(StoreUnavailable)
-    async def away(request: Request, error: StoreUnavailable) -> JSONResponse:
-        return _failure(503, f"the database is away, try again: {error}", retry=True)
-
-
-def _failure(status: int, message: str, retry: bool = False, **more: object) -> JSONResponse:
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if retry else None
-    return JSONResponse({"error": message, **more}, status, headers)
+def _hashes(page: str, tag: str) -> str:
+    texts = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+    return " ".join(f"'sha256-{digest}'" for digest in digests)

@@ -1,53 +1,176 @@
 """The HTTP face: what a request may be, what a reply holds, and errors that say what to do."""
 
-from collections.abc import Iterator
-from pathlib import Path
+import logging
+import re
 from typing import Any
 
 import pytest
-from answering_fakes import MemoryStore, WordEmbedder, make_hit
+from answering_fakes import make_hit
+from api_fakes import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
 from fastapi.testclient import TestClient
 
-from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retriever import Retriever
-from pipelines.answering.extractive import ExtractiveSynthesizer
-from pipelines.lexical import LexicalIndex
+from pipelines.answering.prompts import TemplateError
+from pipelines.answering.retriever import ModelNotReady
+from pipelines.answering.task import StepUnavailable
+from pipelines.records import Filters, Message
+from pipelines.store import Key, StoreUnavailable
 from serve.api import create_app
 
-CSV = make_hit("https://d.test/data#csv", "Call ray.data.read_csv to load comma separated files.", ("Data", "CSV"))
+JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(CSV)
+def store() -> AskedStore:
+    return AskedStore()
 
 
 @pytest.fixture
-def client(store: MemoryStore, tmp_path: Path) -> Iterator[TestClient]:
-    retriever = Retriever(store, lambda model: WordEmbedder(), lambda index: LexicalIndex(tmp_path / str(index.id)))
-    engine = QueryEngine(retriever, ExtractiveSynthesizer())
-    yield TestClient(create_app(engine, store), raise_server_exceptions=False)  # type: ignore[arg-type]
-    retriever.close()
+def engine(store: AskedStore) -> FakeEngine:
+    return FakeEngine(store)
+
+
+@pytest.fixture
+def recorder() -> MemoryRecorder:
+    return MemoryRecorder()
+
+
+@pytest.fixture
+def client(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> TestClient:
+    return TestClient(create_app(engine, store, recorder=recorder, observer=recorder))  # type: ignore[arg-type]
 
 
 def ask(client: TestClient, **body: Any) -> Any:
     return client.post("/query", json={"question": "How do I load csv files?", **body})
 
 
+# ---------------------------------------------------------------------------------------------- replies
+
+
 def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     reply = ask(client).json()
     assert reply.keys() == {
-        "id", "question", "answer", "agent", "citations", "hits", "degraded", "timings", "index", "revision",
+        "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
+        "queries", "index", "revision", "conversation",
     }  # fmt: skip
-    assert reply["citations"][0].keys() == {"n", "source", "title", "snippet"}
+    assert reply["citations"][0].keys() == {
+        "n", "source", "title", "snippet", "headings", "scores", "supported", "support",
+    }  # fmt: skip
     assert reply["hits"][0].keys() == {
-        "source", "sources", "title", "headings", "text", "score", "score_kind", "ranks", "scores",
+        "chunk_id", "source", "sources", "title", "headings", "text", "context", "score", "score_kind", "ranks",
+        "scores",
     }  # fmt: skip
-    assert reply["citations"][0]["source"] == CSV.source and reply["citations"][0]["title"] == "Data › CSV"
+    assert reply["answer"] == TEXT and reply["hits"][0]["source"] == CSV.source
+    assert reply["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "calls": 1, "cost": 0.001}
+    assert reply["route"] == {"agent": "an agent", "why": "the default"}
 
 
-def test_every_answer_has_its_own_id(client: TestClient) -> None:
-    assert ask(client).json()["id"] != ask(client).json()["id"]
+def test_prompts_are_in_the_reply_when_asked_for(client: TestClient) -> None:
+    (exchange,) = ask(client, prompts=True).json()["exchanges"]
+    assert exchange["messages"] == [{"role": "user", "content": "How do I load csv files?"}]
+
+
+def test_every_answer_has_its_own_id_and_conversation(client: TestClient) -> None:
+    first, second = ask(client).json(), ask(client).json()
+    assert first["id"] != second["id"] and first["conversation"] != second["conversation"]
+    assert len(first["conversation"]) > 16
+
+
+def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngine) -> None:
+    ask(
+        client,
+        collection="docs",
+        k=7,
+        filters={"tags": ["a", "b"], "version": "2", "language": "en", "url_prefix": "https://d.test/"},
+        history=[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
+        mode="refine",
+        variables={"tone_name": "a pirate"},
+        context=["given"],
+    )
+    (asked,) = engine.asks
+    assert (asked.collection, asked.k, asked.mode, asked.context) == ("docs", 7, "refine", ("given",))
+    assert asked.filters == Filters(("a", "b"), "2", "en", "https://d.test/")
+    assert asked.history == (Message("user", "Hello"), Message("assistant", "Hi"))
+    assert asked.variables == {"tone_name": "a pirate"}
+
+
+def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engine: FakeEngine) -> None:
+    reply = client.post("/search", json={"question": "csv", "k": 3, "filters": {"tags": ["a"]}}).json()
+    assert reply.keys() == {"hits", "queries", "degraded", "timings", "index", "revision"}
+    assert engine.asks[0].k == 3 and engine.asks[0].filters.tags == ("a",)
+
+
+# ---------------------------------------------------------------------------------------------- conversations
+
+
+def test_a_conversation_is_continued_from_what_was_written_down(
+    client: TestClient, store: AskedStore, engine: FakeEngine
+) -> None:
+    store.turns["c1"] = [PastTurn("How?", "So.", ("x",)), PastTurn("And then?", "That.", ("y", "z"))]
+    reply = ask(client, conversation="c1").json()
+    assert reply["conversation"] == "c1" and "conversation" not in reply["degraded"]
+    (asked,) = engine.asks
+    assert [message.content for message in asked.history] == ["How?", "So.", "And then?", "That."]
+    assert asked.previous == ("y", "z")
+
+
+def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient, store: AskedStore) -> None:
+    store.conversations_away = True
+    assert ask(client, conversation="c1").json()["degraded"] == ["bm25", "conversation"]
+
+
+def test_a_history_goes_before_a_conversation(client: TestClient, store: AskedStore, engine: FakeEngine) -> None:
+    store.turns["c1"] = [PastTurn("Never", "seen", ())]
+    ask(client, conversation="c1", history=[{"role": "user", "content": "Mine"}])
+    assert engine.asks[0].history == (Message("user", "Mine"),)
+
+
+# ---------------------------------------------------------------------------------------------- written down
+
+
+def test_every_answer_is_written_down_and_counted_once(client: TestClient, recorder: MemoryRecorder) -> None:
+    reply = ask(client, mode="refine", conversation="c1", collection="docs").json()
+    (row,) = recorder.rows
+    assert row["answer"].id == reply["id"]  # type: ignore[attr-defined]
+    assert (row["conversation"], row["mode"], row["collection"], row["key"]) == ("c1", "refine", "docs", "")
+    assert [answer.id for answer in recorder.counted] == [reply["id"]]
+
+
+def test_what_failed_is_not_written_down(client: TestClient, engine: FakeEngine, recorder: MemoryRecorder) -> None:
+    engine.fails = StoreUnavailable("away")
+    ask(client)
+    assert recorder.rows == []
+
+
+def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> None:
+    app = create_app(engine, store, recorder=recorder)  # type: ignore[arg-type]
+
+    async def with_key(scope: Any, receive: Any, send: Any) -> None:
+        scope.setdefault("state", {})["key"] = Key("team", ("query",))
+        await app(scope, receive, send)
+
+    client = TestClient(with_key)
+    ask(client)
+    client.post("/feedback", json={"id": "x", "rating": 1})
+    assert recorder.rows[0]["key"] == "team" and store.given == [("x", 1, "", "team")]
+
+
+@pytest.mark.parametrize(("said", "meant"), [(1, 1), (0, 0), (-1, -1), ("up", 1), ("down", -1)])
+@pytest.mark.parametrize("name", ["id", "answer_id"])
+def test_feedback_is_taken_for_any_answer(
+    client: TestClient, store: AskedStore, name: str, said: object, meant: int
+) -> None:
+    reply = client.post("/feedback", json={name: "not written yet", "rating": said, "comment": "so so"})
+    assert reply.status_code == 200 and reply.json() == {"id": "not written yet", "rating": meant}
+    assert store.given == [("not written yet", meant, "so so", "")]
+
+
+@pytest.mark.parametrize("rating", [2, "good", None, 0.5, True, [1]])
+def test_feedback_is_up_down_or_neither(client: TestClient, rating: object) -> None:
+    reply = client.post("/feedback", json={"id": "x", "rating": rating})
+    assert reply.status_code == 422 and reply.json()["field"] == "rating"
+
+
+# ---------------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -57,21 +180,55 @@ def test_every_answer_has_its_own_id(client: TestClient) -> None:
         ({"question": "  \n"}, "question"),
         ({"question": None}, "question"),
         ({"question": "x" * 100_001}, "question"),
+        ({"question": "a\0b"}, "question"),
         ({"k": 0}, "k"),
         ({"k": 101}, "k"),
+        ({"k": 10**400}, "k"),
         ({"k": "many"}, "k"),
         ({"collection": ""}, "collection"),
+        ({"collection": "a\0b"}, "collection"),
         ({"colection": "docs"}, "colection"),
+        ({"filters": {"tag": "x"}}, "filters.tag"),
+        ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"),
+        ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
+        ({"history": [{"role": "user", "content": "x"}] * 101}, "history"),
+        ({"mode": "haiku"}, "mode"),
+        ({"variables": {"tone": 1}}, "variables.tone"),
     ],
 )
 def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str, Any], field: str) -> None:
     reply = ask(client, **body)
-    assert reply.status_code == 422 and reply.json()["field"] == field and field in reply.json()["error"]
+    assert reply.status_code == 422 and reply.json()["field"] == field
+    assert field in reply.json()["error"] or field == "mode"
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'"text"'])
-def test_what_is_no_json_object_is_422(client: TestClient, content: bytes) -> None:
-    reply = client.post("/query", content=content, headers={"content-type": "application/json"})
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'"text"',
+        b'{"question": "csv \\ud800"}',
+        b'{"question": "csv", "\\ud800": 1}',
+        b'{"question": "csv", "k": NaN}',
+        b'{"question": "csv", "k": 1e999}',
+        b'{"question": "csv", "k": ' + b"9" * 5000 + b"}",
+        b'{"question": ' + b"[" * 100_000,
+        b'{"question": "csv", "variables": {"\\udfff": "x"}}',
+        b'{"question": "csv", "context": ["\\u0000"]}',
+    ],
+    ids=range(13),
+)
+@pytest.mark.parametrize("path", ["/query", "/query/stream", "/v1/chat/completions"])
+def test_what_no_question_can_be_is_refused(client: TestClient, path: str, content: bytes) -> None:
+    reply = client.post(path, content=content, headers=JSON)
+    assert reply.status_code in (400, 422) and reply.json()["error"]
+
+
+def test_a_body_of_another_type_is_422(client: TestClient) -> None:
+    reply = client.post("/query", content=b"question=x", headers={"content-type": "text/plain"})
     assert reply.status_code == 422
 
 
@@ -79,11 +236,7 @@ def test_a_missing_question_is_named(client: TestClient) -> None:
     assert client.post("/search", json={}).json()["field"] == "question"
 
 
-def test_lone_surrogates_are_answered(client: TestClient) -> None:
-    reply = client.post(
-        "/query", content=b'{"question": "csv \\ud800 \\u0000"}', headers={"content-type": "application/json"}
-    )
-    assert reply.status_code in (200, 422)
+# ---------------------------------------------------------------------------------------------- failures
 
 
 def test_an_unknown_collection_is_404_and_says_what_to_do(client: TestClient) -> None:
@@ -91,37 +244,101 @@ def test_an_unknown_collection_is_404_and_says_what_to_do(client: TestClient) ->
     assert reply.status_code == 404 and "nope" in reply.json()["error"] and "reindex" in reply.json()["error"]
 
 
-def test_two_collections_must_be_told_apart(client: TestClient, store: MemoryStore) -> None:
+def test_two_collections_must_be_told_apart(client: TestClient, store: AskedStore) -> None:
     store.publish_index(2, CSV, collection="other")
     reply = ask(client)
     assert reply.status_code == 422 and reply.json()["choices"] == ["docs", "other"]
     assert ask(client, collection="other").json()["index"] == 2
 
 
-@pytest.mark.parametrize("path", ["/query", "/search"])
-def test_a_database_that_is_away_is_503_with_retry_after(client: TestClient, store: MemoryStore, path: str) -> None:
-    store.away = True
-    reply = client.post(path, json={"question": "x"})
-    assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0 and "away" in reply.json()["error"]
-    assert client.get("/collections").status_code == client.get("/health/ready").status_code == 503
-    assert client.get("/health").status_code == 200
+def test_variables_that_no_template_has_are_422(client: TestClient, engine: FakeEngine) -> None:
+    engine.fails = TemplateError("the template qa does not use: tone")
+    reply = ask(client)
+    assert reply.status_code == 422 and reply.json()["field"] == "variables" and "tone" in reply.json()["error"]
 
 
-def test_ready_once_the_model_is_loaded(client: TestClient) -> None:
-    first = client.get("/health/ready")
-    assert first.status_code == 503 and "words" in first.json()["error"]
-    ask(client)
+@pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])
+@pytest.mark.parametrize("error", [StoreUnavailable("gone"), ModelNotReady("m"), StepUnavailable("the agent is full")])
+def test_what_passes_is_503_with_retry_after(
+    client: TestClient, engine: FakeEngine, path: str, error: Exception
+) -> None:
+    engine.fails = error
+    asked = {"messages": [{"role": "user", "content": "x"}], "model": "docs"} if "v1" in path else {"question": "x"}
+    reply = client.post(path, json=asked)
+    assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0 and reply.json()["error"]
+
+
+def test_what_nobody_expected_is_500_without_its_trace(
+    client: TestClient, engine: FakeEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.fails = RuntimeError("secret detail")
+    with caplog.at_level(logging.ERROR):
+        reply = ask(client)
+    assert reply.status_code == 500 and "secret" not in reply.text and "Traceback" not in reply.text
+    assert reply.json()["request"] in caplog.text and "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/query", 405)])
+def test_routes_that_are_not_there_answer_in_the_same_shape(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
+    reply = client.request(method, path)
+    assert reply.status_code == status and reply.json()["error"]
+
+
+# ---------------------------------------------------------------------------------------------- state and page
+
+
+def test_health_is_of_the_process_and_readiness_of_all(
+    client: TestClient, store: AskedStore, engine: FakeEngine
+) -> None:
     assert client.get("/health/ready").json() == {"status": "ready", "collection": "docs", "index": 1, "revision": 1}
+    store.away = True
+    assert client.get("/collections").status_code == client.get("/health/ready").status_code == 503
+    assert client.get("/health").json() == {"status": "ok"}
+    store.away, engine.fails = False, ModelNotReady("words")
+    reply = client.get("/health/ready")
+    assert reply.status_code == 503 and "words" in reply.json()["error"] and reply.headers["retry-after"]
 
 
-def test_the_page_at_the_root_is_one_file(client: TestClient) -> None:
-    page = client.get("/").text
-    assert "<form>" in page and "http://" not in page and "https://" not in page
+def test_nothing_published_is_not_ready(client: TestClient, store: AskedStore) -> None:
+    store.live.clear()
+    assert client.get("/health/ready").status_code == 503
 
 
-def test_collections_and_schema(client: TestClient) -> None:
+def test_several_collections_are_ready_together(client: TestClient, store: AskedStore) -> None:
+    store.publish_index(2, make_hit("https://o.test/", "x"), collection="other")
+    assert client.get("/health/ready").status_code == 200
+
+
+def test_collections_say_what_is_live(client: TestClient) -> None:
     (row,) = client.get("/collections").json()
     assert (row["name"], row["index"]) == ("docs", 1)
-    assert {"/query", "/search", "/collections", "/health", "/health/ready"} == set(
-        client.get("/openapi.json").json()["paths"]
-    )
+
+
+def test_every_route_is_described_with_examples_and_errors(client: TestClient) -> None:
+    schema = client.get("/openapi.json").json()
+    assert schema["info"]["title"] == "Raydex"
+    assert set(schema["paths"]) == {
+        "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
+        "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
+    }  # fmt: skip
+    assert client.get("/docs").status_code == 200
+    models = schema["components"]["schemas"]
+    assert "HTTPValidationError" not in str(schema["paths"])
+    for path, methods in schema["paths"].items():
+        for method in methods.values():
+            assert method["summary"]
+            assert path == "/health" or {"422", "503"} & set(method["responses"])
+            if "requestBody" in method:
+                name = method["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                assert models[name]["examples"], path
+
+
+def test_the_page_is_one_file_that_may_only_speak_to_its_service(client: TestClient) -> None:
+    page = client.get("/")
+    assert "<form>" in page.text and "http://" not in page.text and "https://" not in page.text
+    assert "innerHTML" not in page.text and len(page.text.splitlines()) < 150
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert re.search(r"script-src 'sha256-[\w+/=]+'; style-src 'sha256-", policy)

@@ -1,0 +1,122 @@
+"""What every way to ask shares: a conversation's turns are looked up, the answer is made, written down and counted.
+
+Knows no shape of requests or replies.
+"""
+
+import logging
+import secrets
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from fastapi import Request
+
+from pipelines.answering.engine import Ask, QueryEngine
+from pipelines.records import Answer, Message
+from serve.keys import Aside, key_of
+from serve.stream import EventStream, while_connected
+
+log = logging.getLogger(__name__)
+
+# Turns that a follow-up is understood by: what "it" means was said in one of the last few.
+TURNS = 5
+# Named in `degraded` where the turns of a conversation could not be read.
+CONVERSATION = "conversation"
+
+
+class Conversations(Protocol):
+    """What is read of the store: the last turns with question, answer and the ids of the cited chunks."""
+
+    def conversation(self, id: str, most: int = ..., key_name: str = ..., /) -> Sequence[Any]: ...
+
+
+class Recorder(Protocol):
+    """Writes answers down, without making anyone wait."""
+
+    def record(self, answer: Answer, *, conversation: str, mode: str, collection: str, key: str) -> object: ...
+
+
+class Observer(Protocol):
+    """Is told of every answer: the place for metrics."""
+
+    def answered(self, answer: Answer, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as the engine gets it; `key` names who asks, `degraded` what could not be looked up for it."""
+
+    ask: Ask
+    conversation: str
+    key: str = ""
+    degraded: tuple[str, ...] = ()
+
+
+class Asking:
+    """Questions to one engine."""
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        conversations: Conversations,
+        aside: Aside,
+        recorder: Recorder | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._engine = engine
+        self._conversations = conversations
+        self._aside = aside
+        self._recorder = recorder
+        self._observer = observer
+
+    async def begin(self, request: Request, ask: Ask, conversation: str | None = None) -> Asked:
+        """`ask` with the turns of its conversation, unless it brings its own; what is new gets an id."""
+        ask, key = replace(ask, id=ask.id or uuid.uuid4().hex), key_name(request)
+        if conversation is None or ask.history:
+            return Asked(ask, conversation or secrets.token_urlsafe(16), key)
+        try:
+            turns = await self._aside(self._conversations.conversation, conversation, TURNS, key)
+        except Exception as error:  # whatever the reason: the question itself can be answered
+            log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
+            return Asked(ask, conversation, key, (CONVERSATION,))
+        return Asked(replace(ask, history=_history(turns), previous=_cited_last(turns)), conversation, key)
+
+    async def answer(self, request: Request, asked: Asked) -> Answer:
+        """The answer. Raises what the engine does, and ClientGone."""
+        return self.done(asked, await while_connected(request, self._engine.aquery(asked.ask)))
+
+    def stream(self, asked: Asked) -> EventStream:
+        """The engine's events, the answer last; give that to `done`."""
+        return EventStream(self._engine.stream(asked.ask))
+
+    def done(self, asked: Asked, answer: Answer) -> Answer:
+        """`answer` with what could not be looked up; it is counted and written down."""
+        answer = replace(answer, degraded=(*answer.degraded, *asked.degraded))
+        if self._observer:
+            self._observer.answered(answer)
+        if self._recorder:
+            self._recorder.record(
+                answer,
+                conversation=asked.conversation,
+                mode=asked.ask.mode or "",
+                collection=asked.ask.collection or "",
+                key=asked.key,
+            )
+        return answer
+
+
+def key_name(request: Request) -> str:
+    """The name of the API key that the request came with, "" without one."""
+    key = key_of(request.scope)
+    return key.name if key else ""
+
+
+def _history(turns: Sequence[Any]) -> tuple[Message, ...]:
+    return tuple(
+        message for turn in turns for message in (Message("user", turn.question), Message("assistant", turn.answer))
+    )
+
+
+def _cited_last(turns: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(turns[-1].cited) if turns else ()

@@ -1,0 +1,183 @@
+"""An engine and a store for the tests of the HTTP face, and a real server on loopback around them."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import uvicorn
+from answering_fakes import MemoryStore, make_hit
+from fastapi import FastAPI
+
+from pipelines.answering.engine import Ask, Delta, Event, Retrieved
+from pipelines.answering.retriever import CollectionNotNamed, Retrieval
+from pipelines.answering.synthesize import UnknownMode
+from pipelines.records import Answer, Citation, Exchange, Index, Message, Route, Usage
+from pipelines.store import StoreUnavailable
+
+CSV = make_hit("https://d.test/data#csv", "Call ray.data.read_csv to load comma separated files.", ("Data", "CSV"))
+MODES = ("compact", "refine")
+DELTAS = ("Call `read_csv", "(x[1])` ", "to load it [", "1]", ". Größe 😀\u2028\n\ndone")
+TEXT = "".join(DELTAS)
+
+
+class FakeEngine:
+    """Answers every question with TEXT in DELTAS; what it was asked is in `asks`.
+
+    `fails` is raised before anything, `fails_midway` after the first delta; `hangs` waits at that place until it is
+    cancelled, which sets `cancelled`; with `resets` the first delta is void.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.asks: list[Ask] = []
+        self.fails: Exception | None = None
+        self.fails_midway: Exception | None = None
+        self.hangs = self.resets = False
+        self.cancelled = threading.Event()
+        self.citations = (Citation(1, CSV.source, "Data › CSV", CSV.text, CSV.headings, {"bm25": 2.0}, True, 0.9),)
+
+    async def aquery(self, ask: Ask) -> Answer:
+        *_, answer = [event async for event in self.stream(ask)]
+        assert isinstance(answer, Answer)
+        return answer
+
+    async def asearch(self, ask: Ask) -> Retrieval:
+        self.asks.append(ask)
+        if self.fails:
+            raise self.fails
+        return Retrieval(
+            ask.question,
+            (replace(CSV, sources=(CSV.source,)),),
+            self._index(ask.collection),
+            1,
+            (),
+            {"total": 0.01},
+            queries=(ask.question,),
+        )
+
+    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
+        if ask.mode not in (None, *MODES):
+            raise UnknownMode(f"there is no mode {ask.mode!r}")
+        found = await self.asearch(ask)
+        yield Retrieved(found)
+        async with asyncio.timeout(60):  # as an engine may: entered and left by the same task, or an error
+            if self.resets:
+                yield Delta("never mind")
+            for n, text in enumerate(DELTAS):
+                yield Delta(text, reset=self.resets and n == 0)
+                await self._midway()
+        yield self._answer(ask, found)
+
+    async def aready(self, collection: str | None = None) -> Index:
+        if self.fails:
+            raise self.fails
+        return self._index(collection)
+
+    async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
+        self._index(collection)
+        vectors = np.array([[len(text), 1, 2, 3] for text in texts], np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    async def _midway(self) -> None:
+        if self.fails_midway:
+            raise self.fails_midway
+        if self.hangs:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+
+    def _index(self, collection: str | None) -> Index:
+        names = list(self._store.live)
+        if collection is None and len(names) != 1:
+            raise CollectionNotNamed(names)
+        return self._store.live_index(collection or names[0])
+
+    def _answer(self, ask: Ask, found: Retrieval) -> Answer:
+        exchange = Exchange("a-model", (Message("user", ask.question),), TEXT)
+        return Answer(
+            ask.question,
+            TEXT,
+            "an agent",
+            self.citations,
+            found.hits,
+            ("bm25",),
+            {"total": 0.02},
+            found.index.id,
+            found.revision,
+            id=ask.id,
+            route=Route("an agent", "the default"),
+            queries=found.queries,
+            usage=Usage(10, 5, 1, 0.001),
+            exchanges=(exchange,),
+        )
+
+
+@dataclass
+class PastTurn:
+    question: str
+    answer: str
+    cited: tuple[str, ...]
+
+
+class AskedStore(MemoryStore):
+    """A MemoryStore that remembers conversations (`turns`) and takes feedback (`given`)."""
+
+    def __init__(self) -> None:
+        super().__init__(CSV)
+        self.turns: dict[str, list[PastTurn]] = {}
+        self.given: list[tuple[str, int, str, str]] = []
+        self.conversations_away = False
+
+    def conversation(self, id: str, most: int = 5, key_name: str = "") -> list[PastTurn]:
+        if self.conversations_away:
+            raise StoreUnavailable("the database is away")
+        return self.turns.get(id, [])[-most:]
+
+    def record_feedback(self, question_id: str, rating: int, comment: str = "", key_name: str = "") -> int:
+        self._reach()
+        self.given.append((question_id, rating, comment, key_name))
+        return len(self.given)
+
+
+@dataclass
+class MemoryRecorder:
+    """Keeps what is to be written down; observes too."""
+
+    rows: list[dict[str, object]] = field(default_factory=list)
+    counted: list[Answer] = field(default_factory=list)
+
+    def record(self, answer: Answer, **more: object) -> None:
+        self.rows.append({"answer": answer, **more})
+
+    def answered(self, answer: Answer) -> None:
+        self.counted.append(answer)
+
+
+@contextlib.contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The base URL of `app` behind a real server on loopback."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
+        thread.start()
+        wait_for(lambda: server.started)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.force_exit = server.should_exit = True
+            thread.join(10)
+
+
+def wait_for(condition: object, seconds: float = 5.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.01)

@@ -1,0 +1,303 @@
+"""The real `openai` client against the service, unchanged: chat, streams, models, embeddings and its error classes."""
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+from api_fakes import CSV, TEXT, AskedStore, FakeEngine, served
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.records import Citation, Message
+from pipelines.store import StoreUnavailable
+from serve.api import create_app
+from serve.openai_api import Footnotes, definitions
+
+USER = {"role": "user", "content": "How do I load csv files?"}
+
+
+class Service:
+    """One server for all tests of this file: its engine is told what to do, and forgets between tests."""
+
+    def __init__(self) -> None:
+        self.store = AskedStore()
+        self.engine = FakeEngine(self.store)
+        self.url = ""
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Service]:
+    service = Service()
+    app = create_app(service.engine, service.store)  # type: ignore[arg-type]
+    with served(app) as base:
+        service.url = f"{base}/v1"
+        yield service
+
+
+@pytest.fixture
+def service(running: Service) -> Service:
+    running.store.__init__()  # type: ignore[misc]
+    running.engine.__init__(running.store)  # type: ignore[misc]
+    return running
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=service.url, api_key="any", max_retries=0) as client:
+        yield client
+
+
+def chat(client: openai.OpenAI, *messages: Any, model: str = "docs", **more: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=list(messages) or [USER], **more)
+
+
+# ---------------------------------------------------------------------------------------------- chat
+
+
+def test_a_completion_is_a_cited_answer(client: openai.OpenAI) -> None:
+    reply = chat(client, temperature=0.7, max_tokens=10, user="someone")
+    (choice,) = reply.choices
+    assert (choice.message.role, choice.message.content, choice.finish_reason) == ("assistant", TEXT, "stop")
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.total_tokens) == (10, 5, 15)
+    assert reply.model == "docs" and reply.id.startswith("chatcmpl-")
+    sources = reply.raydex
+    assert sources["citations"][0]["source"] == CSV.source and sources["degraded"] == ["bm25"]
+    assert sources["id"] == reply.id.removeprefix("chatcmpl-") and "hits" not in sources
+
+
+def test_a_stream_is_the_same_answer_in_deltas(client: openai.OpenAI) -> None:
+    chunks = list(chat(client, stream=True))
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == TEXT
+    assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * (len(chunks) - 1) + ["stop"]
+    assert chunks[-1].raydex["citations"][0]["n"] == 1
+    assert {chunk.id for chunk in chunks} == {"chatcmpl-" + chunks[-1].raydex["id"]}
+    assert all(chunk.usage is None for chunk in chunks)
+
+
+def test_usage_is_streamed_when_asked_for(client: openai.OpenAI) -> None:
+    *_, last = chat(client, stream=True, stream_options={"include_usage": True})
+    assert last.choices == [] and last.usage.total_tokens == 15
+
+
+def test_the_async_client_works_too(service: Service) -> None:
+    async def both() -> tuple[str, str]:
+        async with openai.AsyncOpenAI(base_url=service.url, api_key="any") as client:
+            whole: Any = await client.chat.completions.create(model="docs", messages=[USER])  # type: ignore[list-item]
+            stream: Any = await client.chat.completions.create(model="docs", messages=[USER], stream=True)  # type: ignore[list-item]
+            return whole.choices[0].message.content, "".join(
+                [chunk.choices[0].delta.content or "" async for chunk in stream]
+            )
+
+    assert asyncio.run(both()) == (TEXT, TEXT)
+
+
+def test_the_clients_stream_helper_works(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(model="docs", messages=[USER]) as stream:  # type: ignore[list-item]
+        assert stream.get_final_completion().choices[0].message.content == TEXT
+
+
+def test_the_last_user_message_is_the_question_and_those_before_it_the_history(
+    client: openai.OpenAI, service: Service
+) -> None:
+    chat(
+        client,
+        {"role": "system", "content": "You are a pirate."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "user", "content": [{"type": "text", "text": "And"}, {"type": "text", "text": "csv?"}]},
+        {"role": "assistant", "content": "Well,"},
+    )
+    (ask,) = service.engine.asks
+    assert ask.question == "And\ncsv?" and ask.collection == "docs"
+    assert ask.history == (Message("user", "Hello"), Message("assistant", "Hi"))
+
+
+def test_options_ride_in_the_one_key(client: openai.OpenAI, service: Service) -> None:
+    options = {
+        "k": 9,
+        "filters": {"tags": ["api"]},
+        "mode": "refine",
+        "variables": {"tone": "dry"},
+        "conversation": "c",
+    }
+    reply = chat(client, extra_body={"raydex": options})
+    (ask,) = service.engine.asks
+    assert (ask.k, ask.filters.tags, ask.mode, ask.variables) == (9, ("api",), "refine", {"tone": "dry"})
+    assert reply.raydex["conversation"] == "c"
+
+
+def test_the_default_model_is_the_services_collection(client: openai.OpenAI, service: Service) -> None:
+    assert chat(client, model="raydex").model == "raydex"
+    assert service.engine.asks[0].collection is None
+
+
+def test_text_that_is_void_stays_and_a_blank_line_parts_it_from_what_holds(
+    client: openai.OpenAI, service: Service
+) -> None:
+    service.engine.resets = True
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chat(client, stream=True))
+    assert text == f"never mind\n\n{TEXT}"
+
+
+# ---------------------------------------------------------------------------------------------- errors
+
+
+def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
+    for stream in (False, True):
+        with pytest.raises(openai.NotFoundError) as caught:
+            chat(client, model="gpt-x", stream=stream)
+        assert caught.value.code == "model_not_found" and caught.value.param == "model"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("gpt-x")
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"extra_body": {"raydex": {"k": 0}}}, "raydex.k"),
+        ({"extra_body": {"raydex": {"footnote": True}}}, "raydex.footnote"),
+        ({"extra_body": {"raydex": {"mode": "haiku"}}}, "mode"),
+    ],
+)
+def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        chat(client, **more)
+    assert caught.value.param == param and caught.value.type == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]},
+        {"role": "user", "content": "  "},
+        {"role": "system", "content": "Only a system message."},
+        {"role": "wizard", "content": "x"},
+        {"role": "user", "content": "a\0"},
+    ],
+)
+def test_messages_that_hold_no_question_are_bad_requests(client: openai.OpenAI, message: Any) -> None:
+    with pytest.raises(openai.BadRequestError, match="messages"):
+        chat(client, message)
+
+
+def test_a_service_that_is_away_is_an_internal_server_error_with_retry_after(
+    client: openai.OpenAI, service: Service
+) -> None:
+    service.engine.fails = StoreUnavailable("the database is away")
+    with pytest.raises(openai.InternalServerError) as caught:
+        chat(client)
+    assert caught.value.status_code == 503 and int(caught.value.response.headers["retry-after"]) > 0
+
+
+def test_a_stream_that_fails_midway_raises(client: openai.OpenAI, service: Service) -> None:
+    service.engine.fails_midway = StoreUnavailable("the database is away")
+    with pytest.raises(openai.APIError, match="away"):
+        list(chat(client, stream=True))
+
+
+# ---------------------------------------------------------------------------------------------- models, embeddings
+
+
+def test_collections_are_models(client: openai.OpenAI, service: Service) -> None:
+    service.store.publish_index(2, CSV, collection="team/other")
+    assert [model.id for model in client.models.list()] == ["docs", "team/other"]
+    for name in ("docs", "team/other", "raydex"):
+        assert client.models.retrieve(name).id == name
+
+
+def test_embeddings_are_the_same_in_both_encodings(client: openai.OpenAI) -> None:
+    texts = ["one", "three"]
+    by_default = client.embeddings.create(model="docs", input=texts).data
+    as_floats = client.embeddings.create(model="docs", input=texts, encoding_format="float").data
+    assert [row.index for row in by_default] == [0, 1]
+    for a, b in zip(by_default, as_floats, strict=True):
+        np.testing.assert_allclose(a.embedding, b.embedding, rtol=1e-6)
+        assert np.linalg.norm(a.embedding) == pytest.approx(1, abs=1e-6)
+    raw: Any = client.embeddings.create(model="raydex", input="one", encoding_format="base64").data[0].embedding
+    np.testing.assert_allclose(np.frombuffer(base64.b64decode(raw), "<f4"), as_floats[0].embedding, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"input": [[1, 2], [3]]}, "token"),
+        ({"input": [1, 2]}, "token"),
+        ({"input": []}, "input"),
+        ({"input": ""}, "input"),
+        ({"input": "x", "dimensions": 3}, "4 dimensions"),
+    ],
+)
+def test_what_cannot_be_embedded_is_a_bad_request(client: openai.OpenAI, more: Any, match: str) -> None:
+    with pytest.raises(openai.BadRequestError, match=match):
+        client.embeddings.create(model="docs", **more)
+
+
+def test_the_models_own_dimension_may_be_named(client: openai.OpenAI) -> None:
+    assert len(client.embeddings.create(model="docs", input="x", dimensions=4).data[0].embedding) == 4
+
+
+# ---------------------------------------------------------------------------------------------- footnotes
+
+
+def test_footnotes_are_marks_in_the_text_and_their_sources_below(client: openai.OpenAI) -> None:
+    wanted: Any = {"raydex": {"footnotes": True}}
+    whole = chat(client, extra_body=wanted).choices[0].message.content
+    assert "load it [^1]." in whole and "`read_csv(x[1])`" in whole
+    assert whole.endswith(f"\n\n[^1]: [Data › CSV](<{CSV.source}>)")
+    chunks = chat(client, stream=True, extra_body=wanted)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == whole
+
+
+def test_footnotes_can_be_the_services_habit() -> None:
+    store = AskedStore()
+    with served(create_app(FakeEngine(store), store, openai_sources="footnotes")) as base:  # type: ignore[arg-type]
+        body = {"model": "docs", "messages": [USER]}
+        said = [
+            httpx.post(f"{base}/v1/chat/completions", json={**body, **more}).json()["choices"][0]["message"]["content"]
+            for more in ({}, {"raydex": {"footnotes": False}})
+        ]
+    assert "[^1]:" in said[0] and said[1] == TEXT
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["[", "1", "23", "]", "`", "```", "\n", " ", "word", "[4]", "[^5]"]), max_size=30))
+def test_marks_do_not_depend_on_how_the_text_was_cut(pieces: list[str]) -> None:
+    def marked(*parts: str) -> str:
+        footnotes = Footnotes()
+        return "".join(map(footnotes.feed, parts)) + footnotes.close()
+
+    text = "".join(pieces)
+    assert marked(*pieces) == marked(text) == marked(*text)
+    assert marked(text).replace("[^", "[") == text.replace("[^", "[")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a [1][2] b [12].", "a [^1][^2] b [^12]."),
+        ("`a[1]` [1]", "`a[1]` [^1]"),
+        ("```\na[1]\n\nb[2]\n```\n[1]", "```\na[1]\n\nb[2]\n```\n[^1]"),
+        ("a ` b\n\n[1]", "a ` b\n\n[^1]"),
+        ("[a] [] [1", "[a] [] [1"),
+    ],
+)
+def test_code_is_left_alone(text: str, expected: str) -> None:
+    footnotes = Footnotes()
+    assert footnotes.feed(text) + footnotes.close() == expected
+
+
+def test_titles_and_sources_cannot_break_out_of_their_footnote() -> None:
+    citation = Citation(1, "https://d.test/a>(b)\n<c", "A](http://evil.test)\n[^2]: x", "")
+    assert definitions([citation]) == (
+        "\n\n[^1]: [A\\](http://evil.test) \\[^2\\]: x](<https://d.test/a%3E(b)%0A%3Cc>)"
+    )
+    assert definitions([]) == ""

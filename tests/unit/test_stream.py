@@ -1,0 +1,202 @@
+"""Server-sent events: their order and kinds, what fails before and after the first, and clients that go away."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from api_fakes import TEXT, AskedStore, FakeEngine, MemoryRecorder, served, wait_for
+from fastapi.testclient import TestClient
+
+from pipelines.answering.engine import Delta
+from pipelines.answering.task import StepUnavailable
+from pipelines.store import StoreUnavailable
+from serve.api import create_app
+from serve.stream import EventStream
+
+QUESTION = {"question": "How do I load csv files?"}
+CHAT = {"model": "docs", "messages": [{"role": "user", "content": "csv?"}]}
+
+
+@pytest.fixture
+def store() -> AskedStore:
+    return AskedStore()
+
+
+@pytest.fixture
+def engine(store: AskedStore) -> FakeEngine:
+    return FakeEngine(store)
+
+
+@pytest.fixture
+def recorder() -> MemoryRecorder:
+    return MemoryRecorder()
+
+
+@pytest.fixture
+def client(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> TestClient:
+    return TestClient(create_app(engine, store, recorder=recorder))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def base(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> Iterator[str]:
+    with served(create_app(engine, store, recorder=recorder, heartbeat_s=0.05)) as url:  # type: ignore[arg-type]
+        yield url
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    """Names and bodies of server-sent events."""
+    blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in text.strip().split("\n\n")]
+    return [(block["event"], json.loads(block["data"])) for block in blocks]
+
+
+def streamed(client: TestClient, **more: Any) -> list[tuple[str, Any]]:
+    reply = client.post("/query/stream", json={**QUESTION, **more})
+    assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/event-stream")
+    return events(reply.text)
+
+
+def test_hits_come_first_then_deltas_then_citations_then_the_whole_answer(client: TestClient) -> None:
+    found = streamed(client)
+    assert [name for name, _ in found] == ["hits", *["delta"] * 5, "citation", "answer"]
+    assert found[0][1].keys() == {"hits", "index", "revision", "queries"}
+    assert "".join(body["text"] for name, body in found if name == "delta") == TEXT == found[-1][1]["answer"]
+    assert found[-2][1] == found[-1][1]["citations"][0]
+
+
+def test_the_last_event_is_what_query_replies(client: TestClient) -> None:
+    whole, reply = (
+        streamed(client, conversation="c")[-1][1],
+        client.post("/query", json={**QUESTION, "conversation": "c"}),
+    )
+    assert {**whole, "id": ""} == {**reply.json(), "id": ""}
+
+
+def test_each_event_is_one_line_of_data_for_every_client(client: TestClient) -> None:
+    text = client.post("/query/stream", json=QUESTION).text
+    assert len(text.splitlines()) == len(text.split("\n")) - 1
+
+
+def test_a_void_beginning_is_said_to_be_void(client: TestClient, engine: FakeEngine) -> None:
+    engine.resets = True
+    deltas = [body for name, body in streamed(client) if name == "delta"]
+    assert deltas[0] == {"text": "never mind"} and deltas[1]["reset"] is True and "reset" not in deltas[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [({"collection": "nope"}, 404), ({"k": 0}, 422), ({"mode": "haiku"}, 422), ({}, 503)]
+)
+def test_what_fails_before_the_first_event_is_an_http_status(
+    client: TestClient, engine: FakeEngine, body: dict[str, Any], status: int
+) -> None:
+    engine.fails = StoreUnavailable("away") if status == 503 else None
+    reply = client.post("/query/stream", json={**QUESTION, **body})
+    assert reply.status_code == status and reply.json()["error"]
+
+
+def test_what_fails_later_is_the_last_event(client: TestClient, engine: FakeEngine, recorder: MemoryRecorder) -> None:
+    engine.fails_midway = StepUnavailable("the agent is full")
+    name, body = streamed(client)[-1]
+    assert name == "error" and body["error"] == "the agent is full" and body["retry_after"] > 0
+    engine.fails_midway = RuntimeError("secret")
+    name, body = streamed(client)[-1]
+    assert name == "error" and "secret" not in str(body)
+    assert recorder.rows == []
+
+
+def test_a_streamed_answer_is_written_down(client: TestClient, recorder: MemoryRecorder) -> None:
+    whole = streamed(client)[-1][1]
+    assert [row["answer"].id for row in recorder.rows] == [whole["id"]]  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------------------------------------- over real HTTP
+
+
+def test_a_silent_stream_has_a_heartbeat(base: str, engine: FakeEngine) -> None:
+    engine.hangs = True
+    with httpx.stream("POST", f"{base}/query/stream", json=QUESTION) as reply:
+        assert "event: heartbeat" in reply.iter_lines()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/query/stream", QUESTION), ("/v1/chat/completions", {**CHAT, "stream": True})],
+)
+def test_a_client_that_leaves_a_stream_cancels_its_question(
+    base: str, engine: FakeEngine, recorder: MemoryRecorder, path: str, body: dict[str, Any]
+) -> None:
+    engine.hangs = True
+    with httpx.stream("POST", base + path, json=body) as reply:
+        next(reply.iter_bytes())
+    assert engine.cancelled.wait(2) and recorder.rows == []
+
+
+@pytest.mark.parametrize(("path", "body"), [("/query", QUESTION), ("/v1/chat/completions", CHAT)])
+def test_a_client_that_does_not_wait_for_its_answer_cancels_its_question(
+    base: str, engine: FakeEngine, recorder: MemoryRecorder, path: str, body: dict[str, Any]
+) -> None:
+    engine.hangs = True
+    with httpx.Client(timeout=0.3) as client, pytest.raises(httpx.ReadTimeout):
+        client.post(base + path, json=body)
+    assert engine.cancelled.wait(2) and recorder.rows == []
+
+
+def test_a_client_that_leaves_before_the_first_event_cancels_its_question(base: str, engine: FakeEngine) -> None:
+    begun, cancelled = [], []
+
+    async def search(ask: Any) -> Any:
+        begun.append(ask)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(ask)
+            raise
+
+    engine.asearch = search  # type: ignore[method-assign]
+    with httpx.Client(timeout=0.3) as client, pytest.raises(httpx.ReadTimeout):
+        client.post(f"{base}/query/stream", json=QUESTION)
+    wait_for(lambda: cancelled and cancelled == begun)
+
+
+# ---------------------------------------------------------------------------------------------- the reader
+
+
+def test_the_generator_is_iterated_and_closed_by_one_task() -> None:
+    tasks = []
+
+    async def generator() -> AsyncIterator[Delta]:
+        try:
+            while True:
+                tasks.append(asyncio.current_task())
+                yield Delta("x")
+                await asyncio.sleep(0)
+        finally:
+            tasks.append(asyncio.current_task())
+
+    async def read_in_two_tasks() -> None:
+        events = EventStream(generator())
+        await asyncio.create_task(anext_of(events))
+        await asyncio.create_task(anext_of(events))
+        await events.close()
+
+    async def anext_of(events: EventStream) -> None:
+        await anext(events)
+
+    asyncio.run(read_in_two_tasks())
+    assert len(tasks) >= 3 and len(set(tasks)) == 1
+
+
+def test_a_stream_that_nobody_reads_can_be_closed_twice() -> None:
+    async def generator() -> AsyncIterator[Delta]:
+        yield Delta("x")
+        raise RuntimeError("nobody hears of it")
+
+    async def close_twice() -> None:
+        events = EventStream(generator())
+        await asyncio.sleep(0)
+        await events.close()
+        await events.close()
+
+    asyncio.run(close_twice())
