@@ -5,6 +5,7 @@ Knows prompts and windows; sends nothing.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from pipelines.answering.calls import Calls
 from pipelines.answering.outgoing import visible
@@ -28,7 +29,8 @@ class Asked:
     def __init__(self, task: Task, calls: Calls, prompts: Prompts, *names: str, structured: bool = False) -> None:
         prompts.check(task.variables)
         llm = calls.llm
-        self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, calls.overhead(), llm.count)
+        count = lru_cache(32)(llm.count)  # packing and sending ask the same again
+        self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, calls.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
         self._variables = {name: visible(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
@@ -45,7 +47,8 @@ class Asked:
 
     def pieces(self, given: Sequence[Piece]) -> list[Piece]:
         """The passages in parts that each fit a call; blank ones are left out. Raises WindowTooSmall."""
-        return [part for piece in given for part in self._parts(piece)]
+        filled = [piece for piece in given if piece.text.strip()]
+        return filled if self._fit(filled) else [part for piece in filled for part in self._parts(piece)]
 
     def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
         """Parts in order, as many to a call as fit."""
@@ -73,9 +76,11 @@ class Asked:
         return self._fits(drafts(answers), "tree")
 
     def _parts(self, piece: Piece) -> list[Piece]:
+        if self._fit([piece]):
+            return [piece]
         shown = piece if self._fit([replace(piece, text=ROOMY)]) else Piece(piece.n, piece.text)
         texts = split(shown.text, lambda text: self._fit([replace(shown, text=text)]), self.window.count)
-        if not texts and shown.text.strip():
+        if not texts:
             raise self.window.too_small(max(self._needed(name, str(Piece(piece.n, ""))) for name in self._names))
         return [replace(shown, text=text) for text in texts]
 

@@ -103,9 +103,6 @@ class Template:
         template.name = name
         return template
 
-    def __str__(self) -> str:
-        return self.format()
-
     def format(self, /, **values: str) -> str:
         """The text with every variable's value in its place. Raises TemplateError for missing and unknown ones."""
         if missing := self.variables - set(values) - set(self.defaults):

@@ -3,12 +3,16 @@
 Knows JSON and its usual damages (json-repair); no model. No text is an error: the worst is a plain answer.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from pipelines.answering.extractive import UNKNOWN
 
 ANSWER, SATISFIED = "answer", "query_satisfied"
+
+# Where such an object begins: a brace, and one of its keys before the next brace.
+_OBJECT = re.compile(rf"""\{{[^{{}}]*?\b(?:{ANSWER}|{SATISFIED})["']?\s*:""")
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -31,20 +35,19 @@ def parse(text: str) -> Step:
 
     Text without such an object is the answer itself. A step satisfies unless it says no, is empty or does not know.
     """
-    reply = _reply(text)
-    answer = text if reply is None else reply.get(ANSWER)
-    said = "" if answer is None else str(answer).strip()
-    yes = reply is None or _true(reply.get(SATISFIED, True))
-    return Step(said, yes and bool(said) and not said.startswith(UNKNOWN))
+    reply = _reply(text) or {ANSWER: text}
+    answer = reply.get(ANSWER)
+    parts = answer if isinstance(answer, list) else [answer]
+    said = "\n".join(str(part) for part in parts if part is not None).strip()
+    return Step(said, _true(reply.get(SATISFIED, True)) and bool(said) and not said.startswith(UNKNOWN))
 
 
 def _reply(text: str) -> dict[str, Any] | None:
     import json_repair
 
-    start = text.find("{")
-    if start < 0 or (ANSWER not in text and SATISFIED not in text):
+    if not (begins := _OBJECT.search(text)):
         return None
-    found = json_repair.loads(text[start:])
+    found = json_repair.loads(text[begins.start() :])
     candidates = found if isinstance(found, list) else [found]
     return next((c for c in candidates if isinstance(c, dict) and (ANSWER in c or SATISFIED in c)), None)
 

@@ -55,8 +55,14 @@ class Window:
 
 
 def greatest(most: int, fits: Callable[[int], bool]) -> int:
-    """The greatest number from 0 to `most` that fits, by bisection; 0 is taken to fit."""
-    low, high = 0, most
+    """The greatest number from 0 to `most` that fits; 0 is taken to.
+
+    Doubles, then bisects, so that what is tried stays near what fits: counting long texts is slow.
+    """
+    low, high = 0, 1
+    while high <= most and fits(high):
+        low, high = high, 2 * high
+    high = min(high - 1, most)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
@@ -110,12 +116,14 @@ def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool], least: int = 1
     The last pack may hold fewer. A pack of `least` items is made whether it fits or not.
     """
     packs: list[list[T]] = []
-    for item in items:
-        if packs and (len(packs[-1]) < least or fits([*packs[-1], item])):
-            packs[-1].append(item)
-        else:
-            packs.append([item])
+    while left := items[sum(map(len, packs)) :]:
+        packs.append(list(left[: max(least, _first(left, fits))]))
     return packs
+
+
+def _first(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> int:
+    """How many of `items` fit together, from the first on; most often that is all of them."""
+    return len(items) if fits(items) else greatest(len(items) - 1, lambda number: fits(items[:number]))
 
 
 def batches(items: Sequence[T], size: int) -> list[list[T]]:

@@ -71,7 +71,7 @@ def test_the_default_prompts_ask_for_citations_and_the_sentence_of_not_knowing(n
 
 
 def test_the_system_prompt_leaves_out_what_an_answer_may_say():
-    assert UNKNOWN not in str(DEFAULT.system)
+    assert UNKNOWN not in DEFAULT.system.format()
 
 
 def test_a_prompt_that_lacks_what_it_is_filled_with_is_refused():

@@ -48,12 +48,13 @@ def by_growth(text: str) -> int:
 class QueuedModel:
     """Answers from a queue, then `answer {n}`; holds every call to its window and counts those at work."""
 
-    model, context_share = "queued", 0.5
+    model = "queued"
 
     def __init__(
         self, *answers: str, window: int = 4000, max_tokens: int = 100, count: Callable[[str], int] = by_length
     ) -> None:
         self.context_window, self.max_tokens, self.count = window, max_tokens, count
+        self.context_share = 0.5
         self.answers, self.prompts, self.schemas = list(answers), [], []
         self.running = self.most_running = self.closed = 0
         self.failing: tuple[str, ...] = ()
@@ -207,6 +208,15 @@ def test_compact_packs_to_the_share_of_the_window_and_numbers_stay():
     assert [n for call in shown for n in call] == [1, 2, 3, 4, 5, 6]
 
 
+def test_refining_has_room_for_the_longest_answer():
+    longest = "ends. " * 133 + "[1]"
+    model = QueuedModel(*[longest] * 9, window=1000, max_tokens=by_length(longest))
+    model.context_share = 0.9
+    synthesized(synthesizer("compact", prompts=SHORT), task_of(words_of(1, 900)), model)
+    assert len(model.prompts) > 2
+    assert all(longest in prompt for prompt in model.prompts[1:])
+
+
 def test_a_passage_larger_than_the_window_is_split_under_its_number():
     model = QueuedModel(window=800)
     synthesized(synthesizer("refine", prompts=SHORT), task_of("small", words_of(2, 500)), model)
@@ -356,6 +366,13 @@ def test_where_no_step_satisfies_the_answer_is_not_known():
         ('{"answer": "cut off in the mid', "cut off in the mid", True),
         ('{"query_satisfied": true}', "", False),
         ('{"answer": null, "query_satisfied": true}', "", False),
+        ('{"answer": ["one", "two"], "query_satisfied": true}', "one\ntwo", True),
+        (
+            '{"answer": "```python\\nf({1: 2})\\n``` [1]", "query_satisfied": true}',
+            "```python\nf({1: 2})\n``` [1]",
+            True,
+        ),
+        ('For {question}: {"answer": "no", "query_satisfied": false}', "no", False),
         ('{"answer": 42, "query_satisfied": true}', "42", True),
         ('[{"answer": "yes", "query_satisfied": true}]', "yes", True),
         ('{"answer": "yes", "query_satisfied": true} and {more}', "yes", True),
