@@ -136,7 +136,7 @@ class KeyCheck:
                 403,
                 f"this needs a key with the scope {needed}: «python -m jobs.keys create NAME --scope {needed}»",
             )
-        scope.setdefault("state", {})["key"] = key
+        scope["state"] = {**(scope.get("state") or {}), "key": key}
         return None
 
     async def _key(self, scope: Scope) -> tuple[Key | None, str]:

@@ -113,7 +113,7 @@ class Telemetry:
             return
         started, status = time.perf_counter(), GONE
         id = sane_id(Headers(scope=scope).get(REQUEST_ID, ""))
-        scope.setdefault("state", {})["request_id"] = id
+        scope["state"] = {**(scope.get("state") or {}), "request_id": id}
 
         async def noted(message: Message) -> None:
             nonlocal status

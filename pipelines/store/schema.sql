@@ -139,7 +139,7 @@ create table if not exists change (
 );
 
 -- Every question that was answered, or failed (`error`). `hits` and `citations` keep snippets, not whole texts, so
--- that a row stands for itself when its index is gone. `asked_at` is when it was asked, not when it was written.
+-- that a row stands for itself when its index is gone. `asked_at` is when its answer was ready: the row may come later.
 create table if not exists question (
     id text primary key,
     collection text not null,

@@ -4,10 +4,17 @@ import math
 import threading
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import psycopg
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
 
+from pipelines.records import Answer, Citation, Hit, Usage
 from pipelines.store import BadKey, BadRating, KeyNameTaken, NoSuchKey, QuestionRow, Store, Turn, key_hash
+from serve.keys import RETRY_AFTER_S
+from serve.limits import Policy, protect
+from serve.recorder import Recorder
 
 NOW = datetime.now(UTC)
 
@@ -90,6 +97,21 @@ def test_what_is_forgotten_takes_its_feedback_with_it(store: Store, database_url
     assert {id: len(store.feedback(id)) for id in ("old", "new", "never-came", "to-come")} == {
         "old": 0, "new": 1, "never-came": 0, "to-come": 1,
     }  # fmt: skip
+
+
+def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store) -> None:
+    hit = Hit("c1", "https://d.test/p", ("a",), "T", (), "text", "h", np.float32(0.5), "rrf", {"bm25": 1})  # type: ignore[arg-type]
+    answer = Answer(
+        "How?", "So [1].", "extractive", (Citation(1, hit.source, "T", "text"),), (hit,), (), {"retrieve": 0.1},
+        1, 2, id="a", queries=("How?",), usage=Usage(1, 2, 1, 0.5),
+    )  # fmt: skip
+    recorder = Recorder(store)
+    recorder.record(answer, conversation="x", key="ci")
+    recorder.close()
+    assert recorder.dropped == 0
+    assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]
+    row = store.question("a")
+    assert row is not None and row["hits"][0]["score"] == 0.5 and row["cost"] == 0.5
 
 
 # ------------------------------------------------------------------------------------------------ keys
@@ -182,3 +204,20 @@ def test_a_clock_that_goes_back_takes_nothing_away(store: Store, database_url: s
     with psycopg.connect(database_url) as connection:
         connection.execute("update rate_bucket set updated = updated + interval '1 hour'")
     assert store.take_token("k", 60, 5) == (True, 0.0, 3.0)
+
+
+# ------------------------------------------------------------------------------------------------ the door
+
+
+def test_a_key_holds_its_rate_over_replicas_and_a_database_that_is_away_is_503(database_url: str) -> None:
+    with Store(database_url) as one, Store(database_url) as other:
+        _, token = one.create_key("ci", rate_per_minute=10)
+        policy = Policy(host="0.0.0.0")
+        replicas = [TestClient(protect(PlainTextResponse("ok"), own, policy)) for own in (one, other)]
+        headers = {"Authorization": f"Bearer {token}"}
+        found = [replicas[n % 2].get("/query", headers=headers).status_code for n in range(100)]
+        assert set(found) == {200, 429} and 10 <= found.count(200) <= 11
+    gone = database_url.replace(database_url.rpartition("/")[2].partition("?")[0], "not_there")
+    with Store(gone, timeout_s=0.5) as away:
+        refused = TestClient(protect(PlainTextResponse("ok"), away, policy)).get("/query", headers=headers)
+        assert refused.status_code == 503 and refused.headers["Retry-After"] == str(RETRY_AFTER_S)

@@ -1,0 +1,202 @@
+"""What was answered is written down behind the answer: nobody waits for it, and nothing fails with it."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pipelines.records import Answer, Citation, Hit, Route, Usage
+from pipelines.store import QuestionRow, StoreUnavailable
+from serve.recorder import SNIPPET, Recorder, row_of
+
+
+def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
+    ranks, scores = {"bm25": 1}, {"bm25": 7.0}
+    url = f"https://d.test/{n}"
+    return Hit(f"c{n}", url, ("a",), "Title", ("H",), "word " * 200, "h", 0.5, "rrf", ranks, scores, sources)
+
+
+def answered(id: str, **more: Any) -> Answer:
+    values: dict[str, Any] = {
+        "question": f"question {id}", "text": "Yes [1].", "agent": "extractive", "citations": (), "hits": (),
+        "degraded": (), "timings": {"retrieve": 0.1}, "index": 3, "revision": 4, "id": id,
+    }  # fmt: skip
+    return Answer(**{**values, **more})
+
+
+class Ledger:
+    """A store that keeps what it is given, is away as often as told, and refuses questions that say «bad»."""
+
+    def __init__(self, away: int = 0) -> None:
+        self.rows: list[QuestionRow] = []
+        self.batches, self.forgotten, self.away = 0, [], away  # type: ignore[var-annotated]
+        self.open = threading.Event()
+        self.open.set()
+
+    def record_questions(self, rows: Sequence[QuestionRow]) -> None:
+        assert self.open.wait(10)
+        self.batches += 1
+        if self.away > 0:
+            self.away -= 1
+            raise StoreUnavailable("gone")
+        if any("bad" in row.question for row in rows):
+            raise ValueError("refused")
+        self.rows.extend(rows)
+
+    def forget_questions(self, days: float) -> int:
+        self.forgotten.append(days)
+        return 2
+
+    @property
+    def ids(self) -> list[str]:
+        return [row.id for row in self.rows]
+
+
+def test_what_is_recorded_is_written_by_the_time_it_is_closed() -> None:
+    ledger = Ledger()
+    recorder = Recorder(ledger)
+    for n in range(250):
+        recorder.record(answered(str(n)), conversation="x", mode="compact", collection="docs", key="ci")
+    recorder.close()
+    assert ledger.ids == [str(n) for n in range(250)] and recorder.dropped == 0
+    row = ledger.rows[0]
+    assert (row.conversation, row.mode, row.collection, row.key_name) == ("x", "compact", "docs", "ci")
+
+
+def test_it_is_written_without_closing_too() -> None:
+    ledger = Ledger()
+    recorder = Recorder(ledger)
+    recorder.record(answered("a"))
+    until = time.monotonic() + 10
+    while not ledger.rows and time.monotonic() < until:
+        time.sleep(0.005)
+    assert ledger.ids == ["a"]
+    recorder.close()
+
+
+def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
+    citations = (
+        Citation(2, "https://d.test/2#a", "T", "snip", supported=False, support=0.25),
+        Citation(1, "https://d.test/other#x", "T", "snip"),
+        Citation(9, "https://nowhere.test/", "T", "snip"),
+    )
+    answer = answered(
+        "a",
+        citations=citations,
+        hits=(hit(1), hit(2), hit(3, ("https://d.test/3#a", "https://d.test/other#x"))),
+        route=Route("extractive", "no LLM"),
+        queries=("standing alone", "another"),
+        usage=Usage(10, 5, 2, 0.01),
+        known=False,
+        degraded=("bm25",),
+    )
+    row = row_of(answer, "x", "compact", "docs", "ci")
+    assert [(c["n"], c["chunk_id"], c["supported"]) for c in row.citations] == [
+        (2, "c2", False), (1, "c3", True), (9, None, True),
+    ]  # fmt: skip
+    assert row.hits[0]["source"] == "https://d.test/1#a" and row.hits[0]["ranks"] == {"bm25": 1}
+    assert len(row.hits[0]["snippet"]) == SNIPPET
+    assert (row.standalone, row.why, row.known, row.degraded) == ("standing alone", "no LLM", False, ["bm25"])
+    assert (row.prompt_tokens, row.completion_tokens, row.calls, row.cost) == (10, 5, 2, 0.01)
+    assert (row.index, row.revision, row.answer, row.error) == (3, 4, "Yes [1].", None)
+    assert row_of(answered("a", queries=("question a",)), "", "", "", "").standalone == ""
+
+
+def test_a_failure_is_a_row_with_its_reason() -> None:
+    ledger = Ledger()
+    recorder = Recorder(ledger)
+    recorder.record_failure("a", "why?", "LLMFailed: gone", key="ci")
+    recorder.close()
+    assert (ledger.rows[0].error, ledger.rows[0].known, ledger.rows[0].key_name) == ("LLMFailed: gone", False, "ci")
+
+
+def test_an_outage_loses_nothing_that_fits() -> None:
+    ledger = Ledger(away=3)
+    recorder = Recorder(ledger, pause_s=0.001)
+    for id in "abc":
+        recorder.record(answered(id))
+    recorder.close()
+    assert sorted(ledger.ids) == ["a", "b", "c"] and ledger.away == 0 and recorder.dropped == 0
+
+
+def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    ledger = Ledger()
+    ledger.open.clear()  # the database hangs
+    recorder = Recorder(ledger, most_waiting=5)
+    for n in range(200):  # would never end if it waited
+        recorder.record(answered(str(n)))
+    ledger.open.set()
+    recorder.close()
+    assert len(ledger.rows) + recorder.dropped == 200 and 5 <= len(ledger.rows) <= 5 + 5 + 1
+    said = [record for record in caplog.records if "not recorded" in record.getMessage()]
+    assert 1 <= len(said) <= 8  # at each doubling
+
+
+def test_a_database_that_stays_away_does_not_keep_the_service_from_ending() -> None:
+    recorder = Recorder(Ledger(away=10**9), pause_s=0.001)
+    for n in range(20):
+        recorder.record(answered(str(n)))
+    recorder.close(timeout_s=0.05)
+    assert recorder.dropped == 20
+    recorder.record(answered("late"))
+    assert recorder.dropped == 21
+
+
+def test_a_row_that_the_database_refuses_takes_no_other_with_it() -> None:
+    ledger = Ledger()
+    ledger.open.clear()
+    recorder = Recorder(ledger)
+    for id in ("a", "b", "bad", "c", "d"):
+        recorder.record(answered(id))
+    ledger.open.set()
+    recorder.close()
+    assert sorted(ledger.ids) == ["a", "b", "c", "d"] and recorder.dropped == 1
+
+
+def test_an_answer_that_is_none_raises_nothing() -> None:
+    recorder = Recorder(Ledger())
+    recorder.record(None)  # type: ignore[arg-type]
+    recorder.close()
+    assert recorder.dropped == 1
+
+
+def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    ledger = Ledger()
+    recorder = Recorder(ledger, enabled=False, retention_days=30)
+    recorder.record(answered("a"))
+    recorder.record_failure("b", "q", "e")
+    until = time.monotonic() + 10
+    while not ledger.forgotten and time.monotonic() < until:
+        time.sleep(0.005)
+    recorder.close()
+    assert ledger.rows == [] and recorder.dropped == 0 and ledger.forgotten == [30]
+    assert "forgot 2 questions" in caplog.text
+
+
+def test_kept_for_ever_means_that_nothing_is_forgotten() -> None:
+    ledger = Ledger()
+    recorder = Recorder(ledger, retention_days=None)
+    recorder.record(answered("a"))
+    recorder.close()
+    assert ledger.ids == ["a"] and ledger.forgotten == []
+
+
+def test_many_threads_may_record() -> None:
+    ledger = Ledger()
+    recorder = Recorder(ledger)
+
+    def asking(name: str) -> None:
+        for n in range(100):
+            recorder.record(answered(f"{name}{n}"))
+
+    threads = [threading.Thread(target=asking, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorder.close()
+    assert len(set(ledger.ids)) == 400
