@@ -5,14 +5,16 @@ Knows no shape of requests or replies.
 
 import logging
 import secrets
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fastapi import Request
 
-from pipelines.answering.engine import Ask, QueryEngine
+from pipelines.answering.engine import Ask, Delta, Event, QueryEngine
 from pipelines.records import Answer, Message
 from serve.keys import Aside, key_of
 from serve.stream import EventStream, while_connected
@@ -38,9 +40,11 @@ class Recorder(Protocol):
 
 
 class Observer(Protocol):
-    """Is told of every answer: the place for metrics."""
+    """The place for metrics: is told of every answer, and how many seconds a stream's first word took."""
 
     def answered(self, answer: Answer, /) -> None: ...
+
+    def first_delta(self, seconds: float, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,17 @@ class Asking:
 
     def stream(self, asked: Asked) -> EventStream:
         """The engine's events, the answer last; give that to `done`."""
-        return EventStream(self._engine.stream(asked.ask))
+        return EventStream(self._noted(asked.ask))
+
+    async def _noted(self, ask: Ask) -> AsyncIterator[Event]:
+        started: float | None = time.perf_counter()
+        async with aclosing(self._engine.stream(ask)) as events:  # type: ignore[type-var]
+            async for event in events:
+                if started is not None and isinstance(event, Delta):
+                    if self._observer:
+                        self._observer.first_delta(time.perf_counter() - started)
+                    started = None
+                yield event
 
     def done(self, asked: Asked, answer: Answer) -> Answer:
         """`answer` with what could not be looked up; it is counted and written down."""

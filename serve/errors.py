@@ -20,6 +20,7 @@ from pipelines.answering.synthesize import UnknownMode
 from pipelines.answering.task import StepUnavailable
 from pipelines.store import NoLiveIndex, StoreUnavailable, clean
 from serve.keys import path_of
+from serve.telemetry import request_id
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
             status, prefix = (422, "body: ") if field else (error.status_code, "")
             wait = RETRY_AFTER_S if status == 503 else None
             return Failure(status, _short(f"{prefix}{error.detail}"), field, retry_after=wait)
-    request = uuid.uuid4().hex
+    request = request_id() or uuid.uuid4().hex
     log.error("request %s failed", request, exc_info=error)
     return Failure(500, f"the service failed; its log says why under {request}", request=request)
 

@@ -7,19 +7,21 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import uvicorn
-from answering_fakes import MemoryStore, make_hit
 from fastapi import FastAPI
 
 from pipelines.answering.engine import Ask, Delta, Event, Retrieved
 from pipelines.answering.retriever import CollectionNotNamed, Retrieval
 from pipelines.answering.synthesize import UnknownMode
-from pipelines.records import Answer, Citation, Exchange, Index, Message, Route, Usage
-from pipelines.store import StoreUnavailable
+from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
+from pipelines.store import NoLiveIndex, StoreUnavailable
 
-CSV = make_hit("https://d.test/data#csv", "Call ray.data.read_csv to load comma separated files.", ("Data", "CSV"))
+WORDS = "Call ray.data.read_csv to load comma separated files."
+CSV = Hit("c1", "https://d.test/data", ("csv",), "Data", ("Data", "CSV"), WORDS, "hash", 0.03, "rrf")
 MODES = ("compact", "refine")
 DELTAS = ("Call `read_csv", "(x[1])` ", "to load it [", "1]", ". Größe 😀\u2028\n\ndone")
 TEXT = "".join(DELTAS)
@@ -32,7 +34,7 @@ class FakeEngine:
     cancelled, which sets `cancelled`; with `resets` the first delta is void.
     """
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: "AskedStore") -> None:
         self._store = store
         self.asks: list[Ask] = []
         self.fails: Exception | None = None
@@ -126,14 +128,41 @@ class PastTurn:
     cited: tuple[str, ...]
 
 
-class AskedStore(MemoryStore):
-    """A MemoryStore that remembers conversations (`turns`) and takes feedback (`given`)."""
+class AskedStore:
+    """Collections with one live index each, conversations (`turns`), and feedback (`given`); `away` makes it raise."""
 
     def __init__(self) -> None:
-        super().__init__(CSV)
+        self.live: dict[str, Index] = {}
         self.turns: dict[str, list[PastTurn]] = {}
         self.given: list[tuple[str, int, str, str]] = []
-        self.conversations_away = False
+        self.away = self.conversations_away = False
+        self.publish("docs")
+
+    def publish(self, collection: str) -> None:
+        self.live[collection] = Index(len(self.live) + 1, collection, IndexSettings("words"), "live", 1)
+
+    def collections(self) -> list[dict[str, Any]]:
+        self._reach()
+        return [
+            {
+                "name": name,
+                "index": index.id,
+                "revision": 1,
+                "published_at": datetime(2026, 1, 31, tzinfo=UTC),
+                "stats": {},
+            }
+            for name, index in self.live.items()
+        ] + [{"name": "unpublished", "index": None, "revision": None, "published_at": None, "stats": None}]
+
+    def live_index(self, collection: str) -> Index:
+        self._reach()
+        if collection not in self.live:
+            raise NoLiveIndex(f"collection {collection!r} has no published index: run «python -m jobs.reindex» first")
+        return self.live[collection]
+
+    def _reach(self) -> None:
+        if self.away:
+            raise StoreUnavailable("the database is away")
 
     def conversation(self, id: str, most: int = 5, key_name: str = "") -> list[PastTurn]:
         if self.conversations_away:
@@ -152,12 +181,16 @@ class MemoryRecorder:
 
     rows: list[dict[str, object]] = field(default_factory=list)
     counted: list[Answer] = field(default_factory=list)
+    first_deltas: list[float] = field(default_factory=list)
 
     def record(self, answer: Answer, **more: object) -> None:
         self.rows.append({"answer": answer, **more})
 
     def answered(self, answer: Answer) -> None:
         self.counted.append(answer)
+
+    def first_delta(self, seconds: float) -> None:
+        self.first_deltas.append(seconds)
 
 
 @contextlib.contextmanager

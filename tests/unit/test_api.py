@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 import pytest
-from answering_fakes import make_hit
 from api_fakes import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
 from fastapi.testclient import TestClient
 
@@ -245,7 +244,7 @@ def test_an_unknown_collection_is_404_and_says_what_to_do(client: TestClient) ->
 
 
 def test_two_collections_must_be_told_apart(client: TestClient, store: AskedStore) -> None:
-    store.publish_index(2, CSV, collection="other")
+    store.publish("other")
     reply = ask(client)
     assert reply.status_code == 422 and reply.json()["choices"] == ["docs", "other"]
     assert ask(client, collection="other").json()["index"] == 2
@@ -307,13 +306,14 @@ def test_nothing_published_is_not_ready(client: TestClient, store: AskedStore) -
 
 
 def test_several_collections_are_ready_together(client: TestClient, store: AskedStore) -> None:
-    store.publish_index(2, make_hit("https://o.test/", "x"), collection="other")
+    store.publish("other")
     assert client.get("/health/ready").status_code == 200
 
 
 def test_collections_say_what_is_live(client: TestClient) -> None:
-    (row,) = client.get("/collections").json()
-    assert (row["name"], row["index"]) == ("docs", 1)
+    rows = client.get("/collections").json()
+    assert [(row["name"], row["index"]) for row in rows] == [("docs", 1), ("unpublished", None)]
+    assert rows[0]["published_at"] == "2026-01-31T00:00:00+00:00" and rows[1]["published_at"] is None
 
 
 def test_every_route_is_described_with_examples_and_errors(client: TestClient) -> None:

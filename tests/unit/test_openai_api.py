@@ -208,7 +208,7 @@ def test_a_stream_that_fails_midway_raises(client: openai.OpenAI, service: Servi
 
 
 def test_collections_are_models(client: openai.OpenAI, service: Service) -> None:
-    service.store.publish_index(2, CSV, collection="team/other")
+    service.store.publish("team/other")
     assert [model.id for model in client.models.list()] == ["docs", "team/other"]
     for name in ("docs", "team/other", "raydex"):
         assert client.models.retrieve(name).id == name

@@ -37,7 +37,7 @@ def recorder() -> MemoryRecorder:
 
 @pytest.fixture
 def client(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> TestClient:
-    return TestClient(create_app(engine, store, recorder=recorder))  # type: ignore[arg-type]
+    return TestClient(create_app(engine, store, recorder=recorder, observer=recorder))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -109,6 +109,7 @@ def test_what_fails_later_is_the_last_event(client: TestClient, engine: FakeEngi
 def test_a_streamed_answer_is_written_down(client: TestClient, recorder: MemoryRecorder) -> None:
     whole = streamed(client)[-1][1]
     assert [row["answer"].id for row in recorder.rows] == [whole["id"]]  # type: ignore[attr-defined]
+    assert [answer.id for answer in recorder.counted] == [whole["id"]] and len(recorder.first_deltas) == 1
 
 
 # ---------------------------------------------------------------------------------------------- over real HTTP
