@@ -29,7 +29,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent, header names in lower case. `text` is all its messages' contents, `prompt` the last user message."""
+    """What a client sent, header names in lower case.
+
+    `text` is all its messages' contents, `prompt` the last user message.
+    """
 
     path: str
     body: dict[str, Any]

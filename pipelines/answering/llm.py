@@ -53,6 +53,10 @@ class LLMEmpty(LLMFailed):
     """The model answered with no text: nothing at all, a refusal, or only thoughts."""
 
 
+class KeyUnusable(ValueError):
+    """The API key holds what no HTTP header may: it was copied with something else."""
+
+
 class ContextTooLong(LLMFailed):
     """The server counts more tokens than the model's context window holds."""
 
@@ -71,7 +75,7 @@ class LLM:
     `context_window` is in tokens, `context_share` the share of it that retrieved text may fill. Prices are US dollars
     per 1,000,000 tokens. `timeout_s` bounds a completion with all its retries, and each wait for a delta of a stream.
     `retries` follow connection errors, 408, 409, 429 and 5xx, never a delta. `tokenizer` is a `tokenizer.json` or its
-    folder; without it tokens are estimated. Raises LLMFailed and its kinds; TokenizerNotFound here.
+    folder; without it tokens are estimated. Raises LLMFailed and its kinds; here KeyUnusable, TokenizerNotFound.
     """
 
     def __init__(
@@ -95,7 +99,7 @@ class LLM:
         self.model, self.base_url = model, base_url
         self.context_window, self.context_share, self.max_tokens = context_window, context_share, max_tokens
         self.prompt_price, self.completion_price = prompt_price, completion_price
-        self._api_key, self._temperature = api_key, temperature
+        self._api_key, self._temperature = _checked(api_key.strip(), model), temperature
         self._timeout_s, self._retries = timeout_s, retries
         self._count = counter(tokenizer)
         self._unknown: frozenset[str] = frozenset()  # request fields that this server has refused
@@ -245,7 +249,7 @@ class LLM:
 
     def _empty(self, why: str, usage: Usage) -> LLMEmpty:
         if why == "length":
-            why = "all its tokens went into thoughts or blanks: raise max_tokens"
+            why = "its tokens were used up by thoughts or by the prompt: raise max_tokens or the server's context"
         return LLMEmpty(f"{self.model} at {self.where} answered without text ({why or 'no reason given'})", usage)
 
     @property
@@ -286,6 +290,12 @@ class LLM:
     def _told(self, text: str) -> str:
         """What a server said, in bounds, without the key."""
         return (text.replace(self._api_key, "…") if self._api_key else text)[:500]
+
+
+def _checked(api_key: str, model: str) -> str:
+    if not api_key.isascii() or not api_key.isprintable():
+        raise KeyUnusable(f"the API key of {model} holds line breaks or characters beyond ASCII: copy it again")
+    return api_key
 
 
 class _Translated:

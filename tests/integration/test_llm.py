@@ -15,6 +15,7 @@ from pipelines.answering.calls import Calls
 from pipelines.answering.llm import (
     LLM,
     ContextTooLong,
+    KeyUnusable,
     LLMBusy,
     LLMEmpty,
     LLMFailed,
@@ -315,6 +316,15 @@ def test_a_refused_key_is_never_repeated(status: int) -> None:
     said = str(failed.value)
     assert "scripted" in said and server.url in said and str(status) in said
     assert KEY not in said and failed.value.__cause__ is None
+
+
+def test_a_key_that_no_header_can_hold_is_told_at_once_and_not_repeated() -> None:
+    with pytest.raises(KeyUnusable, match="scripted") as failed:
+        LLM("scripted", base_url="http://127.0.0.1:1/v1", api_key="sk-secret…")
+    assert "secret" not in str(failed.value)
+    with replying("Hello.") as server:
+        ask(server, api_key=f" {KEY}\n")
+    assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() -> None:
