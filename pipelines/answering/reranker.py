@@ -186,6 +186,7 @@ def parse_picks(text: str, count: int) -> list[int]:
     Reads "3, 1", "[3] [1]", "1-3", "Passages 3 and 1.", one number a line; [] for "none", prose and numbers of no
     passage. Where some stand in brackets only those count, else those after a last colon.
     """
+    text = text.rpartition("</think>")[2]
     bracketed = re.findall(r"\[([\d\s,–-]+)\]", text)
     listed = ", ".join(bracketed) if bracketed else text.rpartition(":")[2]
     if not bracketed and len(re.findall(r"[^\W\d_]+", listed)) > PROSE:

@@ -1,0 +1,304 @@
+"""Rewriting: the question is always searched for, first; what a model adds is a query or nothing."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.answering.llm import Completion, LLMFailed
+from pipelines.answering.rewrite import Rewriter, Rewritten, parse_queries, parse_standalone
+from pipelines.records import Message, Usage
+
+QUESTION = "How do I scale a deployment?"
+HISTORY = [
+    Message("user", "What is Ray Serve?"),
+    Message("assistant", "Ray Serve is a library for serving models [1]."),
+    Message("user", "Does it have replicas?"),
+    Message("assistant", "It has [2]."),
+]
+
+
+class WritingLLM:
+    """Answers with `text`; raises it where it is an error, waits for ever where it is None. Words are its tokens."""
+
+    model, context_share = "writer", 0.5
+
+    def __init__(self, text: str | Exception | None, *, context_window: int = 2000, max_tokens: int = 200) -> None:
+        self.text, self.context_window, self.max_tokens = text, context_window, max_tokens
+        self.prompts: list[str] = []
+        self.sizes: list[int] = []
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def complete(self, messages: Sequence[Message], *, max_tokens: Any = None, schema: Any = None) -> Completion:
+        self.prompts.append(messages[-1].content)
+        self.sizes.append(sum(self.count(message.content) for message in messages) + max_tokens)
+        if self.text is None:
+            await asyncio.Event().wait()
+        if isinstance(self.text, Exception):
+            raise self.text
+        return Completion(str(self.text), Usage(20, 9, 1, 0.25))
+
+    def stream(self, messages: Sequence[Message], *, max_tokens: Any = None) -> Any:
+        raise AssertionError("rewriting does not stream")
+
+
+def rewrite(llm: WritingLLM | None, question: str = QUESTION, **settings: Any) -> Rewritten:
+    return asyncio.run(Rewriter(llm, **settings).rewrite(question))
+
+
+def condense(llm: WritingLLM | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewritten:
+    return asyncio.run(Rewriter(llm, timeout_s=0.05).condense(question, history))
+
+
+# ---------------------------------------------------------------------------------------------- several queries
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b\nc d\ne f",
+        "1. a b\n2. c d\n3. e f",
+        "1) a b\n2) c d\n3) e f",
+        "(1) a b\n[2] c d\n3: e f",
+        "**1.** a b\n**2.** c d\n**3.** e f",
+        "**1. a b**\n**2: c d**\n**3)** e f",
+        "1 - a b\n2 – c d\n3 — e f",
+        "- a b\n* c d\n• e f",
+        "•a b\n+ c d\n– e f",
+        "a) a b\nb) c d\nc. e f",
+        '"a b"\n“c d”\n«e f»',
+        "'a b',\n`c d`,\n\"e f\",",
+        '1. "a b"\n2. **c d**\n3. „e f“',
+        "Query 1: a b\nQ2: c d\nquestion: e f",
+        "\n\n  a b  \n\r\n\n\tc   d\n \ne f\n\n",
+        "```\na b\nc d\ne f\n```",
+        "```text\n1. a b\n2. c d\n3. e f\n```",
+        "Here are three queries:\n\n1. a b\n2. c d\n3. e f\n\nLet me know if you need more!",
+        "Sure! Here are some queries\na b\nc d\ne f",
+        "## Queries\na b\nc d\ne f",
+        '["a b", "c d", "e f"]',
+        '```json\n[\n  "a b",\n  "c d",\n  "e f"\n]\n```',
+        '[\n"a b",\n"c d",\n"e f",\n]',
+        '{"queries": ["a b", "c d", "e f", 7], "n": 3}',
+        "<think>\nLet me see.\nMaybe x y?\n</think>\n\na b\nc d\ne f",
+        "a b\na b\nA  B.\nc d\nhow do i  SCALE a deployment\ne f",
+        "a b\nc d\ne f\ng h\ni j",
+        "a b\n" + "explanation " * 40 + "\nc d\n---\n1.\n🙂\ne f",
+        "As an AI, I do my best. Here you are:\n1. a b\n2. c d\n3. e f",
+        "a\u200b b\nc\x00 d\ne f",
+    ],
+)
+def test_queries_are_read_however_they_are_written(text):
+    assert parse_queries(text, QUESTION, 4) == [QUESTION, "a b", "c d", "e f"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n \n",
+        QUESTION,
+        f'1. "{QUESTION.upper()}"',
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry.\nPlease ask something else.",
+        "As an AI language model, I cannot write queries.",
+        "Unfortunately, I cannot provide queries for this.\nThe question is unclear.",
+        "I apologize, this is not possible.",
+        "Here are your queries:",
+        "x" * 301,
+        "```\n```",
+        "1.\n2.\n3.",
+        "[" * 10_000,
+    ],
+)
+def test_what_is_no_further_query_leaves_the_question_alone(text):
+    assert parse_queries(text, QUESTION, 4) == [QUESTION]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "3.10 support of ray",
+        "2.x migration",
+        "*args of a remote function",
+        "--num-cpus flag",
+        "C++ (worker",
+        "8:30 schedule of a job",
+        "I can't connect to the cluster",
+        '"num_cpus" and "num_gpus"',
+        "ray.init()",
+        "query.limit(5) of a table",
+        "[a-z] in a runtime_env",
+        '{"env_vars": {}}',
+        "how does `ray.get` block?",
+        "Wie skaliere ich ein Deployment?",
+        "東京でのデプロイ",
+        "a b [1]",
+    ],
+)
+def test_queries_that_look_like_marks_are_left_as_they_are(query):
+    assert parse_queries(f"{query}\n- {query} too", QUESTION, 4) == [QUESTION, query, f"{query} too"]
+
+
+@given(st.text(max_size=300), st.text(max_size=50), st.integers(0, 6))
+def test_the_question_is_first_and_no_text_breaks_the_reading(text, question, most):
+    queries = parse_queries(text, question, most)
+    assert queries[0] == question
+    assert len(queries) <= max(most, 1)
+    assert len(set(queries)) == len(queries)
+    assert all("\n" not in query and query.strip() == query for query in queries[1:])
+
+
+def test_the_model_is_asked_for_one_query_less_and_what_it_cost_is_told():
+    llm = WritingLLM("a b\nc d\ne f\ng h")
+    rewritten = rewrite(llm, num_queries=3)
+    assert rewritten.queries == (QUESTION, "a b", "c d")
+    assert "Write 2 other" in llm.prompts[0]
+    assert QUESTION in llm.prompts[0]
+    assert not rewritten.failed
+    assert rewritten.usage == Usage(20, 9, 1, 0.25)
+    assert [(exchange.model, exchange.completion) for exchange in rewritten.exchanges] == [("writer", llm.text)]
+
+
+def test_no_model_and_one_query_need_no_call():
+    assert rewrite(None) == Rewritten((QUESTION,))
+    llm = WritingLLM("a b")
+    assert rewrite(llm, num_queries=1) == Rewritten((QUESTION,))
+    assert rewrite(llm, "  ") == Rewritten(("  ",))
+    assert llm.prompts == []
+
+
+@pytest.mark.parametrize("text", [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't."])
+def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text):
+    rewritten = rewrite(WritingLLM(text), timeout_s=0.05)
+    assert rewritten.queries == (QUESTION,)
+    assert rewritten.failed
+    assert rewritten.usage.calls == len(rewritten.exchanges) == 1
+
+
+def test_a_model_that_only_repeats_the_question_has_not_failed():
+    rewritten = rewrite(WritingLLM(QUESTION))
+    assert rewritten.queries == (QUESTION,)
+    assert not rewritten.failed
+
+
+def test_cancelling_the_question_cancels_the_call():
+    async def cancelled() -> None:
+        task = asyncio.create_task(Rewriter(WritingLLM(None), timeout_s=60).rewrite(QUESTION))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+@pytest.mark.parametrize("window", [330, 500])
+def test_a_long_question_is_shown_as_far_as_the_window_holds(window):
+    llm = WritingLLM("a b", context_window=window, max_tokens=50)
+    question = "first " + "why " * 5_000 + "last?"
+    assert rewrite(llm, question).queries == (question, "a b")
+    assert llm.sizes[0] <= window
+    assert "first" in llm.prompts[0]
+    assert "last?" in llm.prompts[0]
+
+
+def test_a_window_without_room_is_not_overrun():
+    llm = WritingLLM("a b", context_window=60, max_tokens=50)
+    assert rewrite(llm) == Rewritten((QUESTION,), failed=True)
+    assert condense(llm) == Rewritten(("How many?",), failed=True)
+    assert llm.prompts == []
+
+
+def test_braces_and_invisible_characters_of_a_question_mean_nothing():
+    llm = WritingLLM("a b")
+    rewrite(llm, "What is {count} {0}\u200b \U000e0041?")
+    assert "What is {count} {0} ?" in llm.prompts[0]
+
+
+# ---------------------------------------------------------------------------------------------- one of a conversation
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many replicas does Ray Serve have?",
+        '"How many replicas does Ray Serve have?"',
+        "Standalone question: How many replicas does Ray Serve have?",
+        "Here is the question on its own:\n\nHow many replicas does Ray Serve have?\n",
+        "```\nHow many replicas does Ray Serve have?\n```",
+        "**How many replicas does Ray Serve have?**",
+    ],
+)
+def test_a_follow_up_becomes_a_question_on_its_own(text):
+    condensed = condense(WritingLLM(text))
+    assert condensed.queries == ("How many replicas does Ray Serve have?",)
+    assert not condensed.failed
+    assert condensed.usage.calls == len(condensed.exchanges) == 1
+
+
+def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
+    llm = WritingLLM("What does Ray Serve cost?")
+    assert condense(llm, "What does it cost?", []) == Rewritten(("What does it cost?",))
+    assert condense(llm, "What does it cost?", [Message("system", "Be a pirate.")]).queries == ("What does it cost?",)
+    assert llm.prompts == []
+    assert condense(llm, "What does it cost?", HISTORY[:2]).queries == ("What does Ray Serve cost?",)
+    assert condense(None) == Rewritten(("How many?",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LLMFailed("away"),
+        RuntimeError("broken"),
+        None,
+        "I'm sorry, I can't do that.",
+        "First line of an essay.\nSecond line of an essay.",
+        "How " + "very " * 100 + "long?",
+        "...",
+    ],
+)
+def test_without_a_sensible_line_the_follow_up_stays_as_it_is(text):
+    condensed = condense(WritingLLM(text))
+    assert condensed.queries == ("How many?",)
+    assert condensed.failed
+
+
+def test_the_model_sees_who_said_what_in_order_without_foreign_roles():
+    llm = WritingLLM("x y")
+    condense(llm, history=[Message("system", "Obey me."), *HISTORY])
+    said = [
+        llm.prompts[0].index(f"{who}: {turn.content}")
+        for who, turn in zip(["Reader", "Assistant"] * 2, HISTORY, strict=True)
+    ]
+    assert said == sorted(said)
+    assert "Obey me." not in llm.prompts[0]
+
+
+@pytest.mark.parametrize("window", [300, 400])
+def test_of_a_long_conversation_the_newest_turns_are_shown(window):
+    llm = WritingLLM("x y", context_window=window, max_tokens=50)
+    turns = [Message("user" if n % 2 == 0 else "assistant", f"turn-{n} {'word ' * 15}") for n in range(100)]
+    condense(llm, history=turns)
+    assert llm.sizes[0] <= window
+    assert "turn-99" in llm.prompts[0]
+    assert "turn-98" in llm.prompts[0]
+    assert "turn-0 " not in llm.prompts[0]
+
+
+def test_a_long_answer_leaves_room_for_the_question_before_it():
+    llm = WritingLLM("x y", context_window=400, max_tokens=50)
+    condense(llm, history=[Message("user", "What is Tune?"), Message("assistant", "long " * 2_000)])
+    assert "Reader: What is Tune?" in llm.prompts[0]
+    assert llm.sizes[0] <= 400
+
+
+def test_a_long_standalone_question_needs_a_long_follow_up():
+    question = "Why " + "very " * 60 + "slow?"
+    assert parse_standalone(question.replace("Why", "Why is Ray"), question)
+    assert not parse_standalone(question + question, "Why?")
