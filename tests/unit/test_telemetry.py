@@ -1,0 +1,164 @@
+"""What an operator sees: every request has an id, is counted by its route, and is one line that holds no secret."""
+
+import asyncio
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+from starlette.testclient import TestClient
+
+from pipelines.records import Answer, Usage
+from pipelines.store import Key
+from serve import telemetry
+from serve.telemetry import (
+    JsonLines,
+    Metrics,
+    RequestIdFilter,
+    Telemetry,
+    log_as_json,
+    request_id,
+    with_request_id,
+)
+
+
+class Counted(Metrics):
+    """Metrics that are kept here and not sent to Ray."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, int]] = []
+
+    def request(self, route: str, status: int) -> None:
+        self.requests.append((route, status))
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+def client(counted: Counted | None = None) -> TestClient:
+    app = FastAPI()
+
+    @app.post("/query")
+    async def query(request: Request) -> dict[str, Any]:
+        request.state.key = Key("ci", ("query",))
+        return {"id": request_id(), "state": request.state.request_id}
+
+    @app.get("/items/{item}")
+    async def item(item: str) -> dict[str, str]:
+        return {}
+
+    @app.get("/refused")
+    async def refused() -> None:
+        raise HTTPException(401)
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError("boom")
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {}
+
+    return TestClient(Telemetry(app, counted or Counted()), raise_server_exceptions=False)
+
+
+def test_a_request_keeps_its_id_and_a_mad_one_is_replaced() -> None:
+    asking = client()
+    reply = asking.post("/query", headers={"X-Request-ID": "trace-1.a_B"})
+    assert reply.headers["X-Request-ID"] == reply.json()["id"] == reply.json()["state"] == "trace-1.a_B"
+    for mad in ("", "x" * 65, 'a"}{', "two words"):
+        reply = asking.post("/query", headers={"X-Request-ID": mad})
+        assert reply.headers["X-Request-ID"] == reply.json()["id"] != mad and len(reply.json()["id"]) == 32
+    assert "X-Request-ID" in asking.get("/refused").headers
+    assert request_id() == ""
+
+
+def test_requests_are_counted_by_the_pattern_of_their_path(counted: Counted) -> None:
+    asking = client(counted)
+    for path in ("/items/1", "/items/2", "/nowhere/3", "/broken", "/refused"):
+        asking.get(path)
+    expected = [("/items/{item}", 200), ("/items/{item}", 200), ("none", 404), ("/broken", 500), ("/refused", 401)]
+    assert counted.requests == expected
+
+
+def test_a_client_that_leaves_before_its_reply_is_counted_as_gone(counted: Counted) -> None:
+    async def silent(scope: Any, receive: Any, send: Any) -> None: ...
+
+    scope = {"type": "http", "method": "POST", "path": "/query", "headers": []}
+    asyncio.run(Telemetry(silent, counted)(scope, None, None))  # type: ignore[arg-type]
+    assert counted.requests == [("none", 499)]
+
+
+@pytest.fixture
+def lines() -> Any:
+    """What `serve` logs, as the objects of its JSON lines."""
+    stream = io.StringIO()
+    loggers = [logging.getLogger(name) for name in ("serve", "pipelines")]
+    before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    log_as_json(stream)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+def test_a_request_is_one_line_that_holds_no_question_and_no_secret(lines: Any) -> None:
+    headers = {"Authorization": "Bearer rdx_secret", "X-Request-ID": "r1"}
+    client().post("/query?token=hidden", content=b"my question", headers=headers)
+    (line,) = lines()
+    assert (line["request_id"], line["route"], line["status"], line["key"]) == ("r1", "/query", 200, "ci")
+    assert line["level"] == "info" and line["seconds"] >= 0
+    assert not any(secret in json.dumps(line) for secret in ("question", "hidden", "rdx_secret"))
+
+
+def test_probes_are_not_logged_unless_they_fail(lines: Any) -> None:
+    client().get("/health")
+    assert lines() == []
+
+
+def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines: Any) -> None:
+    log = logging.getLogger("pipelines.answering.retriever")
+
+    async def answering() -> None:
+        await asyncio.to_thread(log.warning, "two\nlines", extra={"leg": "bm25"})
+
+    with with_request_id("r2"):
+        asyncio.run(answering())
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        log.exception("failed")
+    first, second = lines()
+    assert (first["request_id"], first["message"], first["leg"]) == ("r2", "two\nlines", "bm25")
+    assert second["request_id"] == "" and "ValueError: bad" in second["exception"]
+
+
+def test_logging_set_up_twice_writes_a_line_once(lines: Any) -> None:
+    stream = io.StringIO()
+    log_as_json(io.StringIO())
+    log_as_json(stream)
+    logging.getLogger("serve.x").info("once")
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+def test_a_record_without_request_is_a_line_too() -> None:
+    record = logging.makeLogRecord({"msg": "hello %s", "args": ("you",), "levelname": "INFO"})
+    assert RequestIdFilter().filter(record)
+    assert json.loads(JsonLines().format(record))["message"] == "hello you"
+
+
+def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFixture) -> None:
+    counted = telemetry.metrics()
+    answer = Answer(
+        "q", "a", "extractive", (), (), ("bm25",), {"retrieve": 0.1}, 1, 1, usage=Usage(10, 0, 1, 0.5)
+    )  # fmt: skip
+    counted.answered(answer)
+    counted.request("/query", 200)
+    counted.first_delta(0.01)
+    assert caplog.records == []
+    counted.first_delta("not a number")  # type: ignore[arg-type]
+    assert "not counted" in caplog.text
