@@ -14,12 +14,8 @@ import httpx
 from rich.console import Console
 from rich.markup import escape
 
-from jobs.environment import BadInput, embedding_endpoint, finish, home, main, open_store, say
-from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retriever import Retriever
-from pipelines.answering.extractive import ExtractiveSynthesizer
-from pipelines.embed import load_embedder
-from pipelines.lexical import LexicalIndex, lexical_folder
+from jobs.environment import BadInput, answering, finish, main, open_store, say
+from pipelines.answering.configuration import make_engine, make_retriever
 from pipelines.records import Answer
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -79,28 +75,12 @@ def ask_service(args: argparse.Namespace) -> Mapping[str, Any]:
 
 
 def ask_here(args: argparse.Namespace) -> Mapping[str, Any]:
-    """The answer without a service: the same classes in this process."""
+    """The answer without a service: the same classes in this process, configured by the same variables."""
     say("no service is running: answering in this process, which takes longer")
-    endpoint = embedding_endpoint()
-    with (
-        open_store() as store,
-        contextlib.closing(
-            Retriever(
-                store,
-                lambda model: load_embedder(
-                    model,
-                    device="cpu",
-                    base_url=endpoint["embedding_url"],
-                    api_key=endpoint["embedding_key"],
-                    cache=home() / "models",
-                ),
-                lambda index: LexicalIndex(lexical_folder(home(), store.url, index.id)),
-                patience=PATIENCE_S,
-            )
-        ) as retriever,
-    ):
-        answer = QueryEngine(retriever, ExtractiveSynthesizer()).query(args.question, args.collection, args.k)
-    return as_reply(answer)
+    configuration = answering().model_copy(update={"patience_s": PATIENCE_S})
+    with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
+        engine = make_engine(configuration, retriever)
+        return as_reply(engine.query(args.question, collection=args.collection, k=args.k))
 
 
 def as_reply(answer: Answer) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a job takes from its environment, and how it starts and ends: the entry point of every `python -m jobs.<verb>`.
 
-Environment variables are read here and nowhere else in jobs/: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS and the
-address and key of an embedding endpoint.
+Environment variables are read here and nowhere else in jobs/: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS, the address
+and key of an embedding endpoint, and RAYDEX_… for what answers are made with.
 """
 
 import argparse
@@ -18,9 +18,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
 from rich.console import Console
 
 from pipelines import embedded
+from pipelines.answering.configuration import Configuration
 from pipelines.store import CollectionBusy, Store
 
 # Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that
@@ -42,6 +45,20 @@ def home() -> Path:
     """The absolute folder of everything that Raydex keeps on this machine."""
     given = os.environ.get("RAYDEX_HOME")
     return Path(given).expanduser().absolute() if given else user_data_path("raydex")
+
+
+class Answering(BaseSettings, Configuration):
+    """What answers are made with, from the variables that the service reads too."""
+
+    model_config = SettingsConfigDict(env_prefix="RAYDEX_", populate_by_name=True, extra="ignore")
+
+
+def answering() -> Answering:
+    """The configuration of answers. Raises BadInput for a variable that can't be used."""
+    try:
+        return Answering(home=home())
+    except ValidationError as error:
+        raise BadInput(str(error)) from error
 
 
 @contextlib.contextmanager

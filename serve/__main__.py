@@ -14,6 +14,7 @@ from ray import serve
 
 from pipelines import embedded
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
+from serve import proxy
 from serve.app import build
 from serve.settings import Settings
 
@@ -65,6 +66,7 @@ def database(settings: Settings) -> Iterator[str]:
 def local_ray() -> Iterator[None]:
     """The cluster at RAY_ADDRESS, or a Ray of this process alone; left again at the end."""
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment a worker
+    os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
     address = os.environ.get("RAY_ADDRESS") or "local"
     own = address == "local"
     for name in ("ray", "ray.serve"):

@@ -1,22 +1,43 @@
-"""The composition: settings become a Serve application. One deployment, since a hop costs more than any step.
+"""The composition: settings become a Serve application.
 
-`serve run serve.app:build`, `serve run serve/config.yaml` and `python -m serve` all end in `build`.
+Every step runs in the ingress process, where a hop would cost more than the step, unless the settings give it its
+own deployment. `serve run serve.app:build`, `serve run serve/config.yaml` and `python -m serve` all end in `build`.
 """
 
+import asyncio
+import itertools
 import threading
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
-from fastapi import FastAPI
+import numpy as np
 from ray import serve
 from ray.serve import Application
+from ray.serve.config import BackpressureConfig
+from ray.serve.context import _get_global_client
+from starlette.types import ASGIApp
 
-from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retriever import Retriever
-from pipelines.answering.extractive import ExtractiveSynthesizer
-from pipelines.embed import Embedder, load_embedder
-from pipelines.lexical import LexicalIndex, lexical_folder
+from pipelines.answering.configuration import (
+    AgentConfiguration,
+    all_agents,
+    make_agent,
+    make_engine,
+    make_reranker,
+    make_retriever,
+)
+from pipelines.answering.reranked import Reranked, by_score
+from pipelines.answering.reranker import CrossEncoderReranker
+from pipelines.answering.retriever import Retrieval, Retriever, Search
+from pipelines.answering.task import Agent, Done, Task
+from pipelines.records import Hit, Index
 from pipelines.store import Store
 from serve.api import create_app
+from serve.limits import Policy, protect
+from serve.proxy import RETRY_AFTER_S
+from serve.recorder import Recorder
+from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever
 from serve.settings import Settings
+from serve.telemetry import metrics
 
 
 class NoDatabase(ValueError):
@@ -26,47 +47,142 @@ class NoDatabase(ValueError):
         super().__init__("no database: set DATABASE_URL, or start with «python -m serve», which brings its own")
 
 
-@serve.ingress()
-class Raydex:
-    """The ingress: API and retriever in one process."""
+class RetrieverStep:
+    """The retriever with its embedding model, as its own deployment."""
 
     def __init__(self, settings: Settings) -> None:
-        self._store = Store(settings.database_url, settings.database_connections)
-        retriever = Retriever(
-            self._store,
-            lambda model: _embedder(model, settings),
-            lambda index: LexicalIndex(lexical_folder(settings.home, settings.database_url, index.id)),
-            collection=settings.collection,
-            candidates=settings.candidates,
-            patience=settings.patience_s,
-        )
-        self._engine = QueryEngine(retriever, ExtractiveSynthesizer(), k=settings.k)
-        threading.Thread(target=retriever.warm, daemon=True).start()
+        store = Store(settings.database_url, settings.database_connections)
+        self._retriever = make_retriever(settings, store)
+        threading.Thread(target=self._retriever.warm, daemon=True).start()
 
-    def __serve_build_asgi_app__(self) -> FastAPI:
-        return create_app(self._engine, self._store)
+    async def aretrieve(self, search: Search) -> Retrieval:
+        return await self._retriever.aretrieve(search)
+
+    async def aready(self, collection: str | None) -> Index:
+        return await self._retriever.aready(collection)
+
+    async def aembed(self, texts: Sequence[str], collection: str | None) -> np.ndarray:
+        return await self._retriever.aembed(texts, collection)
+
+
+class RerankerStep:
+    """The reranker as its own deployment; a cross-encoder scores the questions of several callers in one batch."""
+
+    def __init__(self, settings: Settings) -> None:
+        reranker = make_reranker(settings)
+        assert reranker is not None, "a reranker without a reranker"
+        self._reranker = reranker
+
+    async def rerank(self, question: str, hits: tuple[Hit, ...]) -> Reranked:
+        if not isinstance(self._reranker, CrossEncoderReranker):
+            return await self._reranker.rerank(question, hits)
+        scores = await self._scores(self._reranker.pairs(question, hits))
+        return Reranked(by_score(hits, scores, self._reranker.name))
+
+    # Waiting longer than a hop takes would cost a lone question more than a fuller batch saves.
+    @serve.batch(max_batch_size=16, batch_wait_timeout_s=0.001)
+    async def _scores(self, asked: list[list[tuple[str, str]]]) -> list[list[float]]:
+        """The scores of the pairs of several questions, in one batch of the model."""
+        assert isinstance(self._reranker, CrossEncoderReranker)
+        pairs = [pair for one in asked for pair in one]
+        scores = iter((await asyncio.to_thread(self._reranker.score, pairs)).tolist())
+        return [list(itertools.islice(scores, len(one))) for one in asked]
+
+
+class AgentStep:
+    """An agent with its language model, as its own deployment."""
+
+    def __init__(self, settings: Settings, agent: AgentConfiguration) -> None:
+        self._agent = make_agent(settings, agent)
+
+    async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+        async for part in self._agent.answer(task):
+            yield part
+
+
+@serve.ingress()
+class Raydex:
+    """The ingress: the API, and every step that has no deployment of its own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        retriever: Handle | None,
+        reranker: Handle | None,
+        agents: dict[str, Handle],
+    ) -> None:
+        self._settings = settings
+        self._store = Store(settings.database_url, settings.database_connections)
+        timeout_s = settings.step_timeout_s
+        self._engine = make_engine(
+            settings,
+            RemoteRetriever(retriever, timeout_s) if retriever else self._own_retriever(),
+            [self._agent(agent, agents.get(agent.name)) for agent in all_agents(settings)],
+            RemoteReranker(reranker, settings.reranker, timeout_s) if reranker else None,
+        )
+        self._metrics = metrics()
+        self._recorder = Recorder(
+            self._store, enabled=settings.record_questions, retention_days=settings.retention_days
+        )
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        app = create_app(self._engine, self._store, recorder=self._recorder, observer=self._metrics)
+        return protect(app, self._store, _policy(self._settings), self._metrics)
+
+    def _own_retriever(self) -> Retriever:
+        retriever = make_retriever(self._settings, self._store)
+        threading.Thread(target=retriever.warm, daemon=True).start()
+        return retriever
+
+    def _agent(self, agent: AgentConfiguration, handle: Handle | None) -> Agent:
+        here = make_agent(self._settings, agent)
+        return RemoteAgent(handle, here.name, here.secrets) if handle else here
+
+
+def _policy(settings: Settings) -> Policy:
+    client = _get_global_client(raise_if_no_controller_running=False)
+    bound = client.http_config.host if client else settings.host
+    return Policy(
+        host=bound or "0.0.0.0",  # what Ray makes of no host where HAProxy stands in front
+        keys_required=settings.keys_required,
+        rate=settings.rate,
+        anonymous_rate=settings.anonymous_rate,
+        at_once=settings.at_once,
+        most_bytes=settings.max_body_bytes,
+        origins=settings.cors_origins,
+    )
 
 
 def build(settings: Settings) -> Application:
-    """The application for `settings`. Raises NoDatabase."""
+    """The application for `settings`. Raises NoDatabase.
+
+    Deployments are named Raydex, Retriever, Reranker and Agent-<name>: replicas, resources and autoscaling of each
+    can be set under `deployments` in serve/config.yaml.
+    """
     if not settings.database_url:
         raise NoDatabase
-    # Answers are made in threads, so many may be under way; beyond the queue a client is told to come back.
-    deployment = serve.deployment(
-        num_replicas=settings.replicas,
-        ray_actor_options={"num_cpus": settings.cpus},
-        max_ongoing_requests=64,
-        max_queued_requests=256,
-    )
-    return deployment(Raydex).bind(settings)
+    retriever = _step(RetrieverStep, "Retriever", settings) if settings.retriever_placement == "deployment" else None
+    own_reranker = settings.reranker != "none" and settings.reranker_placement == "deployment"
+    reranker = _step(RerankerStep, "Reranker", settings) if own_reranker else None
+    agents = {
+        agent.name: _step(AgentStep, f"Agent-{agent.name}", settings, agent)
+        for agent in all_agents(settings)
+        if settings.agents_placement == "deployment"
+    }
+    options = _options(settings, num_replicas=settings.replicas, ray_actor_options={"num_cpus": settings.cpus})
+    return serve.deployment(name="Raydex", **options)(Raydex).bind(settings, retriever, reranker, agents)
 
 
-def _embedder(model: str, settings: Settings) -> Embedder:
-    return load_embedder(
-        model,
-        device=settings.embedding_device,
-        threads=settings.embedding_threads or None,
-        cache=settings.home / "models",
-        base_url=settings.embedding_url or None,
-        api_key=settings.embedding_key or None,
-    )
+def _step(step: type, name: str, settings: Settings, *more: object) -> Application:
+    options = _options(settings, ray_actor_options={"num_cpus": 0.1})
+    return serve.deployment(name=name, **options)(step).bind(settings, *more)
+
+
+def _options(settings: Settings, **more: Any) -> dict[str, Any]:
+    """Beyond the queue a client is told to come back. Ray's own default is an endless queue before 5 requests."""
+    return {
+        "max_ongoing_requests": 2 * settings.at_once,
+        "max_queued_requests": 4 * settings.at_once,
+        "backpressure_config": BackpressureConfig(status_code=503, retry_after_s=RETRY_AFTER_S),
+        **more,
+    }

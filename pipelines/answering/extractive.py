@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.answering.retriever import VECTOR, Retrieval
 from pipelines.lexical import STOP_TERMS, terms
-from pipelines.records import Citation, Hit
+from pipelines.records import Hit
 
 # As long as a reader's glance; the whole text is in the hit.
 SNIPPET = 300
@@ -23,6 +22,9 @@ MOST_CODE_LINES = 25
 
 # Shares of a question's words, on the same questions: 2 of the 83 have 0.2 or less, 1 of the 20 has 0.76.
 SOME, NEARLY_ALL = 0.2, 0.8
+
+# The leg whose score is a cosine.
+VECTOR = "vector"
 
 UNKNOWN = "I do not know: nothing in this collection seems to answer that."
 
@@ -36,14 +38,6 @@ _CODE_LINE = re.compile(
     r"\s{2,}\S|>>>|\.\.\. |\$ |@\w|# |//|\w+: |(?:from|import|def|class|return|for|if|with|async|await|pip|ray)\s.*"
     r"|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Synthesis:
-    """An answer's text, in which `[n]` names the citation numbered n."""
-
-    text: str
-    citations: tuple[Citation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +123,20 @@ class ExtractiveSynthesizer:
     (0.14 to 0.36); `coverage` alone 73 and 3. Other models have other cosines: then the words decide.
     """
 
-    agent = "extractive"
-
     def __init__(self, *, most: int = 3, coverage: float = 0.4, cosine: float = 0.4) -> None:
         self._most = most
         self._coverage = coverage
         self._cosine = cosine
 
-    def synthesize(self, retrieval: Retrieval) -> Synthesis:
-        """The answer to the retrieval's question from its hits."""
-        hits = retrieval.hits
+    def synthesize(self, question: str, hits: Sequence[Hit]) -> str:
+        """The answer to `question` from its hits: `[n]` cites hit n, from 1."""
         found = list(passages(hits))
-        question = _Question(retrieval.question, found, hits)
+        asked = _Question(question, found, hits)
         by_words = not any(VECTOR in hit.scores for hit in hits)
-        if not any(self._fits(question, hit, by_words) for hit in hits):
-            return _unknown(hits)
-        chosen = self._choose(question, found)
-        return _written(chosen, found, hits) if chosen else _pointing(hits)
+        if not any(self._fits(asked, hit, by_words) for hit in hits):
+            return unknown(hits)
+        chosen = self._choose(asked, found)
+        return _written(chosen, found) if chosen else _pointing(hits)
 
     def _fits(self, question: "_Question", hit: Hit, by_words: bool) -> bool:
         covered = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{hit.text}")))
@@ -202,19 +193,13 @@ def _differ(one: Passage, other: Passage) -> bool:
     return len(one.terms & other.terms) < 0.7 * min(len(one.terms), len(other.terms))
 
 
-def _written(chosen: Sequence[Passage], found: Sequence[Passage], hits: Sequence[Hit]) -> Synthesis:
-    numbers = {hit: n for n, hit in enumerate(dict.fromkeys(p.hit for p in chosen), 1)}
+def _written(chosen: Sequence[Passage], found: Sequence[Passage]) -> str:
     paragraphs = []
-    for hit, n in numbers.items():
+    for hit in dict.fromkeys(p.hit for p in chosen):
         own = [p for p in chosen if p.hit == hit]
-        paragraphs.append(" ".join(f"{p.text} [{n}]" for p in own if not p.code))
-        paragraphs += [f"{_fenced(code.text)}\n[{n}]" for code in _codes(own, found)]
-    first = {p.hit: p.text for p in reversed(chosen)}
-    citations = [
-        Citation(n, hits[hit].source, heading(hits[hit]), snippet(_from(first[hit], hits[hit].text)))
-        for hit, n in numbers.items()
-    ]
-    return Synthesis("\n\n".join(p for p in paragraphs if p), tuple(citations))
+        paragraphs.append(" ".join(f"{p.text} [{hit + 1}]" for p in own if not p.code))
+        paragraphs += [f"{_fenced(code.text)}\n[{hit + 1}]" for code in _codes(own, found)]
+    return "\n\n".join(p for p in paragraphs if p)
 
 
 def _codes(own: Sequence[Passage], found: Sequence[Passage]) -> list[Passage]:
@@ -229,23 +214,12 @@ def _fenced(code: str) -> str:
     return "\n".join(["```", *shown, "```"])
 
 
-def _from(passage: str, text: str) -> str:
-    """`text` from `passage` on; whole where line breaks hide it."""
-    at = " ".join(text.split()).find(" ".join(passage.split()))
-    return " ".join(text.split())[max(at, 0) :]
+def unknown(hits: Sequence[Hit]) -> str:
+    """What is said where nothing that was found supports an answer: so, and the closest sources."""
+    closest = " ".join(f"[{n}]" for n in range(1, min(len(hits), 3) + 1))
+    return f"{UNKNOWN} The closest that it holds: {closest}" if closest else UNKNOWN
 
 
-def _cited(hits: Sequence[Hit]) -> tuple[Citation, ...]:
-    return tuple(Citation(n, hit.source, heading(hit), snippet(hit.text)) for n, hit in enumerate(hits, 1))
-
-
-def _unknown(hits: Sequence[Hit]) -> Synthesis:
-    citations = _cited(hits[:3])
-    closest = " ".join(f"[{c.n}]" for c in citations)
-    return Synthesis(f"{UNKNOWN} The closest that it holds: {closest}" if closest else UNKNOWN, citations)
-
-
-def _pointing(hits: Sequence[Hit]) -> Synthesis:
+def _pointing(hits: Sequence[Hit]) -> str:
     """Where the hits fit but hold no whole sentence that does (an API signature, a table): where to look."""
-    citations = _cited(hits[:3])
-    return Synthesis("See: " + " ".join(f"{c.title} [{c.n}]" for c in citations), citations)
+    return "See: " + " ".join(f"{heading(hit)} [{n}]" for n, hit in enumerate(hits[:3], 1))

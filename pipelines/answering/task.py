@@ -3,7 +3,7 @@
 Plain values that cross a process boundary where an agent is its own deployment.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,7 +41,7 @@ class Agent(Protocol):
     name: str
     secrets: tuple[str, ...]
 
-    def answer(self, task: Task) -> AsyncIterator[str | Done]:
+    def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
         """Deltas of the answer as they come, then Done."""
         ...
 
