@@ -21,18 +21,21 @@ from urllib.parse import unquote, urlsplit
 import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 
-from pipelines.records import Hit, Index, digest
-from pipelines.store import ChangesPruned
+from pipelines.records import Filters, Hit, Index, digest
+from pipelines.store import ChangesPruned, clean
 
 log = logging.getLogger(__name__)
 
 # Raised whenever the same chunk would be indexed as other terms: an older folder is then built again.
-VERSION = 1
+VERSION = 2
 
 # One sum of BM25 scores over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks), share of
 # sources among the first 5: headings 0.5 finds 0.95 of generated questions' and 0.66 of users', 1.0 (with 0.5 for
 # title and url) 0.93 and 0.57, text alone 0.91 and 0.69. Users rarely use a heading's words, but code names often do.
 BOOSTS: Mapping[str, float] = {"text": 1.0, "headings": 0.5, "title": 0.1, "url": 0.1}
+
+# What filters ask for, as whole values: they keep chunks and score nothing.
+FILTERED = ("tag", "version", "language", "address")
 
 # A question's terms beyond this many are its most frequent ones, which say least and cost most.
 MAX_TERMS = 32
@@ -100,6 +103,11 @@ def url_words(hit: Hit) -> str:
     return f"{path} {anchor}".replace("-", " ").replace("/", " ")
 
 
+def folders(url: str) -> list[str]:
+    """Every beginning of `url` that ends at a slash."""
+    return [url[: slash.end()] for slash in re.finditer("/", url)]
+
+
 def terms(text: str) -> list[str]:
     """The terms of `text` as BM25 sees them: lower case, stemmed, code names whole and in parts."""
     return _analyzer().analyze(with_name_parts(text))
@@ -122,6 +130,8 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("chunk_id", stored=True, tokenizer_name="raw", index_option="basic")
     for field in BOOSTS:
         builder.add_text_field(field, tokenizer_name="names", index_option="freq")
+    for field in FILTERED:
+        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("marker", stored=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
@@ -165,15 +175,15 @@ class LexicalIndex:
         view = self._view
         return view.revision if view else None
 
-    def search(self, question: str, k: int) -> Matches:
-        """The `k` best chunks and the revision they were found in. Any text is a question.
+    def search(self, question: str, k: int, filters: Filters = Filters()) -> Matches:  # noqa: B008 - frozen
+        """The `k` best chunks that `filters` keep, and the revision they were found in. Any text is a question.
 
         Raises LexicalNotBuilt before the first sync.
         """
         view = self._view
         if view is None:
             raise LexicalNotBuilt(self._folder)
-        query = self._query(view.searcher, question)
+        query = self._query(view.searcher, question, filters)
         if query is None or k < 1:
             return Matches(view.revision, ())
         found = view.searcher.search(query, k, count=False).hits
@@ -302,14 +312,34 @@ class LexicalIndex:
 
     # -- asking
 
-    def _query(self, searcher: tantivy.Searcher, question: str) -> Query | None:
-        """Any term in any field, as one flat union, which is what tantivy prunes best."""
+    def _query(self, searcher: tantivy.Searcher, question: str, filters: Filters) -> Query | None:
+        """Any term in any field, as one flat union, which is what tantivy prunes best; then the filters."""
         wanted: list[tuple[Occur, Query]] = [
             (Occur.Should, Query.boost_query(self._term(field, term), boost))
             for term in self._terms(searcher, question)
             for field, boost in self._boosts.items()
         ]
-        return Query.boolean_query(wanted) if wanted else None
+        if not wanted:
+            return None
+        kept = [(Occur.Must, Query.const_score_query(query, 0.0)) for query in self._conditions(searcher, filters)]
+        asked = Query.boolean_query(wanted)
+        return Query.boolean_query([(Occur.Must, asked), *kept]) if kept else asked
+
+    def _conditions(self, searcher: tantivy.Searcher, filters: Filters) -> Iterator[Query]:
+        if filters.tags:
+            yield Query.term_set_query(self._schema, "tag", [clean(tag) for tag in filters.tags])
+        for field, value in (("version", filters.version), ("language", filters.language)):
+            if value is not None:
+                yield Query.term_query(self._schema, field, clean(value), index_option="basic")
+        if filters.url_prefix:
+            yield self._under(searcher, clean(filters.url_prefix))
+
+    def _under(self, searcher: tantivy.Searcher, prefix: str) -> Query:
+        """Chunks whose URL begins so. A folder is one term; any other prefix is all the terms that it begins."""
+        if prefix.endswith("/"):
+            return Query.term_query(self._schema, "address", prefix, index_option="basic")
+        begun = [term for term, _ in searcher.terms_with_prefix("address", prefix)]
+        return Query.term_set_query(self._schema, "address", begun)
 
     def _term(self, field: str, term: str) -> Query:
         return Query.term_query(self._schema, field, term, index_option="freq")
@@ -332,6 +362,10 @@ def _document(hit: Hit) -> tantivy.Document:
         headings=with_name_parts(" ".join(hit.headings)),
         title=with_name_parts(hit.title),
         url=with_name_parts(url_words(hit)),
+        tag=list(hit.tags),
+        version=[hit.version] if hit.version is not None else [],
+        language=hit.language,
+        address=[hit.url, *folders(hit.url)],
     )
 
 

@@ -1,9 +1,12 @@
-"""Several ranked lists become one, by reciprocal rank fusion; equal texts become one hit with all its sources.
+"""Several ranked lists become one, in which equal texts are one hit with all its sources.
 
-Knows ranks, scores and texts; not what a leg is or how it searched.
+By reciprocal rank fusion, or by inserting the hits of one list into the other. Knows ranks, scores and texts; not
+what a leg is or how it searched.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.records import Hit
@@ -22,15 +25,21 @@ class Leg:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.weight >= 0:
-            raise ValueError(f"the weight of leg {self.name!r} is {self.weight}; it must be 0 or more")
+        check_weight(self.name, self.weight)
+
+
+def check_weight(name: str, weight: float) -> None:
+    """Raise ValueError unless the weight of the leg `name` is a finite number of 0 or more."""
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
 
 
 def fuse(legs: Iterable[Leg], *, k: int = RRF_K) -> list[Hit]:
     """All hits of all legs, best first: the sum over legs of weight / (k + rank), ranks from 1.
 
     Hits of equal `text_hash` are one hit: that of the best rank, with the sources of all. Each leg's rank and
-    score stay on the hit (the best, where legs share a name). Ties go to the best single rank, then the id.
+    score stay on the hit (the best, where legs share a name, as those of several queries do), and the sum as score
+    "rrf". Ties go to the best single rank, then the id.
     """
     fused: dict[str, Hit] = {}
     for leg in legs:
@@ -44,7 +53,42 @@ def fuse(legs: Iterable[Leg], *, k: int = RRF_K) -> list[Hit]:
             )
             earlier = fused.get(hit.text_hash)
             fused[hit.text_hash] = _joined(earlier, found) if earlier else found
-    return sorted(fused.values(), key=lambda hit: (-round(hit.score, 12), *_preference(hit)))
+    # 12 digits: sums that differ by the order of their terms alone are the same score.
+    labelled = (_labelled(hit, "rrf", float(f"{hit.score:.11e}")) for hit in fused.values())
+    return sorted(labelled, key=lambda hit: (-hit.score, *_preference(hit)))
+
+
+def insert(legs: Iterable[Leg], *, at: int, inserted: str = "bm25") -> list[Hit]:
+    """The first `at` hits of the leg `inserted`, put after the `at`-th hit of the others, which RRF fuses first.
+
+    The way of "Building RAG-based LLM Applications for Production" (Anyscale, 2023), whose lexical hits went so
+    into the list of vector hits; here an equal text keeps its first place alone. The score "insert" is 1 / place.
+    """
+    legs = list(legs)
+    main = fuse(leg for leg in legs if leg.name != inserted)
+    extra = fuse(leg for leg in legs if leg.name == inserted)
+    whole = {hit.text_hash: hit for hit in fuse(legs)}
+    order = dict.fromkeys(hit.text_hash for hit in [*main[:at], *extra[:at], *main[at:], *extra[at:]])
+    return [_labelled(whole[text], "insert", 1 / place) for place, text in enumerate(order, start=1)]
+
+
+FUSIONS: Mapping[str, Callable[[Iterable[Leg], int], list[Hit]]] = {
+    "rrf": lambda legs, _: fuse(legs),
+    "insert": lambda legs, at: insert(legs, at=at),
+}
+
+
+def diverse(hits: Iterable[Hit], k: int, max_per_page: int | None = None) -> list[Hit]:
+    """The first `k` of `hits` with at most `max_per_page` of any one page (None or 0: as many as come)."""
+    taken: list[Hit] = []
+    pages: Counter[str] = Counter()
+    for hit in hits:
+        if len(taken) >= k:
+            break
+        if not max_per_page or pages[hit.url] < max_per_page:
+            pages[hit.url] += 1
+            taken.append(hit)
+    return taken
 
 
 def ranked(hits: Iterable[Hit]) -> list[Hit]:
@@ -60,9 +104,13 @@ def _joined(one: Hit, other: Hit) -> Hit:
     best, rest = sorted((one, other), key=_preference)
     ranks, scores = dict(one.ranks), dict(one.scores)
     for name, rank in other.ranks.items():
-        if rank < ranks.get(name, rank + 1):
+        if name not in ranks or (rank, -other.scores[name]) < (ranks[name], -scores[name]):
             ranks[name], scores[name] = rank, other.scores[name]
     return replace(best, score=one.score + other.score, ranks=ranks, scores=scores, sources=_sources(best, rest))
+
+
+def _labelled(hit: Hit, kind: str, score: float) -> Hit:
+    return replace(hit, score=score, score_kind=kind, scores={**hit.scores, kind: score})
 
 
 def _preference(hit: Hit) -> tuple[int, str]:

@@ -1,6 +1,6 @@
 """Reading indexes: which one is live, searching it, following its changes, and what there is.
 
-Every read is one snapshot, so that a publish is seen whole or not at all.
+Every read is one snapshot, so that a publish is seen whole or not at all. How chunks are searched, chunks.py knows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from psycopg import sql
 from psycopg.rows import DictRow
 
-from pipelines.records import Hit, Index, IndexSettings
+from pipelines.records import Filters, Hit, Index, IndexSettings
+from pipelines.store.chunks import ChunkSearch, Found, hit_columns, hit_of
 from pipelines.store.connection import Connected, Connection, chunk_table, drop_index, snapshot, statement
 
 # A BM25 replica that is further behind than this many revisions is built anew.
@@ -80,33 +80,45 @@ class Reading(Connected):
         return self._do(work)
 
     def search(
-        self, index: Index, vector: np.ndarray | None, ids: Sequence[str], k: int
-    ) -> tuple[int, list[Hit], dict[str, Hit]]:
-        """In one snapshot: the revision, the `k` nearest chunks (cosine, best first), and the chunks named by `ids`.
+        self,
+        index: Index,
+        vectors: Sequence[np.ndarray],
+        ids: Sequence[str],
+        k: int,
+        filters: Filters = Filters(),  # noqa: B008 - frozen
+        timeout_s: float | None = None,
+    ) -> Found:
+        """In one snapshot: the `k` chunks nearest to each of `vectors` (cosine), and those named by `ids`.
 
-        A `vector` of None skips the nearest. Raises NoSuchIndex if the index was pruned meanwhile.
+        All that `filters` keep; `k` of them whenever there are `k`. Raises NoSuchIndex if the index was pruned
+        meanwhile. `timeout_s` bounds each statement: beyond it the nearest are given up, the rest is StoreUnavailable.
         """
 
-        def work(connection: Connection) -> tuple[int, list[Hit], dict[str, Hit]]:
+        def work(connection: Connection) -> Found:
             with _of(index.id), snapshot(connection), connection.cursor(binary=True) as cursor:
                 row = cursor.execute(statement("get_index"), {"index": index.id}).fetchone()
                 if row is None:
                     raise NoSuchIndex(f"index {index.id} of collection {index.collection!r} was pruned")
-                chunk = chunk_table(index.id)
-                nearest, named = [], {}
-                if vector is not None:
-                    if k > 100:
-                        cursor.execute(sql.SQL("set local hnsw.ef_search = {}").format(min(k, 1000)))
-                    vector_type = sql.SQL("halfvec" if row["settings"]["vector_type"] == "halfvec" else "vector")
-                    query = statement("search_chunks", chunk=chunk, vector=vector_type)
-                    rows = cursor.execute(query, {"vector": vector, "k": k}).fetchall()
-                    nearest = sorted((_hit(r, "cosine") for r in rows), key=lambda hit: (-hit.score, hit.chunk_id))
-                if ids:
-                    rows = cursor.execute(statement("get_chunks", chunk=chunk), {"ids": list(ids)}).fetchall()
-                    named = {r["id"]: _hit(r, "none") for r in rows}
-                return row["revision"], nearest, named
+                scope = ChunkSearch(cursor, index.id, row["settings"]["vector_type"], filters)
+                scope.tune(k, timeout_s)
+                named = scope.named(ids)
+                try:
+                    with connection.transaction():  # a savepoint: a search that takes too long loses only itself
+                        return Found(row["revision"], scope.nearest(vectors, k), named)
+                except psycopg.errors.QueryCanceled:
+                    return Found(row["revision"], [[] for _ in vectors], named, too_slow=True)
 
         return self._do(work)
+
+    def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
+        """For each chunk the ones of its section at most `reach` places away, itself among them, in reading order."""
+        asked = {"ids": list(ids), "reach": reach}
+        with _of(index):
+            rows = self._all("neighbours", asked, chunk=chunk_table(index), hit=hit_columns())
+        found: dict[str, list[Hit]] = {}
+        for row in rows:
+            found.setdefault(row["of"], []).append(hit_of(row, "none"))
+        return found
 
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
@@ -117,8 +129,8 @@ class Reading(Connected):
                 raise NoSuchIndex(f"index {index} was pruned")
             with connection.cursor("scan") as cursor:
                 cursor.itersize = 2_000
-                cursor.execute(statement("scan_chunks", chunk=chunk_table(index)))
-                yield row["revision"], (_hit(r, "none") for r in cursor)
+                cursor.execute(statement("scan_chunks", chunk=chunk_table(index), hit=hit_columns()))
+                yield row["revision"], (hit_of(r, "none") for r in cursor)
 
     def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
         """The newest revision and, for each chunk changed since `revision`, what it is now (None: deleted).
@@ -139,8 +151,7 @@ class Reading(Connected):
                     statement("changes_since"), {"index": index, "revision": revision}
                 ).fetchall()
                 ids = [r["chunk_id"] for r in changed]
-                rows = connection.execute(statement("get_chunks", chunk=chunk_table(index)), {"ids": ids}).fetchall()
-                chunks = {r["id"]: _hit(r, "none") for r in rows}
+                chunks = ChunkSearch(connection.cursor(), index).named(ids)
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 
         return self._do(work)
@@ -172,17 +183,3 @@ def _of(index: int) -> Iterator[None]:
 def _index(row: Mapping[str, Any]) -> Index:
     return Index(row["id"], row["collection"], IndexSettings(**row["settings"]), row["state"], row["revision"],
                  row["fingerprint"])  # fmt: skip
-
-
-def _hit(row: Mapping[str, Any], kind: str) -> Hit:
-    return Hit(
-        chunk_id=row["id"],
-        url=row["url"],
-        anchors=tuple(row["anchors"]),
-        title=row["title"],
-        headings=tuple(row["headings"]),
-        text=row["text"],
-        text_hash=row["text_hash"],
-        score=float(row["score"]),
-        score_kind=kind,
-    )

@@ -1,14 +1,50 @@
 -- Reading: search, BM25's view of an index, status.
 
+-- {hit} is what a hit is made of (hit_columns), {kept} the conditions of its filters, {vector} the column type.
+
+-- name: hit_columns
+c.id, c.url, c.anchors, c.title, c.headings, c.text, c.text_hash, c.tags, c.version, c.language, c.ordinal
+
+-- name: kept_by_tags
+c.tags && %(tags)s::text[]
+
+-- name: kept_by_version
+c.version = %(version)s
+
+-- name: kept_by_language
+c.language = %(language)s
+
+-- name: kept_by_url_prefix
+starts_with(c.url, %(url_prefix)s)
+
+-- name: tune_search
+select set_config('hnsw.ef_search', %(ef_search)s, true), set_config('statement_timeout', %(timeout_ms)s, true),
+    set_config('jit', 'off', true);
+
+-- name: count_kept
+select count(*) as chunks from (select from {chunk} c where {kept} limit %(most)s) as few;
+
 -- name: search_chunks
-select id, url, anchors, title, headings, text, text_hash, 1 - (embedding <=> %(vector)s::{vector}) as score
-from {chunk} order by embedding <=> %(vector)s::{vector} limit %(k)s;
+select {hit}, coalesce(nullif(1 - (c.embedding <=> %(vector)s::{vector}), 'NaN'), 0) as score
+from {chunk} c where {kept} order by c.embedding <=> %(vector)s::{vector} limit %(k)s;
+
+-- name: search_exactly
+with kept as materialized (
+    select c.id, c.embedding <=> %(vector)s::{vector} as distance from {chunk} c where {kept}),
+best as materialized (select id, distance from kept order by distance, id limit %(k)s)
+select {hit}, coalesce(nullif(1 - best.distance, 'NaN'), 0) as score from best join {chunk} c using (id);
 
 -- name: get_chunks
-select id, url, anchors, title, headings, text, text_hash, 0.0::float8 as score from {chunk} where id = any(%(ids)s);
+select {hit}, 0.0::float8 as score from {chunk} c where c.id = any(%(ids)s) and {kept};
+
+-- name: neighbours
+select h.id as of, {hit}, 0.0::float8 as score
+from {chunk} h join {chunk} c
+    on c.url = h.url and c.anchor = h.anchor and c.ordinal between h.ordinal - %(reach)s and h.ordinal + %(reach)s
+where h.id = any(%(ids)s) order by h.id, c.ordinal;
 
 -- name: scan_chunks
-select id, url, anchors, title, headings, text, text_hash, 0.0::float8 as score from {chunk};
+select {hit}, 0.0::float8 as score from {chunk} c;
 
 -- name: changes_since
 select distinct on (chunk_id) chunk_id, op from change

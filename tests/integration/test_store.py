@@ -383,12 +383,13 @@ def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, w
     workshop.reindex(small_site(6))
     some = sorted(workshop.ids())[:3]
     vector = workshop.embedder.embed_query("part 1 on page 3")
-    revision, nearest, named = store.search(workshop.live(), vector, [*some, "no such id"], 200)
-    assert revision == 1
-    assert len(nearest) == 18
+    found = store.search(workshop.live(), [vector, -vector], [*some, "no such id"], 200)
+    nearest, opposite = found.nearest
+    assert found.revision == 1
+    assert len(nearest) == len(opposite) == 18 and nearest[0] != opposite[0]
     assert [hit.score for hit in nearest] == sorted((hit.score for hit in nearest), reverse=True)
-    assert set(named) == set(some)
-    assert store.search(workshop.live(), None, some, 5)[1] == []
+    assert set(found.named) == set(some)
+    assert store.search(workshop.live(), [], some, 5).nearest == []
 
 
 # ---------------------------------------------------------------------------------------------- outages

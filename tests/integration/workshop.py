@@ -110,7 +110,7 @@ class Workshop:
 
     def search(self, text: str, k: int = 10, index: Index | None = None) -> list[Hit]:
         """The nearest chunks of the live index."""
-        return self.store.search(index or self.live(), self.embedder.embed_query(text), [], k)[1]
+        return self.store.search(index or self.live(), [self.embedder.embed_query(text)], [], k).nearest[0]
 
     def texts(self, index: Index | None = None) -> dict[str, list[str]]:
         """Everything the live index holds: the texts under each source, sorted."""

@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from pipelines.lexical import terms
-from pipelines.records import Hit, Index, IndexSettings, digest
+from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
+from pipelines.store.chunks import Found
 
 DIMENSION = 64
 
 
-def make_hit(source: str, text: str, headings: Sequence[str] = ("Guide",), score: float = 0.0) -> Hit:
+def make_hit(source: str, text: str, headings: Sequence[str] = ("Guide",), score: float = 0.0, **fields: Any) -> Hit:
     """A chunk at `url#anchor`."""
     url, _, anchor = source.partition("#")
     anchors = (anchor,) if anchor else ()
-    return Hit(digest(source, text), url, anchors, "Guide", tuple(headings), text, digest(text), score, "cosine")
+    return Hit(
+        digest(source, text), url, anchors, "Guide", tuple(headings), text, digest(text), score, "cosine", **fields
+    )
 
 
 class WordEmbedder:
@@ -37,16 +40,32 @@ class WordEmbedder:
             vector[zlib.crc32(term.encode()) % self.dimension] += 1
         return vector / np.linalg.norm(vector)
 
+    def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([self.embed_query(text) for text in texts])
+
+
+def kept(chunk: Hit, filters: Filters) -> bool:
+    """Whether the chunk may answer."""
+    return (
+        (not filters.tags or bool(set(filters.tags) & set(chunk.tags)))
+        and filters.version in (None, chunk.version)
+        and filters.language in (None, chunk.language)
+        and chunk.url.startswith(filters.url_prefix or "")
+    )
+
 
 class MemoryStore:
-    """Indexes in memory with one live a collection; `away` makes every call raise StoreUnavailable."""
+    """Indexes in memory with one live a collection.
+
+    `away` makes every call raise StoreUnavailable, `slow` makes a search give up its nearest.
+    """
 
     def __init__(self, *hits: Hit, collection: str = "docs") -> None:
         self.indexes: dict[int, Index] = {}
         self.chunks: dict[int, list[Hit]] = {}
         self.live: dict[str, int] = {}
         self.changes: dict[int, list[tuple[int, str]]] = {}
-        self.away, self.searches, self._words = False, 0, WordEmbedder()
+        self.away, self.slow, self.searches, self._words = False, False, 0, WordEmbedder()
         if hits:
             self.publish_index(1, *hits, collection=collection)
 
@@ -87,16 +106,35 @@ class MemoryStore:
         return self.indexes[self.live[collection]]
 
     def search(
-        self, index: Index, vector: np.ndarray | None, ids: Sequence[str], k: int
-    ) -> tuple[int, list[Hit], dict[str, Hit]]:
+        self,
+        index: Index,
+        vectors: Sequence[np.ndarray],
+        ids: Sequence[str],
+        k: int,
+        filters: Filters = Filters(),  # noqa: B008 - frozen
+        timeout_s: float | None = None,
+    ) -> Found:
         self._reach()
         if index.id not in self.indexes:
             raise NoSuchIndex(f"index {index.id} was pruned")
         self.searches += 1
-        chunks = self.chunks[index.id]
-        scored = [] if vector is None else [replace(c, score=self._cosine(c, vector)) for c in chunks]
-        nearest = sorted(scored, key=lambda hit: (-hit.score, hit.chunk_id))[:k]
-        return self.indexes[index.id].revision, nearest, {c.chunk_id: c for c in chunks if c.chunk_id in set(ids)}
+        chunks = [chunk for chunk in self.chunks[index.id] if kept(chunk, filters)]
+        named = {c.chunk_id: c for c in chunks if c.chunk_id in set(ids)}
+        nearest = [] if self.slow else [self._nearest(chunks, vector)[:k] for vector in vectors]
+        return Found(self.indexes[index.id].revision, nearest or [[] for _ in vectors], named, self.slow)
+
+    def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
+        self._reach()
+        chunks = sorted(self.chunks[index], key=lambda chunk: chunk.ordinal)
+        return {
+            hit.chunk_id: [c for c in chunks if c.source == hit.source and abs(c.ordinal - hit.ordinal) <= reach]
+            for hit in chunks
+            if hit.chunk_id in set(ids)
+        }
+
+    def _nearest(self, chunks: Sequence[Hit], vector: np.ndarray) -> list[Hit]:
+        scored = [replace(chunk, score=self._cosine(chunk, vector)) for chunk in chunks]
+        return sorted(scored, key=lambda hit: (-hit.score, hit.chunk_id))
 
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:

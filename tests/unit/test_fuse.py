@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.fuse import Leg, fuse
+from pipelines.answering.fuse import Leg, diverse, fuse, insert
 from pipelines.records import Hit
 
 
@@ -35,7 +35,7 @@ legs = st.lists(
 def test_the_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
     first, second, third = fuse([leg("vector", "a", "b"), leg("bm25", "b", "c", weight=2)])
     assert first.chunk_id == "b" and first.score == pytest.approx(1 / 62 + 2 / 61)
-    assert first.ranks == {"vector": 2, "bm25": 1} and first.scores == {"vector": 0.9, "bm25": 1.0}
+    assert first.ranks == {"vector": 2, "bm25": 1} and first.scores == {"vector": 0.9, "bm25": 1.0, "rrf": first.score}
     assert (second.chunk_id, third.chunk_id) == ("c", "a")
     assert {hit.score_kind for hit in (first, second, third)} == {"rrf"}
 
@@ -89,3 +89,96 @@ def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[Leg], ra
 def test_one_leg_keeps_its_order(found: list[Hit]) -> None:
     scores = [hit.scores["vector"] for hit in fuse([Leg("vector", found)])]
     assert scores == sorted(scores, reverse=True)
+
+
+# ---------------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("-inf")])
+def test_a_weight_without_end_is_refused(weight: float) -> None:
+    with pytest.raises(ValueError, match="bm25"):
+        Leg("bm25", [], weight)
+
+
+def test_weights_decide_between_legs() -> None:
+    vector, words = leg("vector", "a", "b"), leg("bm25", "b", "a")
+    assert [hit.chunk_id for hit in fuse([replace(vector, weight=2), words])] == ["a", "b"]
+    assert [hit.chunk_id for hit in fuse([vector, replace(words, weight=2)])] == ["b", "a"]
+
+
+def test_lists_of_several_queries_count_each_and_show_the_best_rank() -> None:
+    first, second = leg("vector", "a", "b"), leg("vector", "b", "c")
+    best = fuse([first, second])[0]
+    assert best.chunk_id == "b" and best.score == pytest.approx(1 / 61 + 1 / 62) and best.ranks == {"vector": 1}
+
+
+# ---------------------------------------------------------------------------------------------- the study's way
+
+
+def names(found: list[Hit]) -> str:
+    return "".join(hit.chunk_id for hit in found)
+
+
+def test_k_lexical_hits_stand_after_the_kth_vector_hit() -> None:
+    vector, words = leg("vector", *"abcd"), leg("bm25", *"wxyz")
+    assert names(insert([vector, words], at=1))[:5] == "awbcd"
+    assert names(insert([words, vector], at=2))[:6] == "abwxcd"
+    assert names(insert([vector, words], at=0))[:4] == "abcd"
+
+
+def test_an_inserted_text_that_is_there_already_keeps_its_first_place() -> None:
+    found = insert([leg("vector", *"abcd"), leg("bm25", *"cax")], at=2)
+    assert names(found)[:4] == "abcd"
+    assert found[2].ranks == {"vector": 3, "bm25": 1} and found[2].score_kind == "insert"
+
+
+def test_inserting_labels_places_as_scores() -> None:
+    found = insert([leg("vector", "a"), leg("bm25", "w")], at=1)
+    assert [hit.scores["insert"] for hit in found] == [hit.score for hit in found] == [1.0, 0.5]
+
+
+def test_without_vectors_the_lexical_hits_are_all_there_is() -> None:
+    assert names(insert([leg("bm25", *"wxyz")], at=1)) == "wxyz"
+
+
+@given(legs, st.integers(0, 5))
+def test_inserting_loses_no_text_and_no_source(given_legs: list[Leg], at: int) -> None:
+    found = insert(given_legs, at=at)
+    fused = {hit.text_hash: hit for hit in fuse(given_legs)}
+    assert sorted(hit.text_hash for hit in found) == sorted(fused)
+    assert all(hit.sources == fused[hit.text_hash].sources for hit in found)
+
+
+# ---------------------------------------------------------------------------------------------- pages
+
+
+def on_page(page: str, name: str) -> Hit:
+    return replace(make_hit(name, 1.0), url=f"https://d.test/{page}")
+
+
+def test_no_page_has_more_than_its_share_of_the_first_k() -> None:
+    found = [on_page("p", "a"), on_page("p", "b"), on_page("q", "c"), on_page("p", "d"), on_page("r", "e")]
+    assert names(diverse(found, 3, 1)) == "ace"
+    assert names(diverse(found, 3, 2)) == "abc"
+    assert names(diverse(found, 5, 1)) == "ace"  # strict: rather fewer than more of one page
+
+
+@pytest.mark.parametrize("most", [None, 0])
+def test_diversity_can_be_off(most: int | None) -> None:
+    found = [on_page("p", name) for name in "abcd"]
+    assert names(diverse(found, 3, most)) == "abc"
+
+
+@given(
+    st.lists(st.builds(on_page, st.sampled_from("pqr"), st.text("xyz", min_size=1))),
+    st.integers(0, 6),
+    st.integers(1, 3),
+)
+def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, most: int) -> None:
+    taken = diverse(found, k, most)
+    rest = iter(found)
+    assert len(taken) <= k and all(any(hit is one for one in rest) for hit in taken)
+    pages = [hit.url for hit in taken]
+    assert all(pages.count(page) <= most for page in pages)
+    available = sum(min(most, sum(hit.url == url for hit in found)) for url in {hit.url for hit in found})
+    assert len(taken) == min(k, available)

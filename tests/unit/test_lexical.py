@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.lexical import LexicalIndex, LexicalNotBuilt, name_parts
-from pipelines.records import Hit, Index, IndexSettings
+from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store import ChangesPruned
 
 
@@ -137,6 +138,70 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
     index.sync(chunks, chunks.index)
     (alpha,), beta = index.search("alpha", 5).scores, index.search("beta", 5).scores
     assert alpha[0] == "a" and alpha[1] > beta[0][1] == beta[1][1] > 0
+
+
+# ---------------------------------------------------------------------------------------------- filters
+
+
+URLS = (
+    "https://d.test/a_b/x.html",
+    "https://d.test/aXb/x.html",
+    "https://d.test/a%b/é?q=[1]&z=^$|(){}.*",
+    "https://e.test/😀",
+)
+
+
+@pytest.fixture
+def filtered(tmp_path: Path) -> LexicalIndex:
+    """Four chunks of the same word: two tags, two versions, two languages."""
+    chunks = FakeChunks([
+        replace(
+            make_hit(str(n), "word", url=url), tags=(f"tag {n}", "all"), version=None if n % 2 else "2.0",
+            language="de" if n == 3 else "en",
+        )
+        for n, url in enumerate(URLS)
+    ])  # fmt: skip
+    index = LexicalIndex(tmp_path / "7")
+    index.sync(chunks, chunks.index)
+    return index
+
+
+def kept(index: LexicalIndex, **filters: object) -> str:
+    return "".join(sorted(name for name, _ in index.search("word", 9, Filters(**filters)).scores))  # type: ignore[arg-type]
+
+
+def test_filters_keep_any_of_the_tags_one_version_and_one_language(filtered: LexicalIndex) -> None:
+    assert kept(filtered, tags=("tag 0", "tag 3", "none")) == "03" and kept(filtered, tags=("all",)) == "0123"
+    assert kept(filtered, version="2.0") == "02" and kept(filtered, version="2") == ""
+    assert kept(filtered, language="en") == "012" and kept(filtered, language="e") == ""
+    assert kept(filtered, tags=("tag 0", "tag 1"), version="2.0", language="en", url_prefix="https://d.test") == "0"
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_prefix_is_taken_literally_at_any_length(filtered: LexicalIndex, url: str) -> None:
+    for length in range(1, len(url) + 1):
+        expected = "".join(str(n) for n, other in enumerate(URLS) if other.startswith(url[:length]))
+        assert kept(filtered, url_prefix=url[:length]) == expected
+
+
+def test_filters_change_no_score_and_find_nothing_by_themselves(filtered: LexicalIndex) -> None:
+    (score, *others) = {score for _, score in filtered.search("word", 9).scores}
+    assert not others and filtered.search("word", 9, Filters(tags=("tag 0",))).scores == (("0", score),)
+    assert filtered.search("nothing", 9, Filters(tags=("all",))).scores == ()
+
+
+@pytest.mark.parametrize("value", ["", "\ud800", "\0", "x" * 70_000, '"', "a:b AND ("])
+def test_any_text_is_a_filter(filtered: LexicalIndex, value: str) -> None:
+    assert len(kept(filtered, tags=(value,), version=value, language=value)) <= 4
+    assert len(kept(filtered, url_prefix=value)) <= 4
+
+
+def test_a_changed_tag_is_followed(filtered: LexicalIndex, tmp_path: Path) -> None:
+    chunks = FakeChunks([make_hit("one", "word")])
+    index = LexicalIndex(tmp_path / "8")
+    index.sync(chunks, chunks.index)
+    index.sync(chunks, chunks.publish(replace(make_hit("one", "word"), tags=("new",))))
+    assert kept(index, tags=("new",)) == "one"
 
 
 def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: FakeChunks) -> None:

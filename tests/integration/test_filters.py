@@ -1,0 +1,191 @@
+"""Filtered search in the real database: k rows whenever there are k, as near as an exact search finds them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import psycopg
+import pytest
+from pgvector.psycopg import register_vector
+from psycopg import sql
+
+from pipelines.records import Filters, Index, IndexSettings
+from pipelines.store import Store
+from pipelines.store.connection import statement
+
+CHUNKS, DIMENSION, CLUSTERS = 50_000, 64, 500
+QUERIES, K = 20, 10
+COLUMNS = {
+    "id": "text", "url": "text", "anchor": "text", "anchors": "text[]", "title": "text", "headings": "text[]",
+    "ordinal": "int4", "text": "text", "text_hash": "text", "embed_hash": "text", "tokens": "int4", "tags": "text[]",
+    "version": "text", "language": "text", "embedding": "vector",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """50,000 chunks in the database, what each is filtered by, and questions near some of them."""
+
+    store: Store
+    index: Index
+    vectors: np.ndarray
+    urls: list[str]
+    questions: np.ndarray
+
+    def exact(self, question: np.ndarray, kept: np.ndarray, k: int = K) -> list[str]:
+        """The ids of the nearest of the chunks numbered in `kept`."""
+        return [str(n) for n in kept[np.argsort(-(self.vectors[kept] @ question), kind="stable")][:k]]
+
+    def ids(self, question: np.ndarray, filters: Filters, k: int = K) -> list[str]:
+        (hits,) = self.store.search(self.index, [question], [], k, filters).nearest
+        return [hit.chunk_id for hit in hits]
+
+    def recall(self, filters: Filters, kept: np.ndarray) -> float:
+        """The share of the truly nearest that are found, over all questions; each finds K rows of `kept`."""
+        shares = []
+        for question in self.questions:
+            found = self.ids(question, filters)
+            assert len(set(found)) == K and set(map(int, found)) <= set(kept.tolist())
+            shares.append(len(set(found) & set(self.exact(question, kept))) / K)
+        return float(np.mean(shares))
+
+
+def clustered(random: np.random.Generator, centres: np.ndarray, count: int) -> np.ndarray:
+    """Unit vectors around `centres`, as texts on the same subjects have."""
+    vectors = centres[random.integers(len(centres), size=count)] + random.normal(0, 0.6, (count, DIMENSION))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def tags_of(number: int) -> list[str]:
+    """One tag for every chunk, one for 10 %, 1 %, 0.1 % and for 6 chunks."""
+    shares = {"ten": 10, "hundred": 100, "thousand": 1_000, "six": CHUNKS // 6 + 1}
+    return ["all", *(tag for tag, every in shares.items() if number % every == 7 % every)]
+
+
+def url_of(number: int) -> str:
+    """A hundred folders in which `_` and `%` mean themselves."""
+    return f"https://d.test/{'a_b' if number % 2 else 'a%b'}/{number % 100:02}/{number}.html"
+
+
+@pytest.fixture(scope="module")
+def corpus(server_url: str) -> Iterator[Corpus]:
+    name = "filters"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute("create database filters")
+    url = server_url.rpartition("/")[0] + f"/{name}"
+    random = np.random.default_rng(0)
+    centres = random.normal(0, 1, (CLUSTERS, DIMENSION))
+    vectors, questions = clustered(random, centres, CHUNKS), clustered(random, centres, QUERIES)
+    with Store(url) as store:
+        store.migrate()
+        index = load(url, vectors)
+        yield Corpus(store, index, vectors, [url_of(n) for n in range(CHUNKS)], questions)
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute("drop database filters with (force)")
+
+
+def load(url: str, vectors: np.ndarray) -> Index:
+    """A live index of these vectors, loaded as a build loads it: rows first, then the indexes."""
+    settings = IndexSettings("none", dimension=DIMENSION, vector_type="vector")
+    with psycopg.connect(url) as connection:
+        register_vector(connection)
+        connection.execute("insert into collection (name) values ('docs')")
+        number = connection.execute(
+            "insert into index (collection, fingerprint, settings, state, revision) values ('docs', '', %s, 'live', 1) "
+            "returning id",
+            ['{"model": "none", "dimension": 64, "vector_type": "vector"}'],
+        ).fetchone()[0]
+        chunk = sql.Identifier(f"chunk_{number}")
+        connection.execute(statement("create_chunks", chunk=chunk, vector=sql.SQL("vector(64)")))
+        copy = sql.SQL("copy {} ({}) from stdin (format binary)").format(chunk, sql.SQL(", ".join(COLUMNS)))
+        with connection.cursor().copy(copy) as rows:
+            rows.set_types(list(COLUMNS.values()))
+            for n, vector in enumerate(vectors):
+                rows.write_row((
+                    str(n), url_of(n), "", [], "T", ["T"], n % 7, f"text {n}", f"t{n}", f"e{n}", 2, tags_of(n),
+                    "2.0" if n % 100 < 5 else "1.0", "de" if n % 1_000 == 3 else "en", vector,
+                ))  # fmt: skip
+        connection.execute("set maintenance_work_mem = '256MB'")
+        for name in ("index_chunks_id", "index_chunks_url"):
+            connection.execute(statement(name, chunk=chunk))
+        connection.execute(statement("index_chunks_vector", chunk=chunk, ops=sql.SQL("vector_cosine_ops")))
+        connection.execute(statement("analyze_chunks", chunk=chunk))
+    return Index(number, "docs", settings, "live", 1)
+
+
+def numbers(keep: object) -> np.ndarray:
+    return np.array([n for n in range(CHUNKS) if keep(n)])  # type: ignore[operator]
+
+
+FILTERS = {
+    "a tag of 0.1 %": (Filters(tags=("thousand",)), lambda n: "thousand" in tags_of(n)),
+    "a tag of 1 %": (Filters(tags=("hundred",)), lambda n: "hundred" in tags_of(n)),
+    "a tag of 10 %": (Filters(tags=("ten",)), lambda n: "ten" in tags_of(n)),
+    "a tag of all": (Filters(tags=("all",)), lambda n: True),
+    "either of two tags": (
+        Filters(tags=("hundred", "thousand", "none")),
+        lambda n: {"hundred", "thousand"} & set(tags_of(n)),
+    ),
+    "a version of 5 %": (Filters(version="2.0"), lambda n: n % 100 < 5),
+    "a version of 95 %": (Filters(version="1.0"), lambda n: n % 100 >= 5),
+    "a language of 0.1 %": (Filters(language="de"), lambda n: n % 1_000 == 3),
+    "a folder of 1 %": (Filters(url_prefix="https://d.test/a_b/07/"), lambda n: n % 100 == 7),
+    "all at once": (
+        Filters(("ten",), "1.0", "en", "https://d.test/a_b/"),
+        lambda n: "ten" in tags_of(n) and n % 100 >= 5 and n % 1_000 != 3 and n % 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filtered_search_finds_k_rows_as_near_as_an_exact_one(corpus: Corpus, name: str) -> None:
+    filters, keep = FILTERS[name]
+    assert corpus.recall(filters, numbers(keep)) >= 0.95
+
+
+def test_without_filters_the_graph_finds_nearly_all(corpus: Corpus) -> None:
+    assert corpus.recall(Filters(), np.arange(CHUNKS)) >= 0.95
+
+
+@pytest.mark.parametrize(("filters", "keep"), [
+    (Filters(tags=("six",)), lambda n: "six" in tags_of(n)),
+    (Filters(url_prefix="https://d.test/a_b/07/7.html"), lambda n: n == 7),
+    (Filters(tags=("no such tag",)), lambda n: False),
+    (Filters(language="de", version="2.0", tags=("six",)), lambda n: False),
+])  # fmt: skip
+def test_a_filter_that_keeps_fewer_than_k_finds_them_all(corpus: Corpus, filters: Filters, keep: object) -> None:
+    assert sorted(corpus.ids(corpus.questions[0], filters)) == sorted(map(str, numbers(keep)))
+
+
+def test_a_prefix_means_itself(corpus: Corpus) -> None:
+    """`_` and `%` are no wildcards."""
+    kept = corpus.ids(corpus.questions[0], Filters(url_prefix="https://d.test/a_b/"), 200)
+    assert len(kept) == 200 and all(int(n) % 2 for n in kept)
+    assert corpus.ids(corpus.questions[0], Filters(url_prefix="https://d.test/a%b/01")) == []
+    assert corpus.ids(corpus.questions[0], Filters(url_prefix="https://d.test/%")) == []
+
+
+@pytest.mark.parametrize("k", [150, 1_500])
+def test_more_rows_than_the_graph_visits_are_found_too(corpus: Corpus, k: int) -> None:
+    assert len(set(corpus.ids(corpus.questions[0], Filters(), k))) == k
+
+
+def test_named_chunks_are_filtered_too(corpus: Corpus) -> None:
+    found = corpus.store.search(corpus.index, [], ["7", "8", "none"], 5, Filters(tags=("hundred",)))
+    assert list(found.named) == ["7"]
+    assert (found.named["7"].tags, found.named["7"].version) == (tuple(tags_of(7)), "1.0")
+
+
+def test_several_vectors_are_searched_at_one_revision(corpus: Corpus) -> None:
+    one, other = corpus.questions[:2]
+    found = corpus.store.search(corpus.index, [one, other], ["7"], K)
+    assert [[hit.chunk_id for hit in hits] for hits in found.nearest] == [
+        corpus.ids(one, Filters()),
+        corpus.ids(other, Filters()),
+    ]
+
+
+def test_a_search_that_takes_too_long_loses_its_vectors_not_what_was_named(corpus: Corpus) -> None:
+    found = corpus.store.search(corpus.index, [corpus.questions[0]] * 2, ["7"], 40_000, Filters(), 0.02)
+    assert found.too_slow and found.nearest == [[], []] and list(found.named) == ["7"]
+    assert not corpus.store.search(corpus.index, [corpus.questions[0]], [], K).too_slow
