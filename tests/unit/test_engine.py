@@ -1,4 +1,4 @@
-"""The engine: from a notebook, without Ray or HTTP. Whatever fails on the way degrades the answer and is named in it."""
+"""The engine: from a notebook, without Ray or HTTP. What fails on the way degrades the answer and is named in it."""
 
 import asyncio
 import re
