@@ -96,7 +96,7 @@ class Asking:
 
     async def _noted(self, ask: Ask) -> AsyncIterator[Event]:
         started: float | None = time.perf_counter()
-        async with aclosing(self._engine.stream(ask)) as events:  # type: ignore[type-var]
+        async with aclosing(self._engine.stream(ask)) as events:
             async for event in events:
                 if started is not None and isinstance(event, Delta):
                     if self._observer:

@@ -19,13 +19,11 @@ from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesize import UnknownMode
 from pipelines.answering.task import StepUnavailable
 from pipelines.store import NoLiveIndex, StoreUnavailable, clean
-from serve.keys import path_of
+from serve.keys import RETRY_AFTER_S, path_of
 from serve.telemetry import request_id
 
 log = logging.getLogger(__name__)
 
-# An embedded Postgres that was killed, or a replica, is back within a second or two.
-RETRY_AFTER_S = 2
 # What a client did wrong is named; its whole input is not sent back.
 MOST_CHARACTERS = 1000
 

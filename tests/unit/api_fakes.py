@@ -83,7 +83,7 @@ class FakeEngine:
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         self._index(collection)
         vectors = np.array([[len(text), 1, 2, 3] for text in texts], np.float32)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
     async def _midway(self) -> None:
         if self.fails_midway:

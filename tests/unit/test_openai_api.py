@@ -18,7 +18,7 @@ from pipelines.store import StoreUnavailable
 from serve.api import create_app
 from serve.openai_api import Footnotes, definitions
 
-USER = {"role": "user", "content": "How do I load csv files?"}
+USER: Any = {"role": "user", "content": "How do I load csv files?"}
 
 
 class Service:
@@ -88,8 +88,8 @@ def test_usage_is_streamed_when_asked_for(client: openai.OpenAI) -> None:
 def test_the_async_client_works_too(service: Service) -> None:
     async def both() -> tuple[str, str]:
         async with openai.AsyncOpenAI(base_url=service.url, api_key="any") as client:
-            whole: Any = await client.chat.completions.create(model="docs", messages=[USER])  # type: ignore[list-item]
-            stream: Any = await client.chat.completions.create(model="docs", messages=[USER], stream=True)  # type: ignore[list-item]
+            whole: Any = await client.chat.completions.create(model="docs", messages=[USER])
+            stream: Any = await client.chat.completions.create(model="docs", messages=[USER], stream=True)
             return whole.choices[0].message.content, "".join(
                 [chunk.choices[0].delta.content or "" async for chunk in stream]
             )
@@ -98,7 +98,7 @@ def test_the_async_client_works_too(service: Service) -> None:
 
 
 def test_the_clients_stream_helper_works(client: openai.OpenAI) -> None:
-    with client.chat.completions.stream(model="docs", messages=[USER]) as stream:  # type: ignore[list-item]
+    with client.chat.completions.stream(model="docs", messages=[USER]) as stream:
         assert stream.get_final_completion().choices[0].message.content == TEXT
 
 
