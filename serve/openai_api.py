@@ -5,240 +5,37 @@ in a request, sources in a reply. Knows nothing of how an answer is made.
 """
 
 import base64
-import re
 import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sse_starlette import ServerSentEvent
 
-from pipelines.answering.engine import Ask, Delta, Event, QueryEngine, Retrieved
-from pipelines.records import Answer, Citation, Filters, Message
+from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
+from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store, clean
 from serve.asking import Asked, Asking
 from serve.errors import failure_of
+from serve.footnotes import Footnotes, definitions
 from serve.keys import Aside
-from serve.schemas import (
-    MOST_CHARACTERS,
-    MOST_MESSAGES,
-    AnswerOut,
-    FiltersIn,
-    K,
-    Name,
-    QuestionText,
-    Text,
+from serve.openai_schemas import (
+    DEFAULT_MODEL,
+    ChatIn,
+    ChatOut,
+    EmbeddingsIn,
+    EmbeddingsOut,
+    ModelOut,
+    ModelsOut,
+    OpenAIError,
+    Options,
+    UsageOut,
+    collection_of,
 )
+from serve.schemas import AnswerOut
 from serve.stream import EventStream, StreamedAnswer, event, first_of
-
-# The model of a service that has one collection, or a collection that it means where none is named.
-DEFAULT_MODEL = "raydex"
-# As many as OpenAI takes in one request.
-MOST_INPUTS = 2048
-
-
-# ---------------------------------------------------------------------------------------------- requests
-
-
-class Part(BaseModel):
-    """A piece of a message. Pictures, sounds and files can't be read."""
-
-    type: Literal["text"]
-    text: Text
-
-
-class ChatMessage(BaseModel):
-    """One message. System messages and tools' replies are passed over: what the service may say is its operator's."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Text | list[Part] | None = None
-
-    @property
-    def text(self) -> str:
-        parts = [self.content] if isinstance(self.content, str) else [part.text for part in self.content or ()]
-        return "\n".join(parts).strip()
-
-
-class Options(BaseModel):
-    """What the protocol has no field for: `extra_body={"raydex": {…}}` of the client."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    footnotes: Annotated[bool | None, Field(description="sources as Markdown footnotes in the text")] = None
-    k: K | None = None
-    filters: FiltersIn | None = None
-    mode: Name | None = None
-    variables: dict[Name, Text] = {}
-    conversation: Name | None = None
-
-
-class StreamOptions(BaseModel):
-    """`include_usage`: a last chunk with the tokens."""
-
-    include_usage: bool = False
-
-
-class ResponseFormat(BaseModel):
-    """Answers are text with citations."""
-
-    type: Literal["text"]
-
-
-class ChatIn(BaseModel):
-    """A chat whose last user message is the question. Sampling parameters and tools are taken and not used."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"model": "docs", "messages": [{"role": "user", "content": "How do I read a CSV file?"}]},
-                {
-                    "model": "docs",
-                    "messages": [{"role": "user", "content": "How do I read a CSV file?"}],
-                    "stream": True,
-                    "raydex": {"footnotes": True, "k": 8},
-                },
-            ]
-        }
-    )
-
-    model: Name
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=2000)]
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
-    n: Annotated[int, Field(ge=1, le=1, description="one answer")] | None = None
-    response_format: ResponseFormat | None = None
-    raydex: Options | None = None
-
-    @model_validator(mode="after")
-    def has_a_question(self) -> "ChatIn":
-        if not self.question:
-            raise ValueError("messages: there is no user message with text in it")
-        if len(self.question) > MOST_CHARACTERS:
-            raise ValueError(f"messages: the question has more than {MOST_CHARACTERS} characters")
-        return self
-
-    @property
-    def question(self) -> str:
-        """The last message of the user."""
-        return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
-
-    @property
-    def history(self) -> tuple[Message, ...]:
-        """What user and assistant said before the question."""
-        last = max(n for n, message in enumerate(self.messages) if message.role == "user")
-        said = [Message(m.role, m.text) for m in self.messages[:last] if m.role in ("user", "assistant") and m.text]
-        return tuple(said[-MOST_MESSAGES:])
-
-    def ask(self) -> Ask:
-        options = self.raydex or Options()
-        return Ask(
-            self.question,
-            collection=_collection(self.model),
-            k=options.k,
-            filters=options.filters.record() if options.filters else Filters(),
-            history=self.history,
-            mode=options.mode,
-            variables=options.variables,
-        )
-
-
-class EmbeddingsIn(BaseModel):
-    """Texts to embed with the model of a collection, as its questions are embedded."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "docs", "input": ["How do I read a CSV file?"]}]}
-    )
-
-    model: Name
-    input: QuestionText | Annotated[list[QuestionText], Field(min_length=1, max_length=MOST_INPUTS)]
-    encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: Annotated[int, Field(ge=1, description="that of the model; no other can be had")] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def is_text(cls, given: Any) -> Any:
-        texts = given.get("input") if isinstance(given, dict) else None
-        if isinstance(texts, list) and texts and not all(isinstance(text, str) for text in texts):
-            raise ValueError("input: token ids can't be embedded here, send the text itself")
-        return given
-
-
-# ---------------------------------------------------------------------------------------------- replies
-
-
-class OpenAIError(BaseModel):
-    """OpenAI's shape of an error."""
-
-    class Detail(BaseModel):
-        message: str
-        type: str
-        code: str | None
-        param: str | None
-
-    error: Detail
-
-
-class ModelOut(BaseModel):
-    """A collection that can be asked."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int
-    owned_by: str = DEFAULT_MODEL
-
-
-class ModelsOut(BaseModel):
-    """All collections that can be asked."""
-
-    object: Literal["list"] = "list"
-    data: list[ModelOut]
-
-
-class UsageOut(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class ChatOut(BaseModel):
-    """A chat completion; `raydex` holds the reply of /query but for the text and the hits."""
-
-    class Choice(BaseModel):
-        class MessageOut(BaseModel):
-            role: Literal["assistant"] = "assistant"
-            content: str
-            refusal: None = None
-
-        index: int = 0
-        message: MessageOut
-        finish_reason: Literal["stop"] = "stop"
-        logprobs: None = None
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: UsageOut
-    raydex: dict[str, Any]
-
-
-class EmbeddingsOut(BaseModel):
-    """Vectors of length 1, as lists or as base64 of little-endian float32."""
-
-    class EmbeddingOut(BaseModel):
-        object: Literal["embedding"] = "embedding"
-        index: int
-        embedding: list[float] | str
-
-    object: Literal["list"] = "list"
-    data: list[EmbeddingOut]
-    model: str
-    usage: dict[str, int]
-
 
 # ---------------------------------------------------------------------------------------------- routes
 
@@ -335,7 +132,7 @@ def _add_embeddings(app: FastAPI, engine: QueryEngine) -> None:
     )
     async def embeddings(body: EmbeddingsIn) -> EmbeddingsOut:
         texts = [body.input] if isinstance(body.input, str) else body.input
-        vectors = np.asarray(await engine.aembed(texts, _collection(body.model)), dtype="<f4")
+        vectors = np.asarray(await engine.aembed(texts, collection_of(body.model)), dtype="<f4")
         if body.dimensions not in (None, vectors.shape[1]):
             why = f"the model's vectors have {vectors.shape[1]} dimensions, not {body.dimensions}"
             raise RequestValidationError([{"loc": ("body", "dimensions"), "msg": why, "type": "value_error"}])
@@ -347,10 +144,6 @@ def _add_embeddings(app: FastAPI, engine: QueryEngine) -> None:
 
 def _base64(vector: np.ndarray) -> str:
     return base64.b64encode(vector.tobytes()).decode()
-
-
-def _collection(model: str) -> str | None:
-    return None if model == DEFAULT_MODEL else model
 
 
 # ---------------------------------------------------------------------------------------------- completions
@@ -437,55 +230,3 @@ class Chunks:
 
     def _send(self, body: dict[str, Any]) -> ServerSentEvent:
         return event(None, {**self._same, **({"usage": None} if self._usage else {}), **body})
-
-
-# ---------------------------------------------------------------------------------------------- footnotes
-
-
-class Footnotes:
-    """Turns `[1]` into `[^1]`, Markdown's mark of a footnote, in a text that comes in pieces; code is left alone.
-
-    The pieces that come out are, put together, the same however the text was cut.
-    """
-
-    _TOKEN = re.compile(r"(`+)|\[(\d{1,4})\]|(\n\s*\n)")
-    _MAY_GROW = re.compile(r"(?:`+|\[\d{0,4}|\n\s*)\Z")
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._ticks = 0  # length of the run of backticks that the code began with, 0 outside code
-
-    def feed(self, text: str) -> str:
-        """What can be said now; the beginning of a possible mark is held back."""
-        text = self._held + text
-        cut = self._MAY_GROW.search(text)
-        end = cut.start() if cut else len(text)
-        self._held = text[end:]
-        return self._TOKEN.sub(self._mark, text[:end])
-
-    def close(self) -> str:
-        """What was held back."""
-        held, self._held = self._held, ""
-        return self._TOKEN.sub(self._mark, held)
-
-    def _mark(self, found: re.Match[str]) -> str:
-        ticks, number, blank = found.groups()
-        if ticks:
-            self._ticks = len(ticks) if not self._ticks else 0 if self._ticks == len(ticks) else self._ticks
-        elif blank and self._ticks < 3:
-            self._ticks = 0  # code in a line does not go on after a blank one
-        return f"[^{number}]" if number and not self._ticks else found[0]
-
-
-def definitions(citations: Sequence[Citation]) -> str:
-    """The footnotes that the marks refer to, as the end of a text; nothing where nothing is cited."""
-    lines = [f"[^{c.n}]: [{_escaped(c.title or c.source)}](<{_target(c.source)}>)" for c in citations]
-    return "\n\n" + "\n".join(lines) if lines else ""
-
-
-def _escaped(title: str) -> str:
-    return re.sub(r"([\\\[\]`*_<>])", r"\\\1", " ".join(clean(title).split()))
-
-
-def _target(source: str) -> str:
-    return clean(source).translate({ord("<"): "%3C", ord(">"): "%3E", ord("\n"): "%0A", ord(" "): "%20"})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipelines.records import Citation, Message
 from pipelines.store import StoreUnavailable
 from serve.api import create_app
-from serve.openai_api import Footnotes, definitions
+from serve.footnotes import Footnotes, definitions
 
 USER: Any = {"role": "user", "content": "How do I load csv files?"}
 
