@@ -64,6 +64,12 @@ def test_a_part_begins_with_the_end_of_the_one_before():
     assert all(later.split()[:5] == earlier.split()[-5:] for earlier, later in itertools.pairwise(parts))
 
 
+def test_an_overlap_gives_way_to_a_word_that_needs_the_room():
+    text = "aaa " * 19 + "b" * 80
+    parts = split(text, lambda part: by_length(part) <= 20, by_length)
+    assert parts == ["aaa " * 19, "b" * 80]
+
+
 def test_lines_are_kept_whole_where_they_fit():
     lines = [f"    call({n})  # comment" for n in range(40)]
     parts = split("\n".join(lines), lambda part: by_length(part) <= 40, by_length, overlap=0)
