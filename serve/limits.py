@@ -42,7 +42,7 @@ class Policy:
     `host` is what the service listens on. `keys_required` None: unless that is this machine alone. `rate` is that of
     keys without their own and `anonymous_rate` that of all who ask without one together, in requests a minute
     (0: any number). `at_once` is questions under way in one replica. `origins` are the pages (scheme://host:port)
-    whose scripts may ask.
+    whose scripts may ask. `reply_id` False: the proxy before us puts the request's id on the reply (see Telemetry).
     """
 
     host: str = "127.0.0.1"
@@ -52,6 +52,7 @@ class Policy:
     at_once: int = 64
     most_bytes: int = MOST_BYTES
     origins: Sequence[str] = ()
+    reply_id: bool = True
 
     @property
     def required(self) -> bool:
@@ -72,7 +73,7 @@ def protect(app: ASGIApp, store: Guarded, policy: Policy, metrics: Metrics | Non
     app = BodyLimit(app, policy.most_bytes)
     app = RateLimit(app, store, aside, policy.rate, policy.anonymous_rate)
     app = KeyCheck(app, KnownKeys(store, aside), policy.required, bound=policy.host)
-    app = Telemetry(app, metrics)
+    app = Telemetry(app, metrics, policy.reply_id)
     if not policy.origins:
         return app
     return CORSMiddleware(

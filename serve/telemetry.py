@@ -101,11 +101,12 @@ class Telemetry:
     """ASGI middleware: gives each request its id, and counts and logs it when its reply has ended.
 
     What is logged of a request is method, path, route, status, time and the name of its key: no question, no query
-    string, no header.
+    string, no header. Ray Serve's own proxy puts the id on the reply itself: behind it `reply_id` is False, or the
+    header would stand there twice.
     """
 
-    def __init__(self, app: ASGIApp, counted: Metrics | None = None) -> None:
-        self._app, self._metrics = app, counted or metrics()
+    def __init__(self, app: ASGIApp, counted: Metrics | None = None, reply_id: bool = True) -> None:
+        self._app, self._metrics, self._reply_id = app, counted or metrics(), reply_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -119,7 +120,8 @@ class Telemetry:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = id
+                if self._reply_id:
+                    MutableHeaders(scope=message)[REQUEST_ID] = id
             await send(message)
 
         with with_request_id(id):

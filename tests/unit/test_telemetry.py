@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI, HTTPException, Request
+from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
 from pipelines.records import Answer, Usage
@@ -75,6 +76,14 @@ def test_a_request_keeps_its_id_and_a_mad_one_is_replaced() -> None:
         assert reply.headers["X-Request-ID"] == reply.json()["id"] != mad and len(reply.json()["id"]) == 32
     assert "X-Request-ID" in asking.get("/refused").headers
     assert request_id() == ""
+
+
+def test_behind_a_proxy_that_names_the_request_it_is_not_named_twice() -> None:
+    async def named(scope: Any, receive: Any, send: Any) -> None:
+        await JSONResponse({"id": request_id()})(scope, receive, send)
+
+    reply = TestClient(Telemetry(named, Counted(), reply_id=False)).get("/", headers={"X-Request-ID": "a"})
+    assert "X-Request-ID" not in reply.headers and reply.json()["id"] == "a"
 
 
 def test_requests_are_counted_by_the_pattern_of_their_path(counted: Counted) -> None:
