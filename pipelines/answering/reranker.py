@@ -218,7 +218,7 @@ class TagReranker:
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
         """All hits, those of the predicted part in front. Never fails."""
-        tag, probability = self.classifier.predict(question)
+        tag, probability = await asyncio.to_thread(self.classifier.predict, question)
         if tag == OTHER or probability < self.threshold:
             return Reranked(tuple(hits))
         return Reranked(by_score(hits, [probability * (self.tag_of(hit) == tag) for hit in hits], self.name))

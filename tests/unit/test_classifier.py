@@ -1,6 +1,5 @@
 """The text classifier: names come apart, probabilities are such, files are data and foreign ones are refused."""
 
-import csv
 import json
 import pickle
 import shutil
@@ -212,12 +211,3 @@ def test_real_questions_are_told_apart(data):
     assert np.mean((probabilities >= 0.5) == suffices) > 0.8
     # Calibrated: what it promises on the whole is what comes.
     assert abs(probabilities.mean() - suffices.mean()) < 0.05
-
-
-def test_real_questions_find_their_part_of_the_site(data):
-    with (data / "reranker-corrections.csv").open() as file:
-        rows = list(csv.DictReader(file))[:1200]
-    texts, labels = [row["question"] for row in rows], [row["correction"] or row["tag"] for row in rows]
-    classifier = TextClassifier.fit(texts[200:], labels[200:], calibrated=False)
-    found = [classifier.predict(text)[0] == label for text, label in zip(texts[:200], labels[:200], strict=True)]
-    assert np.mean(found) > 0.6
