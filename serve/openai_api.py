@@ -34,7 +34,7 @@ from serve.openai_schemas import (
     UsageOut,
     collection_of,
 )
-from serve.schemas import AnswerOut
+from serve.schemas import COMPLETION, AnswerOut
 from serve.stream import EventStream, StreamedAnswer, event, first_of
 
 # ---------------------------------------------------------------------------------------------- routes
@@ -155,7 +155,7 @@ def _completion(answer: Answer, asked: Asked, model: str, notes: bool) -> ChatOu
         footnotes = Footnotes()
         text = footnotes.feed(text) + footnotes.close() + definitions(answer.citations)
     return ChatOut(
-        id=f"chatcmpl-{answer.id}",
+        id=f"{COMPLETION}{answer.id}",
         created=int(time.time()),
         model=model,
         choices=[ChatOut.Choice(message=ChatOut.Choice.MessageOut(content=text))],
@@ -182,7 +182,7 @@ class Chunks:
         self._asking, self._asked, self._usage = asking, asked, usage
         self._footnotes = Footnotes() if notes else None
         self._same = {
-            "id": f"chatcmpl-{asked.ask.id}",
+            "id": f"{COMPLETION}{asked.ask.id}",
             "object": "chat.completion.chunk",
             "created": int(time.time()),
             "model": model,

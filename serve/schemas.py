@@ -16,6 +16,8 @@ from pipelines.store import clean
 # Ten thousand words are a question; a book is not.
 MOST_CHARACTERS = 100_000
 MOST_HITS = 100
+# How the id of a chat completion begins; the rest is the answer's.
+COMPLETION = "chatcmpl-"
 # More turns than this say nothing about the next question that the last ones do not say.
 MOST_MESSAGES = 100
 
@@ -341,7 +343,11 @@ class FeedbackIn(BaseModel):
         json_schema_extra={"examples": [{"id": "1f0c…", "rating": "up", "comment": "Just what I looked for."}]},
     )
 
-    id: Annotated[Name, Field(validation_alias=AliasChoices("id", "answer_id"))]
+    id: Annotated[
+        Name,
+        AfterValidator(lambda id: id.removeprefix(COMPLETION)),
+        Field(validation_alias=AliasChoices("id", "answer_id"), description="of a reply, or of a chat completion"),
+    ]
     rating: Annotated[
         Literal[-1, 0, 1],
         BeforeValidator(_rating),

@@ -4,13 +4,13 @@ Knows nothing of what the events mean to whom: each API brings the words for the
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
 from typing import Any, Self, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
+from pydantic_core import to_json
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
@@ -121,6 +121,6 @@ def event(name: str | None, body: BaseModel | dict[str, Any]) -> ServerSentEvent
     text = (
         body.model_dump_json(exclude_unset=True)
         if isinstance(body, BaseModel)
-        else json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        else to_json(body, inf_nan_mode="null").decode()
     )
     return ServerSentEvent(text.translate(LINE_ENDS), event=name, sep="\n")

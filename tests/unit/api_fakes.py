@@ -41,6 +41,7 @@ class FakeEngine:
         self.fails_midway: Exception | None = None
         self.hangs = self.resets = False
         self.cancelled = threading.Event()
+        self.hit = replace(CSV, sources=(CSV.source,))
         self.citations = (Citation(1, CSV.source, "Data › CSV", CSV.text, CSV.headings, {"bm25": 2.0}, True, 0.9),)
 
     async def aquery(self, ask: Ask) -> Answer:
@@ -54,7 +55,7 @@ class FakeEngine:
             raise self.fails
         return Retrieval(
             ask.question,
-            (replace(CSV, sources=(CSV.source,)),),
+            (self.hit,),
             self._index(ask.collection),
             1,
             (),

@@ -119,6 +119,13 @@ def test_the_last_user_message_is_the_question_and_those_before_it_the_history(
     assert ask.history == (Message("user", "Hello"), Message("assistant", "Hi"))
 
 
+def test_a_completion_can_be_judged_by_its_id(client: openai.OpenAI, service: Service) -> None:
+    reply = chat(client)
+    url = service.url.replace("/v1", "/feedback")
+    assert httpx.post(url, json={"id": reply.id, "rating": "down"}).json() == {"id": reply.raydex["id"], "rating": -1}
+    assert service.store.given[0][:2] == (reply.raydex["id"], -1)
+
+
 def test_options_ride_in_the_one_key(client: openai.OpenAI, service: Service) -> None:
     options = {
         "k": 9,

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -77,6 +78,12 @@ def test_the_last_event_is_what_query_replies(client: TestClient) -> None:
 def test_each_event_is_one_line_of_data_for_every_client(client: TestClient) -> None:
     text = client.post("/query/stream", json=QUESTION).text
     assert len(text.splitlines()) == len(text.split("\n")) - 1
+
+
+def test_a_score_that_is_no_number_is_null(client: TestClient, engine: FakeEngine) -> None:
+    engine.hit = replace(engine.hit, score=float("nan"))
+    found = streamed(client)
+    assert found[0][1]["hits"][0]["score"] is None and found[-1][1]["hits"][0]["score"] is None
 
 
 def test_a_void_beginning_is_said_to_be_void(client: TestClient, engine: FakeEngine) -> None:
