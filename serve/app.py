@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from ray import serve
 from ray.serve import Application
+from ray.serve._private.constants import RAY_SERVE_ENABLE_HA_PROXY
 from ray.serve.config import BackpressureConfig
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
@@ -37,7 +38,7 @@ from serve.proxy import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever
 from serve.settings import Settings
-from serve.telemetry import metrics
+from serve.telemetry import log_as_json, metrics
 
 
 class NoDatabase(ValueError):
@@ -51,6 +52,7 @@ class RetrieverStep:
     """The retriever with its embedding model, as its own deployment."""
 
     def __init__(self, settings: Settings) -> None:
+        log_as_json()
         store = Store(settings.database_url, settings.database_connections)
         self._retriever = make_retriever(settings, store)
         threading.Thread(target=self._retriever.warm, daemon=True).start()
@@ -93,6 +95,7 @@ class AgentStep:
     """An agent with its language model, as its own deployment."""
 
     def __init__(self, settings: Settings, agent: AgentConfiguration) -> None:
+        log_as_json()
         self._agent = make_agent(settings, agent)
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
@@ -112,6 +115,7 @@ class Raydex:
         agents: dict[str, Handle],
     ) -> None:
         self._settings = settings
+        log_as_json()
         self._store = Store(settings.database_url, settings.database_connections)
         timeout_s = settings.step_timeout_s
         self._engine = make_engine(
@@ -124,6 +128,10 @@ class Raydex:
         self._recorder = Recorder(
             self._store, enabled=settings.record_questions, retention_days=settings.retention_days
         )
+
+    def __del__(self) -> None:
+        if hasattr(self, "_recorder"):
+            self._recorder.close()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         app = create_app(self._engine, self._store, recorder=self._recorder, observer=self._metrics)
@@ -150,6 +158,7 @@ def _policy(settings: Settings) -> Policy:
         at_once=settings.at_once,
         most_bytes=settings.max_body_bytes,
         origins=settings.cors_origins,
+        reply_id=RAY_SERVE_ENABLE_HA_PROXY,  # Ray's own proxy puts the request's id on the reply itself
     )
 
 

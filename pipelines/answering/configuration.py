@@ -4,7 +4,7 @@ The service and the jobs read it each from their own environment, and get the sa
 no HTTP and no Ray: where a step runs is the service's affair.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,13 +28,6 @@ from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.store import Store
 
 EXTRACTIVE = "extractive"
-
-
-class UnknownAgent(ValueError):
-    """A router, the rewriter or the reranker names an agent that is not configured."""
-
-    def __init__(self, where: str, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"{where} names the agent {name!r}; there are: {', '.join(known)}")
 
 
 class AgentConfiguration(BaseModel):
@@ -132,11 +125,40 @@ class Configuration(BaseModel):
     router_hard: str = ""
 
     @model_validator(mode="after")
-    def _names_are_unique(self) -> "Configuration":
+    def _names_are_known(self) -> "Configuration":
         names = [agent.name for agent in all_agents(self)]
         if len(set(names)) < len(names):
             raise ValueError(f"agents share a name: {', '.join(names)}")
+        for setting, name in self._named_agents():
+            if name not in (*names, EXTRACTIVE):
+                raise ValueError(f"{setting} names the agent {name!r}; there are: {', '.join([*names, EXTRACTIVE])}")
         return self
+
+    @model_validator(mode="after")
+    def _choices_are_whole(self) -> "Configuration":
+        needs = {
+            ("reranker", "cross-encoder"): ("reranker_model",),
+            ("reranker", "tag"): ("reranker_model",),
+            ("reranker", "endpoint"): ("reranker_url",),
+            ("router", "rules"): ("router_rules",),
+            ("router", "classifier"): ("router_model", "router_easy", "router_hard"),
+        }
+        for (setting, choice), needed in needs.items():
+            missing = [name for name in needed if getattr(self, name) in ("", [], Path())]
+            if getattr(self, setting) == choice and missing:
+                raise ValueError(f"{setting} {choice!r} needs {' and '.join(missing)}")
+        if not all_agents(self) and (self.num_queries > 1 or self.reranker == "llm"):
+            raise ValueError("num_queries above 1 and reranker 'llm' need a language model: set agents or llm_model")
+        return self
+
+    def _named_agents(self) -> Iterator[tuple[str, str]]:
+        """Every setting that names an agent, with the name."""
+        for setting in ("router_default", "router_easy", "router_hard", "rewrite_agent"):
+            if name := getattr(self, setting):
+                yield setting, name
+        yield from (("router_rules", rule.agent) for rule in self.router_rules)
+        if self.reranker == "llm" and self.reranker_model:
+            yield "reranker_model", self.reranker_model
 
 
 def all_agents(configuration: Configuration) -> list[AgentConfiguration]:
@@ -156,7 +178,7 @@ def make_engine(
 ) -> QueryEngine:
     """The engine over `retriever`; `agents` and `reranker` are made here unless they run elsewhere.
 
-    Raises UnknownAgent, TemplateError, NotAClassifier and what a model raises that does not load.
+    Raises TemplateError, NotAClassifier and what a model raises that does not load.
     """
     if agents is None:
         agents = [make_agent(configuration, agent) for agent in all_agents(configuration)]
@@ -237,7 +259,7 @@ def make_agent(configuration: Configuration, agent: AgentConfiguration) -> LLMAg
 
 def make_rewriter(configuration: Configuration) -> Rewriter | None:
     """The rewriter, where there is a language model: with `num_queries` 1 it condenses follow-ups alone."""
-    agent = _named(configuration, "rewrite_agent", configuration.rewrite_agent)
+    agent = _agent(configuration, configuration.rewrite_agent)
     if agent is None:
         return None
     return Rewriter(make_llm(agent), num_queries=configuration.num_queries, timeout_s=configuration.rewrite_timeout_s)
@@ -251,7 +273,7 @@ def make_reranker(configuration: Configuration) -> Reranker | None:
     if c.reranker == "endpoint":
         return HTTPReranker(c.reranker_url, c.reranker_model, api_key=c.reranker_key)
     if c.reranker == "llm":
-        agent = _named(c, "reranker_model", c.reranker_model)
+        agent = _agent(c, c.reranker_model)
         return LLMReranker(make_llm(agent)) if agent else None
     if c.reranker == "tag":
         return TagReranker(TextClassifier.load(Path(c.reranker_model), "tag"), threshold=c.reranker_threshold)
@@ -259,31 +281,17 @@ def make_reranker(configuration: Configuration) -> Reranker | None:
 
 
 def make_router(configuration: Configuration, agents: Sequence[Agent]) -> Router:
-    """The router chosen. Raises UnknownAgent and NotAClassifier."""
-    c, known = configuration, [agent.name for agent in agents] or [EXTRACTIVE]
-    known = [*known, EXTRACTIVE]
-    default = _known("router_default", c.router_default or known[0], known)
+    """The router chosen. Raises BadRule, BadRouter and NotAClassifier."""
+    c = configuration
+    default = c.router_default or next((agent.name for agent in agents), EXTRACTIVE)
     if c.router == "rules":
-        rules = [
-            Rule(_known("router_rules", rule.agent, known), rule.pattern, tuple(rule.topics)) for rule in c.router_rules
-        ]
-        return RuleRouter(rules, default)
+        return RuleRouter([Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in c.router_rules], default)
     if c.router == "classifier":
         classifier = TextClassifier.load(c.router_model, "router")
-        easy, hard = (_known(f"router_{w}", n, known) for w, n in (("easy", c.router_easy), ("hard", c.router_hard)))
-        return ClassifierRouter(classifier, c.router_threshold, easy=easy, hard=hard)
+        return ClassifierRouter(classifier, c.router_threshold, easy=c.router_easy, hard=c.router_hard)
     return FixedRouter(default)
 
 
-def _known(where: str, name: str, known: Sequence[str]) -> str:
-    if name not in known:
-        raise UnknownAgent(where, name, known)
-    return name
-
-
-def _named(configuration: Configuration, where: str, name: str) -> AgentConfiguration | None:
+def _agent(configuration: Configuration, name: str) -> AgentConfiguration | None:
     """The agent of that name, the first for "", None where there are none."""
-    agents: Mapping[str, AgentConfiguration] = {agent.name: agent for agent in all_agents(configuration)}
-    if not agents and not name:
-        return None
-    return agents[_known(where, name or next(iter(agents)), tuple(agents))]
+    return next((agent for agent in all_agents(configuration) if name in ("", agent.name)), None)

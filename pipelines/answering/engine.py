@@ -157,7 +157,7 @@ class QueryEngine:
         work, mode = Work(), self._checked(ask.mode or self._mode)
         standalone = await self._standalone(ask, work)
         with work.step("route"):
-            work.route = self._router.route(standalone)
+            work.route = await asyncio.to_thread(self._router.route, standalone)
         found = _given(ask, standalone) if mode in WITHOUT_RETRIEVAL else await self._retrieved(ask, standalone, work)
         yield Retrieved(found)
         task = Task(standalone, found.hits, ask.history, mode, ask.variables, ask.context)

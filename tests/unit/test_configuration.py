@@ -1,0 +1,88 @@
+"""What answers are made with: bad values are named before anything starts, good ones become the steps they describe."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipelines.answering.classifier import TextClassifier
+from pipelines.answering.configuration import (
+    Configuration,
+    all_agents,
+    make_agent,
+    make_reranker,
+    make_rewriter,
+    make_router,
+)
+from pipelines.answering.prompts import TemplateError
+
+BIG, SMALL = {"name": "big", "model": "m"}, {"name": "small", "model": "s", "system_prompt": "Be brief."}
+
+
+def configured(**settings: Any) -> Configuration:
+    return Configuration.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"agents": [BIG, BIG]}, "share a name"),
+        ({"agents": [BIG], "router_default": "huge"}, r"router_default names the agent 'huge'; there are: big"),
+        ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router_rules"),
+        ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
+        ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
+        ({"reranker": "cross-encoder"}, "needs reranker_model"),
+        ({"reranker": "endpoint"}, "needs reranker_url"),
+        ({"router": "classifier"}, "router_model and router_easy and router_hard"),
+        ({"num_queries": 4}, "need a language model"),
+        ({"mode": "poem"}, "compact"),
+        ({"k": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        configured(**settings)
+
+
+def test_by_default_there_is_no_model() -> None:
+    plain = configured()
+    assert all_agents(plain) == [] and make_rewriter(plain) is None and make_reranker(plain) is None
+    assert make_router(plain, []).route("anything").agent == "extractive"
+
+
+def test_the_short_way_is_one_agent() -> None:
+    (agent,) = all_agents(configured(llm_model="m", llm_url="http://x/v1", llm_key="k"))
+    assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "k")
+
+
+def test_keys_are_not_shown() -> None:
+    shown = repr(configured(llm_model="m", llm_key="secret-1", agents=[{**BIG, "api_key": "secret-2"}]))
+    assert "secret" not in shown
+
+
+def test_agents_have_their_own_system_prompt_and_rules_send_to_them() -> None:
+    both = configured(agents=[BIG, SMALL], router="rules", router_rules=[{"agent": "small", "pattern": "^quick"}])
+    agents = [make_agent(both, agent) for agent in both.agents]
+    assert agents[1].secrets == ("Be brief.",) and agents[0].secrets != agents[1].secrets
+    router = make_router(both, agents)
+    assert router.route("quick one").agent == "small" and router.route("slow one").agent == "big"
+
+
+def test_a_prompt_that_cannot_be_used_is_named() -> None:
+    with pytest.raises(TemplateError, match="qa"):
+        make_agent(
+            configured(agents=[BIG], prompts={"qa": "No context for {question}"}),
+            all_agents(configured(agents=[BIG]))[0],
+        )
+
+
+def test_a_trained_router_is_loaded_from_its_folder(tmp_path: Path) -> None:
+    texts = [f"easy thing {n}" for n in range(10)] + [f"hard question {n}" for n in range(10)]
+    TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, calibrated=False).save(tmp_path / "router", "router")
+    trained = configured(
+        agents=[BIG, SMALL], router="classifier", router_model=tmp_path / "router", router_easy="small",
+        router_hard="big",
+    )  # fmt: skip
+    router = make_router(trained, [])
+    assert router.route("easy thing 3").agent == "small" and router.route("hard question 3").agent == "big"
