@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pipelines.lexical import STOP_TERMS
 
 WITHHELD = "(withheld)"
-# Consecutive words. In 10,000 sentences of the Ray docs the longest run shared with a system prompt of the usual kind
-# is 4 words long ("that you want to", "if you do not"); 10 is well beyond and still finds any sentence of a prompt.
+# Consecutive words. In 26,000 words of the Ray docs and of answers about them, the longest run shared with a system
+# prompt of the usual kind is 3 words ("the number of"); 10 leaves room for prompts that quote, and finds a sentence.
 RUN = 10
 # A secret with fewer words is a phrase that anyone may say.
 SHORTEST = 4
