@@ -175,7 +175,7 @@ class LexicalIndex:
         view = self._view
         return view.revision if view else None
 
-    def search(self, question: str, k: int, filters: Filters = Filters()) -> Matches:  # noqa: B008 - frozen
+    def search(self, question: str, k: int, filters: Filters = Filters()) -> Matches:
         """The `k` best chunks that `filters` keep, and the revision they were found in. Any text is a question.
 
         Raises LexicalNotBuilt before the first sync.

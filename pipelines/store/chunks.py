@@ -15,10 +15,13 @@ from psycopg.rows import DictRow
 from pipelines.records import Filters, Hit
 from pipelines.store.connection import chunk_table, clean, statement
 
-# A filter that keeps at most this many chunks is searched exactly.
-EXACT_CHUNKS = 20_000
+# A filter is searched exactly that keeps at most this share of the chunks, but never more than EXACT_MOST. Measured
+# on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept: exactly, with the filters'
+# own indexes, 1 % 2.5 ms, 5 % 4 ms, 20 % 12 ms; through the graph 1 % 92 ms (recall 0.94), 5 % 33 ms (0.89),
+# 20 % 15 ms (0.91), 40 % 9 ms (0.98).
+EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
 
-# pgvector visits so many chunks of the graph at least (its own limit is 1000); recall stops growing there.
+# The size of the list that a search of the graph keeps: k at least, and no more than pgvector allows.
 EF_SEARCH, MOST_EF_SEARCH = 100, 1000
 
 # The statement that keeps what a field of Filters asks for.
@@ -51,9 +54,10 @@ class ChunkSearch:
         cursor: psycopg.Cursor[DictRow],
         index: int,
         vector_type: str = "vector",
-        filters: Filters = Filters(),  # noqa: B008 - frozen
+        filters: Filters = Filters(),
     ) -> None:
         self._cursor = cursor
+        self._table = f"chunk_{index:d}"
         self._kept = _set_in(filters)
         self._parts: dict[str, sql.Composable] = {
             "chunk": chunk_table(index),
@@ -89,8 +93,9 @@ class ChunkSearch:
     def _keeps_few(self) -> bool:
         if not self._kept:
             return False
-        (row,) = self._rows("count_kept", most=EXACT_CHUNKS + 1)
-        return bool(row["chunks"] <= EXACT_CHUNKS)
+        bounds = {"share": EXACT_SHARE, "least": EXACT_LEAST, "most": EXACT_MOST}
+        (row,) = self._rows("keeps_few", table=self._table, **bounds)
+        return bool(row["few"])
 
     def _rows(self, name: str, **values: Any) -> list[DictRow]:
         return self._cursor.execute(statement(name, **self._parts), {**self._kept, **values}).fetchall()

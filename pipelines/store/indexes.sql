@@ -76,6 +76,12 @@ alter table {chunk} add primary key (id);
 -- name: index_chunks_url
 create index on {chunk} (url);
 
+-- name: index_chunks_filters
+create index on {chunk} using gin (tags);
+create index on {chunk} (version);
+create index on {chunk} (language);
+create index on {chunk} (url collate "C");
+
 -- name: index_chunks_embed_hash
 create index on {chunk} (embed_hash);
 

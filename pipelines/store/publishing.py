@@ -265,7 +265,7 @@ def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str
     connection.execute(sql.SQL("set local maintenance_work_mem = {}").format(memory))
     connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
     ops = sql.SQL(f"{vector_type}_cosine_ops")
-    for name in ("index_chunks_id", "index_chunks_url", "index_chunks_embed_hash"):
+    for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash"):
         connection.execute(statement(name, chunk=chunk))
     connection.execute(statement("index_chunks_vector", chunk=chunk, ops=ops))
     connection.execute(statement("analyze_chunks", chunk=chunk))

@@ -85,7 +85,7 @@ class Reading(Connected):
         vectors: Sequence[np.ndarray],
         ids: Sequence[str],
         k: int,
-        filters: Filters = Filters(),  # noqa: B008 - frozen
+        filters: Filters = Filters(),
         timeout_s: float | None = None,
     ) -> Found:
         """In one snapshot: the `k` chunks nearest to each of `vectors` (cosine), and those named by `ids`.

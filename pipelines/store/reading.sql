@@ -15,14 +15,18 @@ c.version = %(version)s
 c.language = %(language)s
 
 -- name: kept_by_url_prefix
-starts_with(c.url, %(url_prefix)s)
+starts_with(c.url collate "C", %(url_prefix)s)
 
 -- name: tune_search
 select set_config('hnsw.ef_search', %(ef_search)s, true), set_config('statement_timeout', %(timeout_ms)s, true),
     set_config('jit', 'off', true);
 
--- name: count_kept
-select count(*) as chunks from (select from {chunk} c where {kept} limit %(most)s) as few;
+-- name: keeps_few
+with bound as (
+    select greatest(least(reltuples * %(share)s, %(most)s), %(least)s)::bigint as chunks from pg_class
+    where oid = %(table)s::regclass)
+select (select count(*) from (select from {chunk} c where {kept} limit (select chunks + 1 from bound)) as found)
+    <= (select chunks from bound) as few;
 
 -- name: search_chunks
 select {hit}, coalesce(nullif(1 - (c.embedding <=> %(vector)s::{vector}), 'NaN'), 0) as score

@@ -106,7 +106,7 @@ def load(url: str, vectors: np.ndarray) -> Index:
                     "2.0" if n % 100 < 5 else "1.0", "de" if n % 1_000 == 3 else "en", vector,
                 ))  # fmt: skip
         connection.execute("set maintenance_work_mem = '256MB'")
-        for name in ("index_chunks_id", "index_chunks_url"):
+        for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters"):
             connection.execute(statement(name, chunk=chunk))
         connection.execute(statement("index_chunks_vector", chunk=chunk, ops=sql.SQL("vector_cosine_ops")))
         connection.execute(statement("analyze_chunks", chunk=chunk))

@@ -1,16 +1,19 @@
 """Retrieval follows the live index, never mixes revisions, and degrades rather than fails."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady, Retriever, Search
+from pipelines.answering.context import joined
+from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady, Retrieval, Retriever, Search
 from pipelines.lexical import LexicalIndex, Matches
-from pipelines.records import Index
+from pipelines.records import Filters, Hit, Index
 from pipelines.store import NoLiveIndex, StoreUnavailable
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to load comma separated files.")
@@ -231,3 +234,227 @@ def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStor
     store.away = True
     with pytest.raises(StoreUnavailable):
         retriever.retrieve(asked("x"))
+
+
+# ---------------------------------------------------------------------------------------------- several queries
+
+
+def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store: MemoryStore, models: Models) -> None:
+    found = make().retrieve(Search(("csv", "actors state", "csv")))
+    assert found.queries == ("csv", "actors state") and found.question == "csv"
+    assert models.embedder.calls == 2 and store.searches == 1
+    assert {hit.source for hit in found.hits if hit.ranks["bm25"] == 1} == {CSV.source, ACTORS.source}
+    assert found.hits[0].score == found.hits[0].scores["rrf"] and found.hits[0].score_kind == "rrf"
+
+
+def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    class Together(WordEmbedder):
+        def embed_query(self, text: str) -> np.ndarray:
+            both.wait()
+            return super().embed_query(text)
+
+    models.embedder = Together()
+    assert make().retrieve(Search(("csv", "actors"))).degraded == ()
+
+
+def test_the_question_itself_can_weigh_more(make: Make) -> None:
+    search = Search(("csv", "actors state", "actors calls"), k=1)
+    assert make().retrieve(search).hits[0].source == ACTORS.source
+    assert make(original_weight=5).retrieve(search).hits[0].source == CSV.source
+
+
+def test_a_query_that_fails_costs_only_itself(make: Make, models: Models) -> None:
+    class Picky(WordEmbedder):
+        def embed_query(self, text: str) -> np.ndarray:
+            if text == "bad":
+                raise RuntimeError("unreadable")
+            return super().embed_query(text)
+
+    models.embedder = Picky()
+    found = make().retrieve(Search(("bad", "read_csv")))
+    assert found.degraded == ("vector",) and found.hits[0].ranks == {"vector": 1, "bm25": 1}
+
+
+STRANGE = (
+    "",
+    "   ",
+    "C++ (",
+    "a:b",
+    '"x',
+    "🙂🙂",
+    "Wie lädt man?",
+    "数据",
+    "'; drop table chunk; --",
+    "\x00\ud800",
+)
+
+
+@pytest.mark.parametrize("question", [*STRANGE, "word " * 10_000, "x" * 100_000])
+def test_no_question_breaks_a_leg(make: Make, question: str) -> None:
+    found = make().retrieve(Search((question, *STRANGE, "read_csv"), k=3))
+    assert found.degraded == () and found.hits[0].ranks["bm25"]
+
+
+def test_a_search_without_a_query_is_refused() -> None:
+    with pytest.raises(ValueError, match="query"):
+        Search(())
+
+
+# ---------------------------------------------------------------------------------------------- legs
+
+
+class Titles:
+    """A further leg: everything, best first as it was told; `fails` makes it raise."""
+
+    name = "titles"
+
+    def __init__(self, *hits: Hit) -> None:
+        self.hits, self.fails, self.calls = hits, False, list[str]()
+
+    def find(self, query: str, index: Index, k: int, filters: Filters) -> list[tuple[str, float]]:
+        self.calls.append(query)
+        if self.fails:
+            raise OSError("the title service is away")
+        return [*((hit.chunk_id, -float(n)) for n, hit in enumerate(self.hits)), ("no such id", -99.0)]
+
+
+def test_a_further_leg_is_one_object(make: Make) -> None:
+    titles = Titles(ACTORS, CSV)
+    found = make(others=[titles], weights={"titles": 200}).retrieve(asked("read_csv"))
+    assert found.hits[0].source == ACTORS.source and found.hits[0].ranks["titles"] == 1
+    assert titles.calls == ["read_csv"] and found.degraded == ()
+    titles.fails = True
+    assert make(others=[titles]).retrieve(asked("read_csv")).degraded == ("titles",)
+
+
+@pytest.mark.parametrize(("off", "left"), [("vector", "bm25"), ("bm25", "vector")])
+def test_a_leg_of_weight_0_is_neither_searched_nor_reported(
+    make: Make, models: Models, tmp_path: Path, off: str, left: str
+) -> None:
+    models.embedder.fails = off == "vector"
+    lexical = (lambda index: BrokenLexical(tmp_path / "x")) if off == "bm25" else None
+    found = make(lexical=lexical, weights={off: 0}).retrieve(asked("read_csv"))
+    assert found.degraded == () and found.hits[0].ranks == {left: 1}
+
+
+@pytest.mark.parametrize(("settings", "named"), [
+    ({"weights": {"vector": -1.0}}, "'vector'"), ({"weights": {"bm25": float("nan")}}, "'bm25'"),
+    ({"weights": {"vector": 0, "bm25": 0}}, "vector, bm25"), ({"weights": {"bm52": 1}}, "vector, bm25, previous"),
+    ({"fusion": "sum"}, "rrf, insert"), ({"original_weight": -1.0}, "original"),
+])  # fmt: skip
+def test_weights_and_fusions_that_make_no_sense_are_refused(make: Make, settings: dict, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        make(**settings)
+
+
+def test_the_studys_fusion_can_be_chosen(make: Make) -> None:
+    found = make(fusion="insert", lexical_k=1).retrieve(asked("read_csv"))
+    assert {hit.score_kind for hit in found.hits} == {"insert"}
+
+
+def test_a_slow_store_costs_the_vectors(make: Make, store: MemoryStore) -> None:
+    store.slow = True
+    found = make().retrieve(asked("read_csv"))
+    assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
+
+
+def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
+    gate = threading.Event()
+
+    class Hanging(WordEmbedder):
+        def embed_query(self, text: str) -> np.ndarray:
+            gate.wait(10)
+            return super().embed_query(text)
+
+    retriever = make(patience=0.1, timeout_s=0.2)
+    retriever.prepare()
+    models.embedder.embed_query = Hanging().embed_query  # type: ignore[method-assign]
+    found = retriever.retrieve(asked("read_csv"))
+    gate.set()
+    assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
+
+
+# ---------------------------------------------------------------------------------------------- filters and context
+
+
+def test_filters_hold_for_every_leg_and_for_history(make: Make, store: MemoryStore) -> None:
+    old = make_hit("https://d.test/old#csv", "Call read_csv of old.", tags=("old",), version="1", language="de")
+    new = make_hit("https://d.test/new#csv", "Call read_csv of new.", tags=("new",), version="2", language="en")
+    store.publish_index(2, old, new)
+    retriever = make(others=[Titles(old, new)])
+    for filters in (
+        Filters(tags=("new", "x")), Filters(version="2"), Filters(language="en"), Filters(url_prefix="https://d.test/n"),
+    ):  # fmt: skip
+        found = retriever.retrieve(asked("read_csv", filters=filters, previous=(old.chunk_id,)))
+        assert [hit.source for hit in found.hits] == [new.source] and found.degraded == ()
+        assert set(found.hits[0].ranks) == {"vector", "bm25", "titles"}
+
+
+def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore) -> None:
+    many = [make_hit(f"https://d.test/{n}", f"read_csv number {n}") for n in range(30)]
+    store.publish_index(2, *many, TUNE)
+    search = asked("read_csv", k=20, previous=("no such id", TUNE.chunk_id))
+    found = make(candidates=10).retrieve(search)
+    (cited,) = [hit for hit in found.hits if hit.source == TUNE.source]
+    assert cited.ranks == {"previous": 1} and found.degraded == ()
+    without = make(candidates=10, weights={"previous": 0}).retrieve(search)
+    assert TUNE.source not in [hit.source for hit in without.hits]
+
+
+def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> None:
+    parts = [make_hit("https://d.test/a#s", f"Part {n} about {word}.", ordinal=n) for n, word in enumerate("abcd")]
+    store.publish_index(2, *parts, make_hit("https://d.test/a#t", "Another section.", ordinal=4))
+    first, *_ = make(neighbours=1).retrieve(asked("part about c")).hits
+    assert first.text == "Part 2 about c."
+    assert first.passage == first.context == "Part 1 about b.\n\nPart 2 about c.\n\nPart 3 about d."
+    assert make().retrieve(asked("part about c")).hits[0].context == ""
+
+
+@pytest.mark.parametrize(("one", "other", "overlap", "text"), [
+    ("a b c", "b c d", 5, "a b c d"),
+    ("a b c", "b c d", 1, "a b c\n\nb c d"),
+    ("a b c", "b c d", 0, "a b c\n\nb c d"),
+    ("sea a", "and b", 5, "sea a\n\nand b"),
+    ("One. Two", "Two\n\nThree", 5, "One. Two\n\nThree"),
+    ("", "x", 5, "\n\nx"),
+])  # fmt: skip
+def test_what_two_chunks_share_is_not_doubled(one: str, other: str, overlap: int, text: str) -> None:
+    assert joined(one, other, overlap) == text
+
+
+# ---------------------------------------------------------------------------------------------- embedding, asyncio
+
+
+def test_texts_are_embedded_by_the_live_indexs_model(make: Make, models: Models) -> None:
+    retriever = make()
+    vectors = retriever.embed(["read_csv", "actors"])
+    assert vectors.shape == (2, 64) and vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1])
+    assert retriever.embed([]).shape == (0, 64)
+
+
+def test_texts_cannot_be_embedded_without_the_model(make: Make, models: Models) -> None:
+    models.broken = {"words"}
+    with pytest.raises(ModelNotReady):
+        make().embed(["x"])
+
+
+def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Models) -> None:
+    retriever, threads = make(), set[str]()
+    retriever.prepare()
+
+    class Watched(WordEmbedder):
+        def embed_chunks(self, texts: object) -> np.ndarray:
+            threads.add(threading.current_thread().name)
+            return super().embed_chunks(texts)  # type: ignore[arg-type]
+
+    models.embedder.embed_chunks = Watched().embed_chunks  # type: ignore[method-assign]
+
+    async def ask() -> tuple[Retrieval, np.ndarray, Index]:
+        return await retriever.aretrieve(asked("read_csv")), await retriever.aembed(["x"]), await retriever.aready()
+
+    found, vectors, index = asyncio.run(ask())
+    assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1
+    assert all(name.startswith("raydex-retrieve") for name in threads) and threads
