@@ -144,7 +144,7 @@ class Raydex:
 
     def _agent(self, agent: AgentConfiguration, handle: Handle | None) -> Agent:
         here = make_agent(self._settings, agent)
-        return RemoteAgent(handle, here.name, here.secrets) if handle else here
+        return RemoteAgent(handle, here) if handle else here
 
 
 def _policy(settings: Settings) -> Policy:

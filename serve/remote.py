@@ -15,7 +15,7 @@ from ray.serve.handle import DeploymentHandle
 
 from pipelines.answering.reranked import Reranked
 from pipelines.answering.retriever import Retrieval, Search
-from pipelines.answering.task import Done, StepUnavailable, Task
+from pipelines.answering.task import Agent, Done, StepUnavailable, Task
 from pipelines.records import Hit, Index
 
 log = logging.getLogger(__name__)
@@ -83,10 +83,10 @@ class RemoteReranker:
 
 
 class RemoteAgent:
-    """An agent of another deployment. Closing its stream cancels the call there."""
+    """An agent of another deployment, `like` the one that is made here. Closing its stream cancels the call there."""
 
-    def __init__(self, handle: Handle, name: str, secrets: tuple[str, ...]) -> None:
-        self.name, self.secrets = name, secrets
+    def __init__(self, handle: Handle, like: Agent) -> None:
+        self.name, self.secrets, self.check = like.name, like.secrets, like.check
         self._handle = handle.options(stream=True)
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:

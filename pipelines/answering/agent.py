@@ -3,7 +3,7 @@
 Knows tasks and synthesizers; not how the hits were found nor where the agent runs.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from pipelines.answering.calls import Calls, Model
@@ -47,6 +47,10 @@ class LLMAgent:
         self._at_once = at_once
         self.secrets: tuple[str, ...] = (system or prompts.system.text,)
 
+    def check(self, variables: Mapping[str, str]) -> None:
+        """Raise TemplateError if its prompts can't take `variables`."""
+        self._prompts.check(variables)
+
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
         """Deltas of the answer, then Done; a model that fails is a Done that says why. Raises TemplateError."""
         history = self._recent(task.history)
@@ -80,6 +84,9 @@ class ExtractiveAgent:
 
     def __init__(self, extractive: ExtractiveSynthesizer | None = None) -> None:
         self._extractive = extractive or ExtractiveSynthesizer()
+
+    def check(self, variables: Mapping[str, str]) -> None:
+        """It has no prompts: any will do."""
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
         """The answer in one piece, then Done."""

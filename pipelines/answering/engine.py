@@ -158,6 +158,7 @@ class QueryEngine:
         standalone = await self._standalone(ask, work)
         with work.step("route"):
             work.route = await asyncio.to_thread(self._router.route, standalone)
+        self._named(work.route.agent).check(ask.variables)
         found = _given(ask, standalone) if mode in WITHOUT_RETRIEVAL else await self._retrieved(ask, standalone, work)
         yield Retrieved(found)
         task = Task(standalone, found.hits, ask.history, mode, ask.variables, ask.context)
@@ -196,7 +197,7 @@ class QueryEngine:
 
     def _checked(self, mode: str) -> str:
         if mode not in self.modes:
-            raise UnknownMode(f"there is no mode {mode!r}; choose one of: {', '.join(self.modes)}")
+            raise UnknownMode(mode, self.modes)
         return mode
 
     async def _standalone(self, ask: Ask, work: Work) -> str:
@@ -258,6 +259,9 @@ class QueryEngine:
                     yield Delta(closest)
                 return
             said = said or bool(work.text)
+
+    def _named(self, name: str) -> Agent:
+        return next((agent for agent in self._agents if agent.name == name), self._agents[0])
 
     def _chain(self, first: str, task: Task) -> list[Agent]:
         """The agent asked for, then those that stand in for it; the extractive one last.

@@ -28,7 +28,7 @@ T = TypeVar("T")
 class LLMFailed(RuntimeError):
     """A model gave no answer, or broke off; `usage` is what the attempt cost as far as it is known."""
 
-    def __init__(self, message: str, usage: Usage = Usage(calls=1)) -> None:  # noqa: B008 - frozen
+    def __init__(self, message: str, usage: Usage = Usage(calls=1)) -> None:
         super().__init__(message)
         self.usage = usage
 

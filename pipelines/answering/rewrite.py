@@ -80,7 +80,7 @@ class Rewritten:
     """
 
     queries: tuple[str, ...]
-    usage: Usage = Usage()  # noqa: RUF009 - frozen
+    usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
     failed: bool = False
 

@@ -6,7 +6,7 @@ Every passage keeps its number in every call, so `[n]` means the same in all of 
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
 from pipelines.answering.asked import Asked
@@ -23,7 +23,14 @@ SEPARATOR = "\n\n---\n\n"
 
 
 class UnknownMode(ValueError):
-    """No synthesis mode has that name."""
+    """No synthesis mode has that name; `choices` are those that there are."""
+
+    def __init__(self, mode: str, choices: Iterable[str]) -> None:
+        self.mode, self.choices = mode, tuple(choices)
+        super().__init__(f"no synthesis mode is called {mode!r}; there are {', '.join(self.choices)}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
+        return type(self), (self.mode, self.choices)
 
 
 class Synthesizer(ABC):
@@ -202,7 +209,7 @@ def synthesizer(
 ) -> Synthesizer:
     """The synthesizer of a mode. Raises UnknownMode, and ValueError for fewer than two `num_children`."""
     if mode not in MODES:
-        raise UnknownMode(f"no synthesis mode is called {mode!r}; there are {', '.join(MODES)}")
+        raise UnknownMode(mode, MODES)
     return MODES[mode](prompts, num_children=num_children, structured=structured)
 
 

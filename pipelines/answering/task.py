@@ -36,10 +36,14 @@ class Done:
 
 
 class Agent(Protocol):
-    """Answers tasks: one method. `secrets` are texts of its prompts that must not leave the service."""
+    """Answers tasks. `secrets` are texts of its prompts that must not leave the service."""
 
     name: str
     secrets: tuple[str, ...]
+
+    def check(self, variables: Mapping[str, str]) -> None:
+        """Raise TemplateError if its prompts can't take `variables`."""
+        ...
 
     def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
         """Deltas of the answer as they come, then Done."""

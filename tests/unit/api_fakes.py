@@ -37,6 +37,7 @@ class FakeEngine:
     def __init__(self, store: "AskedStore") -> None:
         self._store = store
         self.asks: list[Ask] = []
+        self.modes = ("compact", "no_text")
         self.fails: Exception | None = None
         self.fails_midway: Exception | None = None
         self.hangs = self.resets = False
@@ -65,7 +66,7 @@ class FakeEngine:
 
     async def stream(self, ask: Ask) -> AsyncIterator[Event]:
         if ask.mode not in (None, *MODES):
-            raise UnknownMode(f"there is no mode {ask.mode!r}")
+            raise UnknownMode(ask.mode, self.modes)
         found = await self.asearch(ask)
         yield Retrieved(found)
         async with asyncio.timeout(60):  # as an engine may: entered and left by the same task, or an error
