@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pipelines.lexical import STOP_TERMS
-
 WITHHELD = "(withheld)"
 # Consecutive words. In 26,000 words of the Ray docs and of answers about them, the longest run shared with a system
 # prompt of the usual kind is 3 words ("the number of"); 10 leaves room for prompts that quote, and finds a sentence.
@@ -40,6 +38,11 @@ class _Secret:
     words: tuple[str | None, ...]
     run: int
 
+    @property
+    def free(self) -> int:
+        """The words of a run that leave before it is known as one."""
+        return self.run // 3
+
 
 def _secret(text: str, allowed: Sequence[str]) -> _Secret:
     words: list[str | None] = list(_words(text))
@@ -55,8 +58,8 @@ def _secret(text: str, allowed: Sequence[str]) -> _Secret:
 class Withholding:
     """A streaming filter: runs of `secrets` become `(withheld)`, texts of `allowed` inside them excepted.
 
-    A run is RUN consecutive words of a secret, or all of a shorter one. Words leave as they come unless they may
-    belong to a run; common words at its beginning leave at once. What leaves does not depend on the chunks fed.
+    A run is RUN consecutive words of a secret, or all of a shorter one. Its first third leaves, as anyone may begin
+    so: plain words leave as they come, and what leaves does not depend on the chunks fed.
     """
 
     secrets: Sequence[str] = ()
@@ -66,8 +69,8 @@ class Withholding:
     _runs: dict[tuple[int, int], int] = field(init=False, default_factory=dict)
     _held: list[_Held] = field(init=False, default_factory=list)
     _text: str = field(init=False, default="")
+    _sent: int = field(init=False, default=0)  # how many characters of _text have left already
     _inside: bool = field(init=False, default=False)
-    _other: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         found = [_secret(text, self.allowed) for text in self.secrets]
@@ -89,59 +92,42 @@ class Withholding:
     def _take(self, text: str, *, final: bool) -> str:
         self._text += text
         out: list[str] = []
-        at = self._skip(out)
-        for match in _WORD.finditer(self._text, at):
-            if match.end() == len(self._text) and not final and self._may_grow(match[0]):
-                break
+        at = 0
+        for match in _WORD.finditer(self._text):
             if match.end() == len(self._text) and not final:
-                self._other = True
-            out.append(self._word(self._text[at : match.start()], match[0]))
-            at = match.end()
+                break  # it may go on
+            out.append(self._word(self._text[at : match.start()], match[0])[self._sent :])
+            self._sent, at = 0, match.end()
         self._text = self._text[at:]
         if final:
-            out.append(self._flush(len(self._held)))
-        if final or not (self._held or self._inside):
-            begun = None if final else _WORD.search(self._text)
-            rest = begun.start() if begun else len(self._text)
-            out.append(self._text[:rest])
-            self._text = self._text[rest:]
+            out.append(self._flush(len(self._held)) + self._text[self._sent :])
+            self._text, self._sent = "", 0
+        elif self._free():
+            out.append(self._text[self._sent :])
+            self._sent = len(self._text)
         return "".join(out)
 
-    def _skip(self, out: list[str]) -> int:
-        """The rest of a word whose beginning was no secret's."""
-        if not self._other or not self._text:
-            return 0
-        match = _WORD.match(self._text)
-        end = match.end() if match else 0
-        self._other = end == len(self._text)
-        out.append(self._text[:end])
-        return end
-
-    def _may_grow(self, part: str) -> bool:
-        """Whether an unfinished word may become one of a secret's."""
-        return any(word.startswith(part.casefold()) for word in self._places)
+    def _free(self) -> bool:
+        """Whether the next word leaves whatever it is: no run has come so far that it could give a secret away."""
+        begun = any(length >= self._secrets[n].free for (n, _), length in self._runs.items())
+        return not (begun or self._held or self._inside)
 
     def _word(self, before: str, word: str) -> str:
         """A whole word came: what leaves."""
         self._held.append(_Held(before, word))
         self._follow(word.casefold())
-        longest = max(self._runs.values(), default=0)
+        keep = 0
         for (n, _), length in self._runs.items():
+            beyond = max(length - self._secrets[n].free, 0)
+            keep = max(keep, beyond)
             if length >= self._secrets[n].run:
-                for held in self._held[-length:]:
+                for held in self._held[-beyond:]:
                     held.secret = True
-        return self._flush(len(self._held) - min(longest, len(self._held))) + self._flush(self._common())
+        return self._flush(len(self._held) - min(keep, len(self._held)))
 
     def _follow(self, word: str) -> None:
         before = self._runs
         self._runs = {(n, at): before.get((n, at - 1), 0) + 1 for n, at in self._places.get(word, ())}
-
-    def _common(self) -> int:
-        """How many held words are too common to be held for."""
-        for n, held in enumerate(self._held):
-            if held.secret or held.word.casefold() not in STOP_TERMS:
-                return n
-        return len(self._held)
 
     def _flush(self, count: int) -> str:
         out = []
