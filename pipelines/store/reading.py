@@ -132,6 +132,13 @@ class Reading(Connected):
                 cursor.execute(statement("scan_chunks", chunk=chunk_table(index), hit=hit_columns()))
                 yield row["revision"], (hit_of(r, "none") for r in cursor)
 
+    def vectors(self, index: int) -> dict[str, np.ndarray]:
+        """The stored vector of each chunk of an index, float32, by chunk id. Raises NoSuchIndex."""
+        with self._connection() as connection, _of(index), connection.cursor("scan", binary=True) as cursor:
+            cursor.itersize = 2_000
+            cursor.execute(statement("scan_vectors", chunk=chunk_table(index)))
+            return {row["id"]: np.asarray(row["embedding"].to_numpy(), np.float32) for row in cursor}
+
     def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
         """The newest revision and, for each chunk changed since `revision`, what it is now (None: deleted).
 

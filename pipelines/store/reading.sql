@@ -50,6 +50,9 @@ where h.id = any(%(ids)s) order by h.id, c.ordinal;
 -- name: scan_chunks
 select {hit}, 0.0::float8 as score from {chunk} c;
 
+-- name: scan_vectors
+select c.id, c.embedding::vector as embedding from {chunk} c;
+
 -- name: changes_since
 select distinct on (chunk_id) chunk_id, op from change
 where index = %(index)s and revision > %(revision)s order by chunk_id, revision desc;
