@@ -1,0 +1,209 @@
+"""Questions with the sources that answer them, read from JSONL or a JSON array, and split so that no page leaks.
+
+A file that can't be used is refused whole, with the line of every mistake. Knows no metric and no engine.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipelines.records import digest
+
+# So many mistakes are named before the rest is only counted.
+MOST_NAMED = 20
+
+
+class BadDataset(ValueError):
+    """A data set can't be used; the message names file, line and mistake of each row at fault."""
+
+    def __init__(self, path: Path, mistakes: Sequence[tuple[int, str]]) -> None:
+        self.mistakes = tuple(mistakes)
+        lines = [f"{path}:{line}: {what}" if line else f"{path}: {what}" for line, what in mistakes[:MOST_NAMED]]
+        more = len(mistakes) - MOST_NAMED
+        super().__init__("\n".join([*lines, *([f"and {more:,} more mistakes"] if more > 0 else [])]))
+
+
+class BadFolds(ValueError):
+    """Questions can't be split into so many parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question, the reference sources (`url#anchor`, or a page's `url`) that answer it, and a reference answer."""
+
+    question: str
+    sources: tuple[str, ...]
+    answer: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The same for the same question and sources, in whichever file."""
+        return digest(self.question, *self.sources)
+
+
+def page_of(source: str) -> str:
+    """The page that a source lies on: `url#anchor` without the anchor."""
+    return source.split("#", 1)[0]
+
+
+def read_dataset(path: Path | str) -> list[Example]:
+    """The examples of a file in its order.
+
+    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array; other keys
+    are ignored, an empty answer is none. Raises BadDataset, also for a file that is missing or not text.
+    """
+    path = Path(path)
+    examples: list[Example] = []
+    mistakes: list[tuple[int, str]] = []
+    for line, read in _rows(path):
+        try:
+            examples.append(_example(read()))
+        except ValueError as error:
+            mistakes.append((line, str(error)))
+    if mistakes:
+        raise BadDataset(path, mistakes)
+    if not examples:
+        raise BadDataset(path, [(0, "there is no question in it")])
+    return examples
+
+
+def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
+    """Write `examples` as JSONL that `read_dataset` reads; the file appears whole or not at all."""
+    path = Path(path)
+    making = path.with_name(f"{path.name}.making")
+    with making.open("w", encoding="utf-8") as file:
+        for example in examples:
+            file.write(json.dumps(as_row(example)) + "\n")
+    making.replace(path)
+
+
+def as_row(example: Example) -> dict[str, Any]:
+    """An example as an object of a data set."""
+    one = len(example.sources) == 1
+    sources = {"source": example.sources[0]} if one else {"sources": list(example.sources)}
+    answer = {} if example.answer is None else {"answer": example.answer}
+    return {"question": example.question, **sources, **answer}
+
+
+def fingerprint(examples: Sequence[Example]) -> str:
+    """Names the content of a data set: questions, sources and answers in their order."""
+    return digest(*(part for example in examples for part in (example.id, json.dumps(example.answer))))
+
+
+def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
+    """`n` of the examples drawn by `seed`, in their order; all of them if there are no more."""
+    if n >= len(examples):
+        return list(examples)
+    return [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), n))]
+
+
+def folds(examples: Sequence[Example], n: int, seed: int = 0) -> list[list[int]]:
+    """`n` disjoint lists of places in `examples`, about as long as each other, all places together.
+
+    What shares a page or a question's text is always in one list, over however many examples: what is trained on the
+    other lists has seen neither. Raises BadFolds where there are fewer than `n` such groups.
+    """
+    groups = _groups(examples)
+    if not 2 <= n <= len(groups):
+        raise BadFolds(
+            f"{n} folds of {len(groups)} groups of questions that share no page: ask for 2 to {len(groups)} folds"
+        )
+    random.Random(seed).shuffle(groups)
+    parts: list[list[int]] = [[] for _ in range(n)]
+    for group in sorted(groups, key=len, reverse=True):
+        min(parts, key=len).extend(group)
+    return [sorted(part) for part in parts]
+
+
+def _groups(examples: Sequence[Example]) -> list[list[int]]:
+    """Places of examples that are tied to each other by pages or questions: connected components."""
+    parents: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while (above := parents.setdefault(name, name)) != name:
+            parents[name] = name = parents[above]
+        return name
+
+    for example in examples:
+        for name in _ties(example):
+            parents[root(name)] = root(_ties(example)[0])
+    groups: dict[str, list[int]] = {}
+    for place, example in enumerate(examples):
+        groups.setdefault(root(_ties(example)[0]), []).append(place)
+    return list(groups.values())
+
+
+def _ties(example: Example) -> list[str]:
+    return [f"? {' '.join(example.question.lower().split())}", *(page_of(source) for source in example.sources)]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """The line on which each object begins, and what reads it. Raises BadDataset for what is no text or array."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadDataset(path, [(error.object.count(b"\n", 0, error.start) + 1, "is not UTF-8")]) from error
+    except OSError as error:
+        raise BadDataset(path, [(0, f"can't be read ({error.strerror}): give a file of questions")]) from error
+    if text.lstrip().startswith("["):
+        return _elements(text, path)
+    lines = enumerate(text.split("\n"), 1)
+    return ((number, partial(_object, line)) for number, line in lines if line.strip())
+
+
+def _object(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not JSON: {error.msg} at character {error.colno}") from error
+
+
+def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """The elements of one JSON array, decoded one by one: the decoder alone does not say where they stand."""
+    decoder, place, line, counted = json.JSONDecoder(), text.index("[") + 1, 1, 0
+    try:
+        elements = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadDataset(path, [(error.lineno, f"is not JSON: {error.msg}")]) from error
+    for _ in elements:
+        while text[place] in " \t\r\n,":
+            place += 1
+        line, counted = line + text.count("\n", counted, place), place
+        element, place = decoder.raw_decode(text, place)
+        yield line, partial(_same, element)
+
+
+def _same(element: Any) -> Any:
+    return element
+
+
+def _example(row: Any) -> Example:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"is {str(row)[:60]!r}, not an object with question and source")
+    question, answer = row.get("question"), row.get("answer")
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"question is {question!r}: it must be a text")
+    if answer is not None and not isinstance(answer, str):
+        raise ValueError(f"answer is {str(answer)[:60]!r}: it must be a text, or left out")
+    return Example(question.strip(), _sources(row), answer.strip() or None if answer else None)
+
+
+def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:
+    named = [name for name in ("source", "sources") if row.get(name) is not None]
+    if len(named) != 1:
+        raise ValueError(f"has {' and '.join(named) or 'neither source nor sources'}: give one of source and sources")
+    value = row[named[0]]
+    sources = [value] if named == ["source"] else value
+    if (
+        not isinstance(sources, list)
+        or not sources
+        or not all(isinstance(s, str) and page_of(s.strip()) for s in sources)
+    ):
+        raise ValueError(
+            f"{named[0]} is {str(value)[:100]!r}: it must name a page, url or url#anchor (sources: a list of them)"
+        )
+    return tuple(dict.fromkeys(source.strip() for source in sources))

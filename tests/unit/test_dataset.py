@@ -1,0 +1,131 @@
+"""Data sets: read from JSONL or an array, refused with the line of every mistake, split without a shared page."""
+
+import json
+
+import pytest
+
+from pipelines.evaluation.dataset import (
+    BadDataset,
+    BadFolds,
+    Example,
+    fingerprint,
+    folds,
+    page_of,
+    read_dataset,
+    sample,
+    write_dataset,
+)
+
+ROWS = [
+    {"question": "How?", "source": "https://d.test/a.html#one", "answer": "So."},
+    {"question": "Why?", "sources": ["https://d.test/b.html", "https://d.test/a.html#two"], "answer": ""},
+]
+EXAMPLES = [
+    Example("How?", ("https://d.test/a.html#one",), "So."),
+    Example("Why?", ("https://d.test/b.html", "https://d.test/a.html#two")),
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "set.jsonl"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_lines_and_an_array_of_the_same_objects_are_the_same_data_set(file):
+    lines = "\ufeff" + "\n\n".join(json.dumps(row) for row in ROWS) + "\r\n"
+    assert read_dataset(file(lines)) == EXAMPLES
+    assert read_dataset(file(json.dumps(ROWS, indent=2))) == EXAMPLES
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = tmp_path / "out.jsonl"
+    examples = [*EXAMPLES, Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",))]
+    write_dataset(path, examples)
+    assert read_dataset(path) == examples
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('{"question": "a", "source": "u"}\n{"question": "b", "source": }', 2, "not JSON"),
+        ('{"question": "a", "source": "u"}\n\n["u"]', 3, "not an object"),
+        ('{"source": "u"}', 1, "question is None"),
+        ('{"question": "  ", "source": "u"}', 1, "question is '  '"),
+        ('{"question": "a"}', 1, "neither source nor sources"),
+        ('{"question": "a", "source": "u", "sources": ["u"]}', 1, "source and sources"),
+        ('{"question": "a", "source": "#anchor"}', 1, "'#anchor'"),
+        ('{"question": "a", "source": ["u"]}', 1, "must name a page"),
+        ('{"question": "a", "sources": []}', 1, "must name a page"),
+        ('{"question": "a", "sources": "u"}', 1, "must name a page"),
+        ('{"question": "a", "source": "u", "answer": 7}', 1, "answer is '7'"),
+        ('[{"question": "a", "source": "u"},\n {"question": 3, "source": "u"}]', 2, "question is 3"),
+        ('[{"question": "a", "source": "u"},\n\n {"question": "a" "source": "u"}]', 3, "not JSON"),
+        (b'{"question": "a", "source": "u"}\n"\xff\xfe"', 2, "not UTF-8"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(file, text, line, words):
+    path = file(text)
+    with pytest.raises(BadDataset, match=rf"^{path}:{line}: ") as raised:
+        read_dataset(path)
+    assert words in str(raised.value)
+
+
+def test_every_mistake_is_counted_and_the_first_ones_are_named(file):
+    path = file("\n".join(["{}", "nonsense"] * 15))
+    with pytest.raises(BadDataset) as raised:
+        read_dataset(path)
+    assert [line for line, _ in raised.value.mistakes] == list(range(1, 31))
+    assert str(raised.value).endswith("and 10 more mistakes")
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "[]"])
+def test_a_file_without_a_question_is_refused(file, text):
+    with pytest.raises(BadDataset, match="no question"):
+        read_dataset(file(text))
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path):
+    with pytest.raises(BadDataset, match=r"absent\.jsonl.*No such file"):
+        read_dataset(tmp_path / "absent.jsonl")
+
+
+def test_an_id_names_question_and_sources_and_a_fingerprint_the_answers_too():
+    one, other = EXAMPLES[0], Example("How?", ("https://d.test/a.html#one",), "Otherwise.")
+    assert one.id == other.id != EXAMPLES[1].id
+    assert fingerprint([one]) != fingerprint([other]) != fingerprint([other, one])
+
+
+def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
+    examples = [Example(f"q{n:02}", ("u",)) for n in range(50)]
+    drawn = sample(examples, 10, seed=3)
+    assert len(drawn) == 10 and drawn == sorted(drawn, key=lambda e: e.question) == sample(examples, 10, seed=3)
+    assert drawn != sample(examples, 10, seed=4) and drawn != examples[:10]
+    assert sample(examples, 99) == examples
+
+
+def test_no_page_and_no_question_is_in_two_folds():
+    examples = [Example(f"q{n}", (f"https://d.test/{n // 3}.html#s{n}",)) for n in range(60)]
+    examples += [
+        Example("bridge", ("https://d.test/0.html", "https://d.test/7.html#x")),
+        Example("Q20 ", ("https://d.test/elsewhere.html",)),
+    ]
+    parts = folds(examples, 4, seed=1)
+    assert sorted(place for part in parts for place in part) == list(range(62))
+    assert all(14 <= len(part) <= 18 for part in parts)
+    pages = [{page_of(s) for place in part for s in examples[place].sources} for part in parts]
+    assert sum(map(len, pages)) == len(set().union(*pages))
+    of_twenty = next(part for part in parts if 20 in part)
+    assert 61 in of_twenty  # the same question, differently written
+    assert parts == folds(examples, 4, seed=1) != folds(examples, 4, seed=2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_folds_that_can_not_be_are_refused(n):
+    with pytest.raises(BadFolds, match="2 groups"):
+        folds([Example("a", ("u",)), Example("b", ("v",)), Example("c", ("v#x",))], n)

@@ -1,0 +1,188 @@
+"""Every metric against values that were computed by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.metrics import (
+    BadPair,
+    NothingToScore,
+    Retrieved,
+    any_source_score,
+    intervals,
+    paired,
+    rank,
+    retrieval_score,
+    section_score,
+    similarity,
+    summarise,
+    supported_share,
+    token_f1,
+)
+from pipelines.records import Answer, Citation, Hit
+
+
+def hit(source, *path, also=()):
+    """A hit at `source` under further anchors."""
+    url, _, anchor = source.partition("#")
+    anchors = (*path, anchor) if anchor else path
+    return Hit("id", url, anchors, "", (), "text", "hash", 0.0, "rrf", sources=(source, *also))
+
+
+# pages a b a c: `deep` lies in section `outer` of a; the text of b stands on page d as well
+FOUND = Retrieved.of([hit("a#deep", "outer"), hit("b#x", also=("d#y",)), hit("a#other"), hit("c")])
+
+
+def example(*sources):
+    return Example("q", sources)
+
+
+def at_each_k(score, wanted):
+    return [score(wanted, FOUND, k) for k in (1, 2, 3, 4, 99)]
+
+
+def test_the_retrieval_score_is_whether_a_reference_page_is_among_the_first_k():
+    assert at_each_k(retrieval_score, example("a#elsewhere")) == [1, 1, 1, 1, 1]
+    assert at_each_k(retrieval_score, example("b")) == [0, 1, 1, 1, 1]
+    assert at_each_k(retrieval_score, example("c#x")) == [0, 0, 0, 1, 1]
+    assert at_each_k(retrieval_score, example("z", "b#q")) == [0, 1, 1, 1, 1]
+    assert at_each_k(retrieval_score, example("z")) == [0, 0, 0, 0, 0]
+    assert at_each_k(retrieval_score, example("A")) == [0, 0, 0, 0, 0]
+
+
+def test_another_place_of_a_hits_text_counts_apart():
+    assert at_each_k(retrieval_score, example("d#y")) == [0, 0, 0, 0, 0]
+    assert at_each_k(any_source_score, example("d#y")) == [0, 1, 1, 1, 1]
+    assert at_each_k(any_source_score, example("a")) == [1, 1, 1, 1, 1]
+
+
+def test_the_section_score_is_whether_the_anchor_is_on_the_path_of_a_hit():
+    assert at_each_k(section_score, example("a#deep")) == [1, 1, 1, 1, 1]
+    assert at_each_k(section_score, example("a#outer")) == [1, 1, 1, 1, 1]
+    assert at_each_k(section_score, example("a#other")) == [0, 0, 1, 1, 1]
+    assert at_each_k(section_score, example("b#outer")) == [0, 0, 0, 0, 0]
+    assert at_each_k(section_score, example("c#x")) == [0, 0, 0, 0, 0]
+
+
+def test_a_reference_without_an_anchor_means_the_whole_page():
+    assert at_each_k(section_score, example("b")) == [0, 1, 1, 1, 1]
+
+
+def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():
+    assert [rank(example(page), FOUND) for page in "abcz"] == [1, 2, 4, None]
+    assert rank(example("c", "b"), FOUND) == 2
+
+
+def test_recall_ndcg_and_mrr_of_several_references():
+    rows = summarise([example("b#x", "c", "z")], [FOUND], [1, 2, 4]).rows[0]
+    assert [rows[f"recall@{k}"] for k in (1, 2, 4)] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert rows["mrr"] == pytest.approx(1 / 2)
+    gain = {place: 1 / math.log2(place + 1) for place in (1, 2, 3, 4)}
+    assert rows["ndcg@1"] == 0
+    assert rows["ndcg@2"] == pytest.approx(gain[2] / (gain[1] + gain[2]))
+    assert rows["ndcg@4"] == pytest.approx((gain[2] + gain[4]) / (gain[1] + gain[2] + gain[3]))
+
+
+def test_a_page_counts_once_and_its_further_hits_keep_their_places():
+    rows = summarise([example("a", "c")], [FOUND], [3, 4]).rows[0]
+    assert rows["recall@3"] == 0.5 and rows["recall@4"] == 1
+    assert rows["ndcg@4"] == pytest.approx((1 + 1 / math.log2(5)) / (1 + 1 / math.log2(3)))
+
+
+def test_with_one_reference_recall_is_the_retrieval_score():
+    examples = [example(page) for page in "abcz"]
+    scores = summarise(examples, [FOUND] * 4, [1, 3])
+    assert scores.by_k["recall"] == scores.by_k["retrieval_score"]
+    assert scores.by_k["retrieval_score"][1].value == 1 / 4 and scores.by_k["retrieval_score"][3].value == 2 / 4
+    assert scores.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 4 + 0) / 4)
+    assert [row["mrr"] for row in scores.rows] == [1, 1 / 2, 1 / 4, 0]
+
+
+def test_nothing_found_scores_nothing():
+    rows = summarise([example("a"), example("a")], [Retrieved((), ()), FOUND], [2]).rows
+    assert set(rows[0].values()) == {0.0}
+    assert set(rows[1].values()) == {1.0}
+
+
+def test_no_question_is_no_score():
+    with pytest.raises(NothingToScore):
+        summarise([], [], [1])
+    with pytest.raises(NothingToScore):
+        intervals({"x": []})
+
+
+def test_an_interval_is_that_of_a_mean_and_the_same_for_a_seed():
+    values = [1.0] * 60 + [0.0] * 40
+    interval = intervals({"x": values}, seed=1)["x"]
+    # the normal approximation: 0.6 ± 1.96 · sqrt(0.6 · 0.4 / 100)
+    assert interval.value == 0.6
+    assert interval.low == pytest.approx(0.504, abs=0.015) and interval.high == pytest.approx(0.696, abs=0.015)
+    assert intervals({"x": values}, seed=1)["x"] == interval
+    assert intervals({"y": [5.0] * 3})["y"].low == intervals({"y": [5.0] * 3})["y"].high == 5
+
+
+def test_an_interval_does_not_depend_on_what_is_beside_it():
+    values = np.random.default_rng(0).random(30).tolist()
+    beside = intervals({"other": [0.0] * 30, "x": values})["x"]
+    assert beside.low == pytest.approx(intervals({"x": values})["x"].low)
+
+
+def test_p_is_the_share_of_sign_flips_that_are_as_far_from_nothing():
+    # three differences of 1, and one question without: of 8 flips, all + and all - reach |3|
+    test = paired([1, 1, 1, 0], [0, 0, 0, 0])
+    assert test.difference == 0.75 and test.p == 2 / 8
+    # +2 -1: of the sums 1 3 -3 -1 all are at least 1 from 0
+    assert paired([2, 0], [0, 1]).p == 1
+    # +3 +1 -1: |sum| is 3; of 8 flips |5| twice, |3| four times, |1| twice
+    assert paired([3, 1, 0], [0, 0, 1]).p == 6 / 8
+
+
+def test_equal_configurations_do_not_differ():
+    test = paired([1, 0, 1], [1, 0, 1])
+    assert (test.difference, test.low, test.high, test.p) == (0, 0, 0, 1)
+
+
+def test_many_questions_give_about_the_binomial_p():
+    # 15 wins against 5: two-sided sign test p = 0.0414
+    a, b = [1] * 15 + [0] * 5 + [1] * 80, [0] * 15 + [1] * 5 + [1] * 80
+    test = paired(a, b)
+    assert test.difference == pytest.approx(0.1)
+    assert 0 < test.low < 0.1 < test.high
+    assert test.p == pytest.approx(0.0414, abs=0.008)
+    assert paired(b, a).p == test.p and paired(b, a).difference == -test.difference
+
+
+def test_a_clear_gain_is_never_p_nought():
+    assert 0 < paired([1.0] * 100, [0.0] * 100).p < 0.001
+
+
+def test_a_pair_of_different_questions_is_refused():
+    with pytest.raises(BadPair, match="3 values and 2"):
+        paired([1, 2, 3], [1, 2])
+
+
+def test_token_f1_counts_common_words():
+    # said: use map batches · wanted: use map_batches function, without articles, case and punctuation
+    assert token_f1("Use map batches [1].", "use map the batches") == 1
+    # 2 common of 3 and 5: precision 2/3, recall 2/5
+    assert token_f1("ray starts workers", "Ray never starts any actor") == pytest.approx(2 * 2 / (3 + 5))
+    # a word counts as often as it stands on both sides
+    assert token_f1("go go go", "go") == pytest.approx(2 * 1 / (3 + 1))
+    assert token_f1("", "word") == token_f1("word", "the") == 0
+    assert token_f1("", "the") == 1
+
+
+def test_similarity_is_the_cosine_of_both_texts():
+    vectors = {"yes ": [1.0, 0.0], "maybe": [0.6, 0.8]}
+    assert similarity(lambda texts: np.array([vectors[t] for t in texts]), "yes [2]", "maybe") == pytest.approx(0.6)
+
+
+def test_supported_share_is_that_of_the_citations():
+    def answer(*supported):
+        citations = tuple(Citation(n, "u", "", "", supported=s) for n, s in enumerate(supported, 1))
+        return Answer("q", "a", "agent", citations, (), (), {}, 1, 1)
+
+    assert supported_share(answer(True, False, True, True)) == 0.75
+    assert supported_share(answer()) is None
