@@ -289,3 +289,13 @@ def test_the_readmes_settings_are_the_repositorys(readme):
     of_service = {f"RAYDEX_{name.upper()}" for name in Settings.model_fields} | {"DATABASE_URL"}
     assert variables_read() - named == set()
     assert named - variables_read() - of_service == set()
+
+
+def test_every_setting_of_the_service_is_documented():
+    from serve.settings import Settings
+
+    table = section((ROOT / "docs" / "serving.md").read_text(), "settings")
+    named = set(
+        re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `")))
+    )
+    assert named == set(Settings.model_fields)
