@@ -19,6 +19,7 @@ from pipelines.store.asked import (
     key_hash,
 )
 from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
+from pipelines.store.evaluated import Evaluated, EvaluatedQuestion, Judgement
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publishing import (
     BUILD_ROWS_PER_S,
@@ -36,8 +37,8 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Pages, Staging, Reading, Asked):
-    """Pages, staged chunks, indexes and what was asked, of one database. See Connected for its constructor."""
+class Store(Pages, Staging, Reading, Asked, Evaluated):
+    """Pages, staged chunks, indexes, what was asked and measured, of one database. Its constructor is Connected's."""
 
 
 __all__ = [
@@ -51,6 +52,9 @@ __all__ = [
     "BuildResources",
     "ChangesPruned",
     "CollectionBusy",
+    "Evaluated",
+    "EvaluatedQuestion",
+    "Judgement",
     "Key",
     "KeyNameTaken",
     "LostCollection",

@@ -200,3 +200,46 @@ create unlogged table if not exists rate_bucket (
     allowed boolean not null,  -- whether the last request was let through
     updated timestamptz not null
 );
+
+-- Every evaluation: what was asked of what (its fingerprint names all of it) and what it came to. They outlive their
+-- index and collection; one that did not end goes on where it stopped.
+create table if not exists evaluation (
+    id bigint generated always as identity primary key,
+    fingerprint text not null,
+    collection text not null,
+    index bigint not null,
+    revision bigint not null,
+    dataset jsonb not null,  -- name, fingerprint, questions
+    configuration jsonb not null,  -- without keys
+    scores jsonb,
+    started timestamptz not null default now(),
+    ended timestamptz
+);
+create index if not exists evaluation_of_fingerprint on evaluation (fingerprint, id);
+
+create table if not exists evaluated_question (
+    evaluation bigint not null references evaluation on delete cascade,
+    id text not null,  -- of the example: question and reference sources
+    question text not null,
+    sources text[] not null,
+    hits jsonb not null,
+    degraded text[] not null,
+    timings jsonb not null,  -- seconds
+    answer jsonb,
+    scores jsonb not null,  -- of the answer
+    error text,
+    asked_at timestamptz not null,
+    primary key (evaluation, id)
+);
+
+-- What judges said, by all that they were shown.
+create table if not exists judgement (
+    hash text primary key,
+    dimension text not null,
+    model text not null,
+    score double precision,
+    reasoning text not null,
+    error text,
+    created timestamptz not null default now(),
+    check ((score is null) = (error is not null))
+);

@@ -1,0 +1,44 @@
+-- What was measured: evaluations, their questions, and judgements of answers.
+
+-- name: resume_evaluation
+select id from evaluation where fingerprint = %(fingerprint)s order by id desc limit 1;
+
+-- name: begin_evaluation
+insert into evaluation (fingerprint, collection, index, revision, dataset, configuration)
+values (%(fingerprint)s, %(collection)s, %(index)s, %(revision)s, %(dataset)s, %(configuration)s)
+returning id;
+
+-- name: record_evaluated
+insert into evaluated_question
+select * from jsonb_populate_recordset(null::evaluated_question, %(rows)s)
+on conflict (evaluation, id) do update set
+    (question, sources, hits, degraded, timings, answer, scores, error, asked_at) = (
+        excluded.question, excluded.sources, excluded.hits, excluded.degraded, excluded.timings,
+        excluded.answer, excluded.scores, excluded.error, excluded.asked_at
+    );
+
+-- name: evaluated_questions
+select id, question, sources, hits, degraded, timings, answer, scores, error, asked_at
+from evaluated_question where evaluation = %(evaluation)s order by asked_at, id;
+
+-- name: finish_evaluation
+update evaluation set scores = %(scores)s, ended = now() where id = %(id)s;
+
+-- name: evaluation
+select * from evaluation where id = %(id)s;
+
+-- name: evaluations
+select * from evaluation where collection = %(collection)s or %(collection)s::text is null order by id desc;
+
+-- name: get_judgements
+select hash, dimension, model, score, reasoning, error, created from judgement where hash = any(%(hashes)s);
+
+-- name: save_judgements
+-- A judgement replaces a failed one, never one that succeeded.
+insert into judgement (hash, dimension, model, score, reasoning, error)
+select hash, dimension, model, score, reasoning, error from jsonb_populate_recordset(null::judgement, %(rows)s)
+on conflict (hash) do update set
+    (dimension, model, score, reasoning, error, created) = (
+        excluded.dimension, excluded.model, excluded.score, excluded.reasoning, excluded.error, now()
+    )
+where judgement.error is not null;

@@ -1,0 +1,56 @@
+"""Evaluations and judgements in the database: resumed by their fingerprint, kept as they are."""
+
+from dataclasses import replace
+
+from pipelines.store import EvaluatedQuestion, Judgement, Store
+
+ROW = EvaluatedQuestion(
+    "one", "How?", ["a#x"], [{"sources": ["a#x"], "anchors": ["a#x"], "score": 0.5}], ["bm25"], {"total": 0.1}
+)
+
+
+def begin(store: Store, fingerprint: str = "f", fresh: bool = False) -> int:
+    return store.begin_evaluation(fingerprint, "docs", 3, 7, {"name": "set"}, {"k": 5}, fresh)
+
+
+def test_an_evaluation_goes_on_by_its_fingerprint_unless_it_is_to_be_fresh(store: Store) -> None:
+    first = begin(store)
+    assert begin(store) == first
+    assert begin(store, "another") != first
+    again = begin(store, fresh=True)
+    assert again != first and begin(store) == again
+
+
+def test_rows_come_back_as_they_were_and_the_last_word_counts(store: Store) -> None:
+    here, there = begin(store), begin(store, "another")
+    failed = replace(ROW, id="two", hits=[], error="lost \0 and \ud800")
+    store.record_evaluated(here, [ROW, failed, failed])
+    store.record_evaluated(there, [ROW])
+    rows = store.evaluated_questions(here)
+    assert rows["one"] == ROW and rows["two"].error == "lost  and "
+    answered = replace(ROW, id="two", answer={"text": "So."}, scores={"similarity": 0.5, "supported": None})
+    store.record_evaluated(here, [answered])
+    assert store.evaluated_questions(here)["two"] == answered
+    assert list(store.evaluated_questions(there)) == ["one"]
+
+
+def test_what_an_evaluation_came_to_is_kept_and_listed_newest_first(store: Store) -> None:
+    here, there = begin(store), begin(store, "another")
+    store.finish_evaluation(here, {"mrr": 0.5, "nothing": float("nan")})
+    row = store.evaluation(here)
+    assert row is not None and row["scores"] == {"mrr": 0.5, "nothing": None} and row["ended"]
+    assert (row["collection"], row["index"], row["revision"]) == ("docs", 3, 7)
+    assert [row["id"] for row in store.evaluations("docs")] == [there, here]
+    assert store.evaluations("elsewhere") == [] and len(store.evaluations()) == 2
+    assert store.evaluation(99) is None
+
+
+def test_a_judgement_stays_and_a_failed_one_is_made_again(store: Store) -> None:
+    good = Judgement("h1", "quality", "judge", 4.0, "because")
+    failed = Judgement("h2", "quality", "judge", None, error="timeout")
+    store.save_judgements([good, failed])
+    store.save_judgements([replace(good, score=1.0), replace(failed, score=2.0, error=None)])
+    found = store.get_judgements(["h1", "h2", "h3"])
+    assert {hash: (row.score, row.error) for hash, row in found.items()} == {"h1": (4.0, None), "h2": (2.0, None)}
+    assert found["h1"].reasoning == "because" and found["h1"].created
+    assert store.get_judgements([]) == {}
