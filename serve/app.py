@@ -36,7 +36,7 @@ from serve.api import create_app
 from serve.limits import Policy, protect
 from serve.proxy import RETRY_AFTER_S
 from serve.recorder import Recorder
-from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever
+from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, answered
 from serve.settings import Settings
 from serve.telemetry import log_as_json, metrics
 
@@ -99,7 +99,7 @@ class AgentStep:
         self._agent = make_agent(settings, agent)
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
-        async for part in self._agent.answer(task):
+        async for part in answered(self._agent, task):
             yield part
 
 
@@ -144,7 +144,7 @@ class Raydex:
 
     def _agent(self, agent: AgentConfiguration, handle: Handle | None) -> Agent:
         here = make_agent(self._settings, agent)
-        return RemoteAgent(handle, here) if handle else here
+        return RemoteAgent(handle, here, self._settings.step_timeout_s) if handle else here
 
 
 def _policy(settings: Settings) -> Policy:
@@ -180,6 +180,13 @@ def build(settings: Settings) -> Application:
     }
     options = _options(settings, num_replicas=settings.replicas, ray_actor_options={"num_cpus": settings.cpus})
     return serve.deployment(name="Raydex", **options)(Raydex).bind(settings, retriever, reranker, agents)
+
+
+def __getattr__(name: str) -> Application:
+    """`serve build serve.app:app` wants an application, not what builds one: made when it is asked for."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return build(Settings())
 
 
 def _step(step: type, name: str, settings: Settings, *more: object) -> Application:

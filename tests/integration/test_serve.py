@@ -1,6 +1,7 @@
 """The deployed service: cited answers over HTTP, following every publish, saying clearly what it lacks."""
 
 import asyncio
+import importlib
 import itertools
 import time
 from collections.abc import Iterator
@@ -184,6 +185,13 @@ def test_the_config_file_is_one_that_serve_takes(monkeypatch: pytest.MonkeyPatch
     assert application.import_path == "serve.app:build" and config.http_options.host == "127.0.0.1"
     monkeypatch.setenv("DATABASE_URL", "postgresql://x/y")
     assert Settings.model_validate(application.args).database_url == "postgresql://x/y"
+
+
+def test_serve_build_finds_an_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://x/y")
+    monkeypatch.setenv("RAYDEX_RETRIEVER_PLACEMENT", "deployment")
+    application = importlib.import_module("serve.app").app
+    assert isinstance(application, serve.Application)
 
 
 def test_without_a_database_building_says_what_to_do() -> None:
