@@ -15,6 +15,7 @@ import numpy as np
 
 from pipelines.lexical import ChunkSource, LexicalIndex
 from pipelines.records import Index
+from pipelines.store import is_copy
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class Servings:
         """The collection meant. Raises CollectionNotNamed where that is not clear."""
         if collection or self._collection:
             return collection or self._collection
-        names = [row["name"] for row in self._store.collections()]
+        names = [row["name"] for row in self._store.collections() if not is_copy(row["name"])]
         if len(names) != 1:
             raise CollectionNotNamed(names)
         return str(names[0])

@@ -19,6 +19,7 @@ from pipelines.store.asked import (
     key_hash,
 )
 from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
+from pipelines.store.copies import Copies, copy_name, is_copy
 from pipelines.store.evaluated import Evaluated, EvaluatedQuestion, Judgement
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publishing import (
@@ -37,7 +38,7 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Pages, Staging, Reading, Asked, Evaluated):
+class Store(Pages, Staging, Reading, Copies, Asked, Evaluated):
     """Pages, staged chunks, indexes, what was asked and measured, of one database. Its constructor is Connected's."""
 
 
@@ -76,7 +77,9 @@ __all__ = [
     "can_connect",
     "choose_vector_type",
     "clean",
+    "copy_name",
     "dump",
+    "is_copy",
     "key_hash",
     "restore",
 ]

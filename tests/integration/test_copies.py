@@ -1,0 +1,88 @@
+"""Copies of a collection: its pages under another name, which never touch what is live."""
+
+import pytest
+from workshop import Workshop, small_site
+
+from pipelines.answering.serving import CollectionNotNamed, Servings
+from pipelines.embed import load_embedder
+from pipelines.lexical import LexicalIndex
+from pipelines.store import NoLiveIndex, Store, copy_name
+
+LONG = {
+    path: {anchor: " ".join(f"{text} Sentence {n} of it." for n in range(8)) for anchor, text in sections.items()}
+    for path, sections in small_site(3).items()
+}
+
+
+def copied(store: Store, workshop: Workshop, **settings: int) -> Workshop:
+    """A copy of the workshop's collection, indexed with other settings from the copied pages."""
+    copy = Workshop(store, copy_name(workshop.name, "a" * 32), **settings)
+    lock = copy.lock()
+    try:
+        run = lock.begin("experiment", {})
+        store.copy_pages(workshop.name, copy.name, run)
+        copy.stage(run)
+        copy.publish(lock, run)
+        lock.finish(run, "done", {}, None)
+    finally:
+        lock.release()
+    return copy
+
+
+def test_a_copy_is_indexed_from_the_same_pages_and_the_live_index_stays_as_it_is(store):
+    workshop = Workshop(store)
+    workshop.reindex(LONG)
+    before, live = workshop.texts(), workshop.live()
+    copy = copied(store, workshop, chunk_size=32)
+    assert copy.texts().keys() == before.keys()
+    assert copy.texts() != before
+    assert workshop.texts() == before
+    assert workshop.live() == live
+    assert store.copies("docs") == [copy.name]
+
+
+def test_a_copy_follows_the_pages_of_its_collection(store):
+    workshop = Workshop(store)
+    workshop.reindex(small_site(4))
+    copied(store, workshop)
+    site = dict(small_site(4))
+    site["p00"] = {"s0": "Something else altogether."}
+    site["p01"] = "gone"
+    workshop.reindex(site)
+    copy = copied(store, workshop)
+    assert copy.texts() == workshop.texts()
+
+
+def test_dropping_a_copy_leaves_nothing_of_it_and_all_of_its_collection(store):
+    workshop = Workshop(store)
+    workshop.reindex(LONG)
+    before = workshop.texts()
+    copy = copied(store, workshop, chunk_size=32)
+    index = copy.live().id
+    assert store.drop_copy(copy.name) == [index]
+    assert store.copies("docs") == []
+    with pytest.raises(NoLiveIndex):
+        copy.live()
+    assert workshop.texts() == before
+
+
+def test_a_collection_that_is_no_copy_is_never_dropped(store):
+    Workshop(store).reindex(small_site(1))
+    with pytest.raises(ValueError, match="no copy"):
+        store.drop_copy("docs")
+    assert store.live_index("docs")
+
+
+def test_the_only_collection_is_still_the_one_meant_when_it_has_copies(store, tmp_path):
+    workshop = Workshop(store)
+    workshop.reindex(small_site(2))
+    copied(store, workshop)
+    servings = Servings(store, load_embedder, lambda index: LexicalIndex(tmp_path / str(index.id)), "", 1.0)
+    try:
+        assert servings.name(None) == "docs"
+        Workshop(store, "other").reindex(small_site(1))
+        with pytest.raises(CollectionNotNamed) as error:
+            servings.name(None)
+        assert error.value.names == ("docs", "other")
+    finally:
+        servings.close()
