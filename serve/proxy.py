@@ -1,61 +1,110 @@
 """What stands in the HTTP proxy: a replica that dies under a request is a 503 with Retry-After, not a bare 500.
 
 Ray's proxy sends nothing more when a replica dies; its server then says 500, or cuts a stream. It takes middleware
-from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, set where Ray is started.
+from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, set where Ray is started. Imports no more of
+the service than it needs: the proxy is its own process.
 """
 
+import asyncio
 import json
+import logging
 from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+log = logging.getLogger(__name__)
+
 VARIABLE, VALUE = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH", "serve.proxy:middlewares"
 # A replica is replaced within some seconds, most of them for loading its models.
 RETRY_AFTER_S = 2
-DIED = "the replica that had this question died; ask again"
+# An answer begins before that, or nobody waits for it any more: the openai client gives up after 600 s.
+LONGEST_S = 600.0
+DIED = "the replica that had this question died, or could not be had in time; ask again"
+Headers = list[tuple[bytes, bytes]]
 
 
 class AnswerAlways:
-    """Ends what the application left open: 503 where no answer had begun, an `error` event in a stream of events."""
+    """Ends what the application left open: 503 where no answer had begun, an `error` event in a stream of events.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    A 503 of the proxy's own gets its Retry-After. After `longest_s` seconds without a beginning there is no more
+    waiting, so that a question is never left hanging where no replica comes up.
+    """
+
+    def __init__(self, app: ASGIApp, longest_s: float = LONGEST_S) -> None:
+        self._app, self._longest_s = app, longest_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sent = _Sent(send)
         try:
-            await self._app(scope, receive, sent)
-        finally:
-            await sent.end()
+            async with asyncio.timeout(self._longest_s) as limit:
+                sent = _Sent(scope, send, limit)
+                await self._app(scope, receive, sent)
+        except Exception:
+            log.exception("a request was not answered")
+        await sent.end()
 
 
 class _Sent:
-    """What has been sent of one response."""
+    """What has been sent of one response.
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    Its start is held back until there is something of its body: a replica that dies in between has not answered.
+    """
+
+    def __init__(self, scope: Scope, send: Send, limit: asyncio.Timeout) -> None:
+        self._scope, self._send, self._limit = scope, send, limit
+        self._start: Message | None = None
         self._begun = self._ended = self._events = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._begun = True
-            self._events = dict(message.get("headers", ())).get(b"content-type", b"").startswith(b"text/event-stream")
-        elif message["type"] == "http.response.body":
-            self._ended = not message.get("more_body", False)
+            self._start = message
+            return
+        if self._start is not None:
+            await self._begin(self._start)
+        self._ended = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
+    async def _begin(self, start: Message) -> None:
+        self._start, self._begun = None, True
+        if not self._limit.expired():
+            self._limit.reschedule(None)
+        headers: Headers = list(start.get("headers", ()))
+        self._events = any(n.lower() == b"content-type" and v.startswith(b"text/event-stream") for n, v in headers)
+        if start["status"] == 503 and not any(name.lower() == b"retry-after" for name, _ in headers):
+            start = {**start, "headers": [*headers, _retry_after()]}
+        await self._send(start)
+
     async def end(self) -> None:
+        """Say what the application could not say any more."""
         if not self._begun:
-            headers = [(b"content-type", b"application/json"), (b"retry-after", str(RETRY_AFTER_S).encode())]
+            named = [(name, value) for name, value in self._scope["headers"] if name == b"x-request-id"]
+            headers = [(b"content-type", b"application/json"), _retry_after(), *named]
             await self._send({"type": "http.response.start", "status": 503, "headers": headers})
-            await self._send({"type": "http.response.body", "body": json.dumps({"error": DIED}).encode()})
+            await self._send({"type": "http.response.body", "body": json.dumps(self._said()).encode()})
         elif self._events and not self._ended:
-            event = json.dumps({"error": DIED, "retry_after": RETRY_AFTER_S})
-            await self._send({"type": "http.response.body", "body": f"event: error\r\ndata: {event}\r\n\r\n".encode()})
+            await self._send({"type": "http.response.body", "body": self._event().encode()})
+
+    @property
+    def _openai(self) -> bool:
+        return "/v1/" in self._scope["path"]
+
+    def _said(self) -> dict[str, Any]:
+        """In the shape of the API that was asked (see errors.py)."""
+        if not self._openai:
+            return {"error": DIED}
+        return {"error": {"message": DIED, "type": "server_error", "code": "unavailable", "param": None}}
+
+    def _event(self) -> str:
+        if self._openai:
+            return f"data: {json.dumps(self._said())}\n\n"
+        return f"event: error\ndata: {json.dumps({**self._said(), 'retry_after': RETRY_AFTER_S})}\n\n"
+
+
+def _retry_after() -> tuple[bytes, bytes]:
+    return b"retry-after", str(RETRY_AFTER_S).encode()
 
 
 def middlewares() -> list[Any]:

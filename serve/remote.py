@@ -4,12 +4,13 @@ A step that has just died is asked once more; what cannot be had in time is Step
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
@@ -20,29 +21,52 @@ from pipelines.records import Hit, Index
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Handle = DeploymentHandle[Any]
 
-# The replica that had the question is gone; another one can answer it.
-GONE = (RayActorError, ReplicaUnavailableError)
-REFUSED = (BackPressureError, DeploymentUnavailableError)
+# Said to an agent's caller as soon as a replica has its task: from then on Ray tells when that replica dies.
+TAKEN = ""
+REFUSED = (BackPressureError, DeploymentUnavailableError, TaskCancelledError)
 
 
-async def asked(name: str, call: Callable[[], Awaitable[T]], timeout_s: float) -> T:
-    """`call()`'s result, from a second replica if the first died. Raises what the step raised, StepUnavailable."""
+class StepDied(StepUnavailable):
+    """The replica that had the question is gone; another one can answer it."""
+
+
+@contextlib.contextmanager
+def translated(name: str) -> Iterator[None]:
+    """What Ray raises becomes what the step itself raised, StepDied or StepUnavailable; details go to the log."""
     try:
-        async with asyncio.timeout(timeout_s):
-            try:
-                return await call()
-            except GONE:
-                log.warning("a replica of %s died under a question; asking another", name)
-                return await call()
-    except (*GONE, *REFUSED) as error:
-        raise StepUnavailable(f"{name} can't answer now: {error}") from error
+        yield
+    except REFUSED as error:
+        log.warning("%s was refused: %s", name, error)
+        raise StepUnavailable(f"{name} can't answer now: {type(error).__name__}") from error
     except TimeoutError as error:
-        raise StepUnavailable(f"{name} did not answer within {timeout_s:g} s") from error
+        raise StepUnavailable(f"{name} did not answer in time") from error
     except RayTaskError as error:
         raise error.cause from error
+    except (RayError, ReplicaUnavailableError) as error:
+        log.warning("a replica of %s died under a question: %s", name, error)
+        raise StepDied(f"{name} died under this question") from error
+
+
+async def asked(name: str, call: Callable[[], Any], timeout_s: float) -> Any:
+    """`call()`'s result, from a second replica if the first died. Raises what the step raised, StepUnavailable."""
+
+    async def once() -> Any:
+        with translated(name):
+            response = call()
+            try:
+                return await response
+            except asyncio.CancelledError:
+                response.cancel()
+                raise
+
+    with translated(name):
+        async with asyncio.timeout(timeout_s):
+            try:
+                return await once()
+            except StepDied:
+                return await once()
 
 
 class RemoteRetriever:
@@ -79,33 +103,55 @@ class RemoteReranker:
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
         """As any reranker."""
-        return await asked("the reranker", lambda: self._handle.rerank.remote(question, tuple(hits)), self._timeout_s)
+        reranked: Reranked = await asked(
+            "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits)), self._timeout_s
+        )
+        return reranked
+
+
+async def answered(agent: Agent, task: Task) -> AsyncGenerator[str | Done, None]:
+    """What `agent` says, to a RemoteAgent: TAKEN first."""
+    yield TAKEN
+    async with contextlib.aclosing(agent.answer(task)) as parts:
+        async for part in parts:
+            yield part
 
 
 class RemoteAgent:
-    """An agent of another deployment, `like` the one that is made here. Closing its stream cancels the call there."""
+    """An agent of another deployment (see `answered`), `like` the one that is made here.
 
-    def __init__(self, handle: Handle, like: Agent) -> None:
+    Closing its stream cancels the call there. A replica is waited for `timeout_s`; once one has the task, the time
+    limits of the agent's own model hold.
+    """
+
+    def __init__(self, handle: Handle, like: Agent, timeout_s: float) -> None:
         self.name, self.secrets, self.check = like.name, like.secrets, like.check
-        self._handle = handle.options(stream=True)
+        self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
-        """As any agent; one that dies before its first word is asked once more."""
-        parts = self._handle.answer.remote(task)
-        try:
+        """As any agent; one that dies before its first word is asked once more. Raises StepUnavailable."""
+        for attempt in (1, 2):
+            said = False
             try:
-                first = await self._next(parts)
-            except GONE:
-                parts = self._handle.answer.remote(task)
-                first = await self._next(parts)
-            while first is not None:
-                yield first
-                first = await self._next(parts)
-        except RayTaskError as error:
-            raise error.cause from error
-        finally:
-            parts.cancel()  # type: ignore[no-untyped-call]
+                async with contextlib.aclosing(self._parts(task)) as parts:
+                    async for part in parts:
+                        said = True
+                        yield part
+                return
+            except StepDied:
+                if said or attempt == 2:
+                    raise
 
-    async def _next(self, parts: Any) -> str | Done | None:
-        """The next part, None at the end. The model's own time-out lies within the agent."""
-        return await anext(parts, None)
+    async def _parts(self, task: Task) -> AsyncGenerator[str | Done, None]:
+        """What one replica says."""
+        parts: Any = self._handle.answer.remote(task)
+        try:
+            with translated(f"agent {self.name}"):
+                part = await asyncio.wait_for(anext(parts, None), self._timeout_s)
+                while part is not None:
+                    if part != TAKEN:
+                        yield part
+                    part = await anext(parts, None)
+        finally:
+            with contextlib.suppress(Exception):  # a call that was refused says so again
+                parts.cancel()

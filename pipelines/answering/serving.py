@@ -31,12 +31,19 @@ class CollectionNotNamed(LookupError):
         choices = f"name one of: {', '.join(names)}" if names else "nothing is indexed yet; run a reindex first"
         super().__init__(f"no collection was named and there are {len(names)}; {choices}")
 
+    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...]]]:
+        return type(self), (self.names,)
+
 
 class ModelNotReady(RuntimeError):
     """The embedding model of the live index is still loading, or does not load."""
 
     def __init__(self, model: str) -> None:
+        self.model = model
         super().__init__(f"embedding model {model!r} is not loaded (yet); the log says why if it stays so")
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self.model,)
 
 
 class LiveIndexes(ChunkSource, Protocol):

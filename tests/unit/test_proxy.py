@@ -1,0 +1,156 @@
+"""The proxy's middleware: whatever becomes of a replica, the client gets a reply that says when to ask again."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+
+from ray.serve._private.http_util import validate_http_proxy_callback_return
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from serve import proxy
+from serve.proxy import AnswerAlways, middlewares
+
+EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8")]
+
+
+def start(status: int = 200, headers: list[tuple[bytes, bytes]] | None = None) -> Message:
+    return {"type": "http.response.start", "status": status, "headers": headers or []}
+
+
+def body(text: bytes, more: bool = False) -> Message:
+    return {"type": "http.response.body", "body": text, "more_body": more}
+
+
+def saying(*messages: Message, then: Exception | None = None) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    """An application that sends `messages` and then dies, silently as Ray's proxy does or with an exception."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        for message in messages:
+            await send(message)
+        if then:
+            raise then
+
+    return app
+
+
+def sent(app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/query", **more: float) -> list[Message]:
+    """What the client gets of `app` behind the middleware."""
+    messages: list[Message] = []
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"x-request-id", b"r-1")]}
+    asyncio.run(AnswerAlways(app, **more)(scope, receive, send))
+    return messages
+
+
+def is_come_back(messages: list[Message]) -> bool:
+    first, *rest = messages
+    headers = dict(first["headers"])
+    return (
+        first["status"] == 503
+        and headers[b"retry-after"].isdigit()
+        and headers[b"x-request-id"] == b"r-1"
+        and "ask again" in json.loads(b"".join(m["body"] for m in rest))["error"]
+    )
+
+
+def test_a_whole_reply_passes_as_it_is():
+    for response in (JSONResponse({"a": 1}, 422), StreamingResponse(iter([b"a", b"b"]), headers={"x": "y"})):
+        bare: list[Message] = []
+
+        async def send(message: Message, bare: list[Message] = bare) -> None:
+            bare.append(message)
+
+        async def receive() -> Message:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+        scope = {"type": "http", "path": "/", "headers": [], "asgi": {"spec_version": "2.4"}}
+        asyncio.run(response(scope, receive, send))
+        assert sent(saying(*bare)) == bare
+
+
+def test_a_replica_that_dies_before_its_answer_is_503_with_retry_after():
+    assert is_come_back(sent(saying()))
+    assert is_come_back(sent(saying(then=RuntimeError("the proxy itself failed"))))
+
+
+def test_a_status_without_a_word_of_the_body_is_no_answer_yet():
+    assert is_come_back(sent(saying(start(200))))
+
+
+def test_a_stream_that_breaks_ends_in_an_error_event():
+    messages = sent(saying(start(200, EVENTS), body(b"event: hits\ndata: {}\n\n", more=True)))
+    assert [m["type"] for m in messages] == ["http.response.start", "http.response.body", "http.response.body"]
+    name, data = messages[-1]["body"].decode().strip().split("\n")
+    assert name == "event: error" and not messages[-1].get("more_body")
+    assert json.loads(data.removeprefix("data: "))["retry_after"] == proxy.RETRY_AFTER_S
+
+
+def test_openais_clients_are_told_in_their_own_shape():
+    [_, reply] = sent(saying(), "/v1/chat/completions")
+    assert json.loads(reply["body"])["error"]["code"] == "unavailable"
+    broken = sent(saying(start(200, EVENTS), body(b"data: {}\n\n", more=True)), "/v1/chat/completions")
+    assert json.loads(broken[-1]["body"].decode().removeprefix("data: "))["error"]["type"] == "server_error"
+
+
+def test_a_stream_that_is_whole_gets_nothing_added():
+    whole = [start(200, EVENTS), body(b"event: answer\ndata: {}\n\n", more=True), body(b"")]
+    assert sent(saying(*whole)) == whole
+
+
+def test_a_503_of_the_proxys_own_says_when_to_come_back():
+    first, _ = sent(saying(start(503), body(b"unavailable")))
+    assert dict(first["headers"])[b"retry-after"].isdigit()
+    first, _ = sent(saying(start(503, [(b"Retry-After", b"9")]), body(b"saturated")))
+    assert first["headers"] == [(b"Retry-After", b"9")]
+
+
+def test_what_never_begins_is_given_up():
+    async def hangs(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(60)
+
+    async def swallows(scope: Scope, receive: Receive, send: Send) -> None:
+        """As Ray's proxy, which takes a cancellation for a client that has gone and just ends."""
+        try:
+            await asyncio.sleep(60)
+        except BaseException:
+            return
+
+    for app in (hangs, swallows):
+        assert is_come_back(sent(app, longest_s=0.05))
+
+
+def test_an_answer_that_has_begun_may_take_its_time():
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await send(start())
+        await send(body(b"a", more=True))
+        await asyncio.sleep(0.3)
+        await send(body(b"b"))
+
+    assert [m["body"] for m in sent(slow, longest_s=0.1)[1:]] == [b"a", b"b"]
+
+
+def test_websockets_are_left_alone():
+    messages: list[Message] = []
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    asyncio.run(AnswerAlways(saying())({"type": "websocket", "path": "/"}, receive, send))
+    assert messages == []
+
+
+def test_ray_takes_what_the_variable_names():
+    module, name = proxy.VALUE.split(":")
+    assert module == proxy.__name__ and getattr(proxy, name) is middlewares
+    assert validate_http_proxy_callback_return(middlewares())

@@ -1,0 +1,176 @@
+"""Steps in other deployments: what Ray raises is said in the house's words, and a step's own errors arrive whole."""
+
+import asyncio
+import pickle
+from collections.abc import AsyncGenerator, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+
+from pipelines.answering.llm import ContextTooLong, LLMEmpty, LLMFailed
+from pipelines.answering.prompts import TemplateError
+from pipelines.answering.reranked import RerankFailed
+from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
+from pipelines.answering.synthesize import UnknownMode
+from pipelines.answering.task import Done, StepUnavailable, Task
+from pipelines.records import Usage
+from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
+from serve.errors import failure_of
+from serve.remote import RemoteAgent, StepDied, answered, asked
+
+ERRORS = [
+    CollectionNotNamed(("docs", "guide")),
+    CollectionNotNamed(()),
+    NoLiveIndex("nothing is published in «docs»"),
+    NoSuchIndex("index 7 was pruned"),
+    ModelNotReady("all-MiniLM-L6-v2"),
+    StoreUnavailable("the database is away: connection refused"),
+    StepUnavailable("the retriever did not answer in time"),
+    UnknownMode("poem", ("compact", "refine")),
+    TemplateError("template «qa» does not use «tone»"),
+    LLMFailed("the model gave no answer", Usage(1, 2, 3)),
+    LLMEmpty("nothing", Usage(1, 2, 3)),
+    ContextTooLong("9,000 tokens"),
+    RerankFailed("rerank-endpoint: 500", Usage(1, 2, 3)),
+]
+TASK = Task("How?")
+
+
+class Response:
+    """What a handle's call gives: a result or an error, in time or never; counts how often it was cancelled."""
+
+    def __init__(self, *parts: Any, hang: bool = False) -> None:
+        self.parts, self.hang, self.cancelled = list(parts), hang, 0
+
+    def __await__(self) -> Any:
+        return self.__anext__().__await__()
+
+    async def __anext__(self) -> Any:
+        if not self.parts:
+            if self.hang:
+                await asyncio.sleep(60)
+            raise StopAsyncIteration
+        part = self.parts.pop(0)
+        if isinstance(part, Exception):
+            raise part
+        return part
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+def in_turn(*responses: Response) -> Callable[..., Response]:
+    left = list(responses)
+    return lambda *_: left.pop(0)
+
+
+def died() -> RayActorError:
+    return RayActorError(error_msg="The actor died: pid 7 on 10.1.2.3")
+
+
+def from_step(error: Exception) -> Exception:
+    """`error` as Ray raises it where the call was made."""
+    return RayTaskError("aretrieve", "Traceback …", error).as_instanceof_cause()
+
+
+def ask(*responses: Response, timeout_s: float = 5.0) -> Any:
+    return asyncio.run(asked("the retriever", in_turn(*responses), timeout_s))
+
+
+def said(*responses: Response, timeout_s: float = 5.0) -> list[str | Done]:
+    """What a remote agent says whose calls give `responses`."""
+    handle: Any = SimpleNamespace(answer=SimpleNamespace(remote=in_turn(*responses)))
+    handle.options = lambda **_: handle
+    like: Any = SimpleNamespace(name="strong", secrets=(), check=None)
+
+    async def all_parts() -> list[str | Done]:
+        return [part async for part in RemoteAgent(handle, like, timeout_s).answer(TASK)]
+
+    return asyncio.run(all_parts())
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_crosses_processes_whole(error: Exception) -> None:
+    with pytest.raises(type(error)) as raised:
+        ask(Response(from_step(pickle.loads(pickle.dumps(error)))))
+    assert type(raised.value) is type(error)
+    assert str(raised.value) == str(error) and vars(raised.value).items() >= vars(error).items()
+    if not isinstance(error, LLMFailed | RerankFailed | NoSuchIndex):  # these three degrade the answer within
+        assert failure_of(raised.value) == failure_of(error)
+
+
+def test_another_replica_is_asked_once() -> None:
+    assert ask(Response(died()), Response("found")) == "found"
+    with pytest.raises(StepDied):
+        ask(Response(died()), Response(died()), Response("found"))
+
+
+def test_a_client_hears_nothing_of_processes_and_addresses() -> None:
+    with pytest.raises(StepUnavailable) as raised:
+        ask(Response(died()), Response(died()))
+    failure = failure_of(raised.value)
+    assert failure.status == 503 and failure.retry_after and "10.1.2.3" not in failure.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BackPressureError(num_queued_requests=9, max_queued_requests=9),
+        DeploymentUnavailableError(SimpleNamespace(name="Retriever", app_name="raydex")),
+        TaskCancelledError(),
+        from_step(TimeoutError("a leg")),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_who_refuses_is_not_asked_again(error: Exception) -> None:
+    with pytest.raises(StepUnavailable):
+        ask(Response(error), Response("found"))
+
+
+def test_a_step_that_says_nothing_is_given_up_and_its_call_cancelled() -> None:
+    silent = Response(hang=True)
+    with pytest.raises(StepUnavailable, match="in time"):
+        ask(silent, timeout_s=0.05)
+    assert silent.cancelled == 1
+
+
+def test_an_agent_that_dies_before_its_first_word_is_asked_once_more() -> None:
+    assert said(Response(died()), Response("", "Call it.", Done())) == ["Call it.", Done()]
+    assert said(Response("", died()), Response("", "Call it.", Done())) == ["Call it.", Done()]
+
+
+def test_an_agent_that_dies_while_it_speaks_is_not_begun_anew_unseen() -> None:
+    with pytest.raises(StepDied):
+        said(Response("", "Call ", died()), Response("", "Call it.", Done()))
+
+
+def test_no_replica_of_an_agent_in_time() -> None:
+    absent = Response(hang=True)
+    with pytest.raises(StepUnavailable, match="in time"):
+        said(absent, timeout_s=0.05)
+    assert absent.cancelled == 1
+
+
+def test_an_agent_that_has_its_task_may_think_longer_than_a_replica_is_waited_for() -> None:
+    class Thinking(Response):
+        async def __anext__(self) -> Any:
+            if self.parts[:1] == ["Call it."]:
+                await asyncio.sleep(0.3)
+            return await super().__anext__()
+
+    assert said(Thinking("", "Call it.", Done()), timeout_s=0.1) == ["Call it.", Done()]
+
+
+def test_an_agent_says_first_that_it_has_the_task() -> None:
+    class Speaks:
+        async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+            yield task.question
+            yield Done()
+
+    async def all_parts() -> list[str | Done]:
+        return [part async for part in answered(Speaks(), TASK)]  # type: ignore[arg-type]
+
+    assert asyncio.run(all_parts()) == ["", "How?", Done()]
