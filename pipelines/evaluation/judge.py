@@ -1,0 +1,222 @@
+"""Answers are judged by a language model: dimension by dimension, a score from 1 to 5 with its reasoning.
+
+Knows prompts, a model and a cache; not how the answers were made. A judgement that fails is an error with its reason,
+never a score: 0 or NaN would pass for one.
+"""
+
+import asyncio
+import logging
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from pipelines.answering.calls import Model
+from pipelines.evaluation.asking import TRIES, Progress, Slots, ask, gathered
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.dimensions import (
+    HIGHEST,
+    LOWEST,
+    REMINDER,
+    SCHEMA,
+    SYSTEM,
+    Dimension,
+    NotJudgeable,
+    dimension_of,
+)
+from pipelines.evaluation.metrics import Interval, intervals
+from pipelines.evaluation.verdict import Score, parse
+from pipelines.records import Answer, Usage, digest
+from pipelines.store.evaluated import Evaluated
+from pipelines.store.evaluated import Judgement as Row
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One answer in one dimension: a score of 1 to 5 with its reasoning, or the error why there is none.
+
+    `usage` is what it cost now: nothing where it came from the cache. `hash` names all that it depends on.
+    """
+
+    dimension: str
+    score: Score | None
+    reasoning: str = ""
+    error: str | None = None
+    usage: Usage = Usage()
+    model: str = ""
+    hash: str = ""
+    cached: bool = False
+
+
+class Cache(Protocol):
+    """Keeps judgements by their hash: rows of hash, dimension, model, score and reasoning."""
+
+    def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """The rows kept under any of `hashes`, by hash."""
+        ...
+
+    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep `rows`, in the place of those with the same hash."""
+        ...
+
+
+class MemoryCache:
+    """A cache that ends with its process."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Mapping[str, Any]] = {}
+
+    def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """The rows kept under any of `hashes`, by hash."""
+        return {hash: self.rows[hash] for hash in hashes if hash in self.rows}
+
+    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep `rows`."""
+        self.rows |= {row["hash"]: row for row in rows}
+
+
+class StoreCache:
+    """A cache in the database: judgements survive their run, and every run of the same answers shares them."""
+
+    def __init__(self, store: Evaluated) -> None:
+        self._store = store
+
+    def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """The rows that hold a score. Raises StoreUnavailable."""
+        kept = self._store.get_judgements(hashes)
+        return {hash: asdict(row) for hash, row in kept.items() if row.score is not None}
+
+    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write `rows`. Raises StoreUnavailable."""
+        self._store.save_judgements([Row(**row) for row in rows])
+
+
+class Judge:
+    """Judges answers with `llm` in `dimensions`, at most `at_once` calls at a time; works from any event loop.
+
+    A judgement with the same dimension, prompt, model, question, answer and reference or context is taken from `cache`;
+    errors are not kept. `warnings` collects what a reader of the scores should know. Raises BadDimension.
+    """
+
+    def __init__(
+        self,
+        llm: Model,
+        dimensions: Sequence[str | Dimension] = ("quality",),
+        cache: Cache | None = None,
+        at_once: int = 4,
+        tries: int = TRIES,
+    ) -> None:
+        self.llm, self.dimensions = llm, tuple(map(dimension_of, dimensions))
+        self.warnings: list[str] = []
+        self._cache, self._slots, self._tries = cache, Slots(at_once), tries
+
+    @property
+    def identity(self) -> str:
+        """Names what scores depend on beside the answers: the model, and the dimensions with their prompts."""
+        prompts = digest(SYSTEM, *(part for d in self.dimensions for part in (d.name, d.template.text)))
+        return f"{self.llm.model}: {', '.join(d.name for d in self.dimensions)} ({prompts[:8]})"
+
+    async def judge(self, example: Example, answer: Answer) -> Mapping[str, Judgement]:
+        """The judgement of `answer` in each dimension, by its name. Raises only what the cache raises."""
+        self._warn_of_itself(answer)
+        judged = await asyncio.gather(*(self._judged(dimension, example, answer) for dimension in self.dimensions))
+        return {judgement.dimension: judgement for judgement in judged}
+
+    async def judge_all(
+        self, pairs: Sequence[tuple[Example, Answer]], progress: Progress | None = None
+    ) -> list[Mapping[str, Judgement]]:
+        """The judgements of many answers, in their order."""
+        return await gathered([partial(self.judge, *pair) for pair in pairs], progress)
+
+    async def _judged(self, dimension: Dimension, example: Example, answer: Answer) -> Judgement:
+        try:
+            prompt = dimension.prompt(example, answer)
+        except NotJudgeable as error:
+            return Judgement(dimension.name, None, error=str(error), model=self.llm.model)
+        hash = digest("judgement", dimension.name, self.llm.model, SYSTEM, prompt)
+        async with self._slots.free():
+            kept = await self._kept(dimension, hash)
+            return kept or await self._asked(dimension, prompt, hash)
+
+    async def _asked(self, dimension: Dimension, prompt: str, hash: str) -> Judgement:
+        reply = await ask(
+            self.llm,
+            prompt,
+            lambda text: parse(text, LOWEST, HIGHEST),
+            system=SYSTEM,
+            reminder=REMINDER,
+            schema=SCHEMA,
+            tries=self._tries,
+        )
+        judged = Judgement(dimension.name, None, "", reply.error, reply.usage, self.llm.model, hash)
+        if reply.value is not None:
+            judged = replace(judged, score=reply.value.score, reasoning=reply.value.reasoning)
+            await self._keep(judged)
+        return judged
+
+    async def _kept(self, dimension: Dimension, hash: str) -> Judgement | None:
+        row = (await asyncio.to_thread(self._cache.get, [hash])).get(hash) if self._cache else None
+        if row is None:
+            return None
+        return Judgement(
+            dimension.name, _score(row["score"]), row["reasoning"], model=self.llm.model, hash=hash, cached=True
+        )
+
+    async def _keep(self, judged: Judgement) -> None:
+        if self._cache:
+            names = ("hash", "dimension", "model", "score", "reasoning")
+            await asyncio.to_thread(self._cache.save, [{name: getattr(judged, name) for name in names}])
+
+    def _warn_of_itself(self, answer: Answer) -> None:
+        own = next((e.model for e in answer.exchanges if same_model(e.model, self.llm.model)), None)
+        warning = f"{own} judges its own answers: models rate themselves too high, choose another judge"
+        if own and warning not in self.warnings:
+            self.warnings.append(warning)
+            log.warning(warning)
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names stand for one model: whatever its provider's prefix, its date and its case."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[-@](?:\d{4}-?\d{2}-?\d{2}|\d{4}|latest)$", "", name.lower().rsplit("/", 1)[-1])
+
+
+def _score(value: Any) -> Score:
+    score = float(value)
+    return int(score) if score.is_integer() else score
+
+
+# ---------------------------------------------------------------------------------------------- of many
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """One dimension over many answers: the mean score of what was judged (None: nothing was), errors by reason."""
+
+    dimension: str
+    mean: Interval | None
+    judged: int
+    errors: int
+    reasons: Mapping[str, int]
+    usage: Usage
+
+
+def tally(judgements: Sequence[Mapping[str, Judgement]]) -> dict[str, Tally]:
+    """The judgements of many answers by dimension; errors are counted apart and never enter a mean."""
+    names = dict.fromkeys(name for judged in judgements for name in judged)
+    return {name: _tally(name, [judged[name] for judged in judgements if name in judged]) for name in names}
+
+
+def _tally(name: str, judged: Sequence[Judgement]) -> Tally:
+    scores = [float(j.score) for j in judged if j.score is not None]
+    reasons = Counter(j.error for j in judged if j.error is not None)
+    mean = intervals({name: scores})[name] if scores else None
+    usage = sum((j.usage for j in judged), Usage())
+    return Tally(name, mean, len(scores), len(judged) - len(scores), dict(reasons.most_common()), usage)

@@ -1,0 +1,53 @@
+"""A model with queued replies, for the tests of judging and of questions."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipelines.answering.llm import Completion
+from pipelines.records import Message, Usage
+
+Said = str | Exception | Callable[[str], str]
+
+
+class QueuedModel:
+    """Says `replies` in turn, the last one for ever: a text, an error to raise, or a function of the user prompt.
+
+    Words are its tokens; each call costs 0.25 dollars. `asked` are the messages of every call, `most` how many ran at
+    once.
+    """
+
+    context_share = 0.5
+
+    def __init__(
+        self, *replies: Said, model: str = "judge", context_window: int = 4_000, max_tokens: int = 200, pause: float = 0
+    ) -> None:
+        self.replies, self.model, self.context_window, self.max_tokens = (
+            list(replies),
+            model,
+            context_window,
+            max_tokens,
+        )
+        self.asked: list[list[Message]] = []
+        self.schemas: list[Any] = []
+        self.running = self.most = 0
+        self._pause = pause
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def complete(self, messages: Sequence[Message], *, max_tokens: Any = None, schema: Any = None) -> Completion:
+        self.asked.append(list(messages))
+        self.schemas.append(schema)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(self._pause)
+        self.running -= 1
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        prompt = next(m.content for m in messages if m.role == "user")
+        return Completion(reply(prompt) if callable(reply) else reply, Usage(100, 10, 1, 0.25))
+
+    def stream(self, messages: Sequence[Message], *, max_tokens: Any = None) -> Any:
+        raise NotImplementedError
