@@ -40,6 +40,10 @@ from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, a
 from serve.settings import Settings
 from serve.telemetry import log_as_json, metrics
 
+# A replica that died is missed, and another one started, after that long at most. Ray's own 10 s are a long time to
+# wait for a question whose step has a single replica; the check is an empty call.
+HEALTH_CHECK_S = 1.0
+
 
 class NoDatabase(ValueError):
     """The service was not told where its database is."""
@@ -200,5 +204,6 @@ def _options(settings: Settings, **more: Any) -> dict[str, Any]:
         "max_ongoing_requests": 2 * settings.at_once,
         "max_queued_requests": 4 * settings.at_once,
         "backpressure_config": BackpressureConfig(status_code=503, retry_after_s=RETRY_AFTER_S),
+        "health_check_period_s": HEALTH_CHECK_S,
         **more,
     }

@@ -37,6 +37,9 @@ Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 NO_TEXT, GENERATION, CONTEXT_ONLY = "no_text", "generation", "context_only"
 WITHOUT_RETRIEVAL = (GENERATION, CONTEXT_ONLY)
+# An answer that has been said waits no longer than that for the vectors that judge its citations: many times what a
+# model takes for some sentences. Words alone judge then.
+JUDGING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +299,11 @@ class QueryEngine:
         loop = asyncio.get_running_loop()
 
         def embed(texts: Sequence[str]) -> Matrix:
-            return asyncio.run_coroutine_threadsafe(self._retriever.aembed(texts, collection), loop).result()
+            embedding = asyncio.run_coroutine_threadsafe(self._retriever.aembed(texts, collection), loop)
+            try:
+                return embedding.result(JUDGING_S)
+            finally:
+                embedding.cancel()
 
         with work.step("cite"):
             by_meaning = embed if work.known and found.index.id else None

@@ -268,3 +268,29 @@ def test_questions_are_answered_concurrently(make: Make) -> None:
         return [answer.question, found.question]
 
     assert asyncio.run(both()) == ["one datasets", "two datasets"]
+
+
+def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.answering.engine.JUDGING_S", 0.05)
+    given_up = asyncio.Event()
+
+    class Elsewhere:
+        """A retriever whose place has just lost its embedding model."""
+
+        def __init__(self, engine: QueryEngine) -> None:
+            self.aretrieve, self.aready = engine._retriever.aretrieve, engine._retriever.aready
+
+        async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Any:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                given_up.set()
+
+    engine = QueryEngine(Elsewhere(make()), None, Says("Topic 3 is about datasets [1]."), k=3)
+
+    async def asked() -> Answer:
+        answer = await engine.aquery("topic 3 datasets?")
+        await asyncio.wait_for(given_up.wait(), 5)
+        return answer
+
+    assert [(c.n, c.supported) for c in asyncio.run(asked()).citations] == [(1, True)]
