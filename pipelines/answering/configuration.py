@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
+from pipelines.answering.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.answering.agent import LLMAgent
 from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.engine import QueryEngine, Retrieves
@@ -21,6 +22,7 @@ from pipelines.answering.reranker import CrossEncoderReranker, LLMReranker, TagR
 from pipelines.answering.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
 from pipelines.answering.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
+from pipelines.answering.serving import QueryEmbedder
 from pipelines.answering.synthesize import synthesizer
 from pipelines.answering.task import Agent
 from pipelines.embed import Embedder, load_embedder
@@ -83,6 +85,7 @@ class Configuration(BaseModel):
     bm25_weight: Annotated[float, Field(ge=0)] = 1.0
     max_per_page: Annotated[int, Field(ge=0)] = 0  # most hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = 0  # chunks of the section joined to each side of a hit
+    query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
     embedding_url: Annotated[str, Field(validation_alias=AliasChoices("embedding_url", "OPENAI_BASE_URL"))] = ""
     embedding_key: Annotated[
         str, Field(validation_alias=AliasChoices("embedding_key", "OPENAI_API_KEY"), repr=False)
@@ -196,10 +199,16 @@ def make_engine(
 
 
 def make_retriever(configuration: Configuration, store: Store) -> Retriever:
-    """The retriever over `store`."""
+    """The retriever over `store`. Raises NotAnAdapter."""
+    adapter = QueryAdapter.load(configuration.query_adapter) if configuration.query_adapter != Path() else None
+
+    def embedder(model: str) -> QueryEmbedder:
+        plain = make_embedder(configuration, model)
+        return AdaptedEmbedder(plain, adapter) if adapter else plain
+
     return Retriever(
         store,
-        lambda model: make_embedder(configuration, model),
+        embedder,
         lambda index: LexicalIndex(lexical_folder(configuration.home, store.url, index.id)),
         collection=configuration.collection,
         candidates=configuration.candidates,
