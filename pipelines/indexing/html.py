@@ -65,6 +65,11 @@ _MAIN = tuple(
         "//*[@id='content' or @id='main' or @id='main-content']",
     )
 )
+# Sphinx's pages that list and do not tell: source code (viewcode), the index of names, the index of modules.
+_LISTING = etree.XPath(
+    "boolean(//a[contains(@class,'viewcode-back')] | //div[contains(@class,'viewcode-block')] | "
+    "//div[contains(@class,'genindex-jumpbox')] | //div[contains(@class,'modindex-jumpbox')])"
+)
 _MAIN_SHARE = 0.15  # a main content with less of the page's text than this is not believed
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
@@ -83,6 +88,14 @@ def parse(text: str) -> Element | None:
     if any("Excessive depth" in entry.message for entry in parser.error_log):
         raise TooDeep
     return root
+
+
+def is_listing(root: Element) -> bool:
+    """Whether a page is one of a generator's listings: names and code without a word about them.
+
+    They match nearly every name and push out the pages that explain it: on the Ray docs, 245 of 3,313 pages.
+    """
+    return bool(_LISTING(root))
 
 
 def _tamed(text: str) -> str:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from pipelines.indexing.child import Child, ChildNotStarted, ChildTimeout
-from pipelines.indexing.html import TooDeep, language_of, main_content, parse, plain_text, title_of
+from pipelines.indexing.html import TooDeep, is_listing, language_of, main_content, parse, plain_text, title_of
 from pipelines.indexing.links import page_canonical, page_links
 from pipelines.indexing.section import section_html
 from pipelines.indexing.text import UnreadablePage, clean, decode, listing, paragraph
@@ -90,9 +90,11 @@ def _read_html(url: str, text: str, title: str = "", language: str = "") -> Docu
         return _read_text(url, plain_text(text))
     if root is None:
         return _read_text(url, plain_text(text))
-    language = language or language_of(root)
+    language, listed = language or language_of(root), is_listing(root)
     main = main_content(root)
     title = title or title_of(root, main)
+    if listed:
+        return Document(url, title or _file_name(url), language, ())
     sections = section_html(main, url)
     if not sections:
         return _read_text(url, plain_text(text), title)

@@ -100,6 +100,19 @@ def test_what_cannot_be_read_says_why(body, content_type, reason):
     assert reason in caught.value.reason
 
 
+@pytest.mark.parametrize(
+    "listing",
+    [
+        '<h1>Source code for ray.data</h1><pre><a class="viewcode-back" href="x">[docs]</a>def read_csv(): ...</pre>',
+        '<h1>Index</h1><div class="genindex-jumpbox">A | B</div><table><tr><td>read_csv</td></tr></table>',
+        '<h1>Python Module Index</h1><div class="modindex-jumpbox">r</div><p>ray.data</p>',
+    ],
+)
+def test_a_generators_listings_are_pages_without_sections(listing):
+    document = read_page(Page("https://d.test/_modules/x.html", f"<main>{listing}</main>".encode()))
+    assert document.sections == () and document.title
+
+
 def test_deep_nesting_and_absurd_attributes_still_give_their_text():
     assert words(read(b"<div>" * 50_000 + b"hello")) == "hello"
     attributes = b" ".join(b"a%d=1" % n for n in range(100_000))
