@@ -1,0 +1,176 @@
+"""`python -m jobs.evaluate` on a real index: its last line, its files, going on after a stop, and Ray Data."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workshop import BASE, Workshop, small_site
+
+from jobs import evaluate
+from jobs.environment import run_job
+from pipelines.answering.engine import QueryEngine
+from pipelines.evaluation.dataset import Example, write_dataset
+from pipelines.store import Store
+
+SITE = small_site(6)
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads(self.out.strip().splitlines()[-1])
+
+
+Job = Callable[..., Done]
+
+
+@pytest.fixture
+def job(store: Store, database_url: str, tmp_path: Path, monkeypatch, capfd) -> Job:
+    """`python -m jobs.evaluate --dataset <six questions> <words>`, in this process, on an index of six pages."""
+    Workshop(store).reindex(SITE)
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+    write_dataset(tmp_path / "six.jsonl", examples())
+
+    def run(*words: str, dataset: str = "six.jsonl") -> Done:
+        capfd.readouterr()
+        code = run_job(evaluate.arguments(), evaluate.work, ["--dataset", str(tmp_path / dataset), *words])
+        return Done(code, *capfd.readouterr())
+
+    return run
+
+
+def examples() -> list[Example]:
+    """A question in the words of each page's second section; the last two name another page as their source."""
+    texts = {path: sections["s1"] for path, sections in SITE.items()}
+    sources = [f"{BASE}{path}#s1" for path in texts]
+    sources[-2:] = [f"{BASE}missing", f"{BASE}p00#s0"]
+    return [Example(text, (source,), text) for text, source in zip(texts.values(), sources, strict=True)]
+
+
+def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(
+    job: Job, store: Store, tmp_path: Path
+) -> None:
+    done = job("--collection", "docs", "--k", "1,3", "--json", "--out", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    result = done.result
+    assert (result["collection"], result["dataset"], result["num_questions"]) == ("docs", "six.jsonl", 6)
+    assert result["retrieval_score"]["1"] == pytest.approx(4 / 6, abs=1e-5)
+    assert result["section_score"]["1"] == pytest.approx(4 / 6, abs=1e-5)
+    low, high = result["intervals"]["retrieval_score"]["1"]
+    assert 0 < low < 4 / 6 < high <= 1
+    live = store.live_index("docs")
+    assert (result["index"], result["revision"], result["num_errors"]) == (live.id, live.revision, 0)
+    assert result["configuration"]["fusion"] == "rrf" and result["timings"]["total"]["p50"] > 0
+    kept = store.evaluation(result["evaluation"])
+    assert kept is not None and kept["scores"]["mrr"] == result["mrr"] and kept["ended"]
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["mrr"] == result["mrr"]
+    assert len((tmp_path / "out" / "questions.jsonl").read_text().splitlines()) == 6
+    table = job("--k", "1,3").out.splitlines()
+    assert table[0] == "collection docs, index 1 revision 1: 6 questions of six.jsonl"
+    assert table[2].split()[:2] == ["1", "0.667"]
+
+
+def test_an_evaluation_goes_on_where_it_stopped(job: Job, store: Store, monkeypatch) -> None:
+    monkeypatch.setattr("jobs.evaluating.BATCH", 2)
+    record, batches = Store.record_evaluated, iter(range(9))
+
+    def stopped(self: Store, evaluation: int, rows: Any) -> None:
+        if next(batches) == 2:
+            raise KeyboardInterrupt
+        record(self, evaluation, rows)
+
+    monkeypatch.setattr(Store, "record_evaluated", stopped)
+    assert job("--k", "2").code == 130
+    rest = job("--k", "2", "--json").result
+    assert (rest["num_kept"], rest["num_questions"]) == (4, 6)
+    again = job("--k", "1,2", "--json").result
+    assert again["num_kept"] == 6 and again["evaluation"] == rest["evaluation"]
+    fresh = job("--k", "2", "--fresh", "--json").result
+    assert fresh["num_kept"] == 0 and fresh["evaluation"] != rest["evaluation"]
+    scores = [{k: run[k] for k in ("mrr", "num_errors", "intervals")} for run in (rest, fresh)]
+    assert scores[0] == scores[1]
+
+
+def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
+    done = job("--limit", "3", "--seed", "1", "--answers", "--json")
+    assert done.code == 0, done.err
+    result = done.result
+    assert result["num_questions"] == 3 and result["num_scored"]["similarity"] == 3
+    assert 0 < result["similarity"] <= 1 and 0 < result["token_f1"] <= 1 and 0 <= result["supported"] <= 1
+    assert result["seed"] == 1 and "quality" not in result
+
+
+def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, monkeypatch) -> None:
+    async def broken(self: Any, question: str, **_: Any) -> Any:
+        if question != examples()[0].question:
+            raise RuntimeError("the model broke")
+        return await asearch(self, question, **_)
+
+    asearch = QueryEngine.asearch
+    monkeypatch.setattr(QueryEngine, "asearch", broken)
+    result = job("--k", "1", "--json").result
+    assert (result["num_errors"], result["num_questions"], result["retrieval_score"]["1"]) == (5, 6, 1)
+    mended = job("--k", "1", "--limit", "6", "--json").result
+    assert mended["num_kept"] == 1 and mended["num_errors"] == 5
+
+    async def always(self: Any, question: str, **_: Any) -> Any:
+        raise RuntimeError("the model broke")
+
+    monkeypatch.setattr(QueryEngine, "asearch", always)
+    failed = job("--k", "2")
+    assert failed.code == 1 and "every question failed" in failed.err and "the model broke" in failed.err
+
+
+REFUSED = [
+    (["--k", "1,x"], "'x' is not a number from 1 to 100"),
+    (["--k", "0"], "'0' is not"),
+    (["--k", ""], "'' is not"),
+    (["--k", "101"], "'101' is not"),
+    (["--collection", "dogs"], "no collection 'dogs'; there are: docs"),
+    (["--limit", "0"], "--limit is 0"),
+    (["--workers", "-1"], "--workers is -1"),
+    (["--judge", "llm"], "needs --answers"),
+    (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none"),
+]
+
+
+def test_what_can_not_be_used_is_bad_input_and_named(job: Job) -> None:
+    for words, said in REFUSED:
+        refused = job(*words)
+        assert (refused.code, refused.out) == (2, ""), words
+        assert said in refused.err and "Traceback" not in refused.err
+
+
+def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_path: Path) -> None:
+    missing = job(dataset="absent.jsonl")
+    assert missing.code == 2 and "absent.jsonl" in missing.err
+    (tmp_path / "bad.jsonl").write_text('{"question": "a", "source": "u"}\n{"question": "b"')
+    broken = job(dataset="bad.jsonl")
+    assert broken.code == 2 and "bad.jsonl:2: is not JSON" in broken.err
+
+
+@pytest.fixture
+def local_ray() -> Iterator[None]:
+    import ray
+
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
+    yield
+    ray.shutdown()
+
+
+def test_over_ray_data_it_comes_to_the_same(job: Job, local_ray: None) -> None:
+    here = job("--json").result
+    over_ray = job("--workers", "1", "--fresh", "--json")
+    assert over_ray.code == 0, over_ray.err
+    for name in ("retrieval_score", "section_score", "ndcg", "mrr", "intervals", "num_errors", "fingerprint"):
+        assert over_ray.result[name] == here[name]
+    assert over_ray.result["num_kept"] == 0

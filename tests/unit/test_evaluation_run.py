@@ -1,0 +1,195 @@
+"""An engine asked the questions of a data set: rows, what they come to, and what names an evaluation."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from answering_fakes import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.configuration import Configuration
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retriever import Retriever
+from pipelines.evaluation import results
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.metrics import NothingToScore
+from pipelines.evaluation.run import Evaluation, Plan, described, fingerprint, retrieved, whole
+from pipelines.lexical import LexicalIndex
+from pipelines.records import Answer, Index, IndexSettings, Usage
+from pipelines.store import EvaluatedQuestion
+
+BASE = "https://d.test/"
+TEXTS = {
+    "fruit.html#apple": "Apples are red fruit that grow on trees in an orchard.",
+    "fruit.html#plum": "Plums are blue fruit with a stone inside.",
+    "metal.html#iron": "Iron is a heavy metal that rusts in water.",
+    "music.html#drum": "A drum is struck with sticks to keep the beat.",
+}
+EXAMPLES = [
+    Example("Which metal rusts in water?", (f"{BASE}metal.html#iron",), "Iron rusts in water."),
+    Example("What is struck with sticks?", (f"{BASE}music.html#elsewhere",)),
+    Example("Which fruit is blue?", (f"{BASE}nowhere.html",)),
+]
+PLAN = Plan("docs", (1, 2))
+INDEX = Index(1, "docs", IndexSettings(), "live", 1)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(*(make_hit(BASE + source, text) for source, text in TEXTS.items()))
+
+
+@pytest.fixture
+def engine(store: MemoryStore, tmp_path: Path) -> QueryEngine:
+    embedder = WordEmbedder()
+    retriever = Retriever(
+        store, lambda _: embedder, lambda index: LexicalIndex(tmp_path / str(index.id)), collection="docs", patience=30
+    )
+    retriever.prepare()
+    return QueryEngine(retriever, k=2)
+
+
+@dataclass
+class Said:
+    score: float | None
+    reasoning: str = ""
+    error: str | None = None
+    usage: Usage = Usage()
+
+
+class CountingJudge:
+    """Scores the n-th answer n; every second judgement fails."""
+
+    def __init__(self) -> None:
+        self.answers: list[str] = []
+
+    async def judge(self, example: Example, answer: Answer) -> dict[str, Said]:
+        self.answers.append(answer.text)
+        n = len(self.answers)
+        return {"quality": Said(float(n), "because") if n % 2 else Said(None, error="no score in it")}
+
+
+def by_id(rows: list[EvaluatedQuestion]) -> dict[str, EvaluatedQuestion]:
+    return {row.id: row for row in rows}
+
+
+def test_a_row_holds_what_was_found_and_can_be_stored(engine):
+    rows = Evaluation(engine, PLAN, index=INDEX).ask(EXAMPLES)
+    assert [row.id for row in rows] == [example.id for example in EXAMPLES]
+    assert all(whole(row) and len(row.hits) == 2 and row.timings["total"] > 0 for row in rows)
+    assert retrieved(rows[0]).sources[0] == (f"{BASE}metal.html#iron",)
+    assert retrieved(rows[0]).anchors[0] == (f"{BASE}metal.html#iron",)
+    assert rows[0].answer is None and rows[0].scores == {}
+    assert json.loads(json.dumps(rows[0].hits)) == list(rows[0].hits)
+
+
+def test_rows_come_to_scores_with_intervals_and_seconds(engine):
+    result = results.results(EXAMPLES, by_id(Evaluation(engine, PLAN).ask(EXAMPLES)), PLAN)
+    assert (result["num_questions"], result["num_errors"], result["num_degraded"]) == (3, 0, 0)
+    assert result["retrieval_score"] == {"1": 0.666667, "2": 0.666667}
+    assert result["section_score"] == {"1": 0.333333, "2": 0.333333}
+    assert result["mrr"] == 0.666667
+    low, high = result["intervals"]["retrieval_score"]["1"]
+    assert low == 0 and high == 1
+    assert set(result["timings"]["total"]) == {"mean", "p50", "p95"}
+    assert "similarity" not in result and "num_scored" not in result
+
+
+def test_a_question_that_fails_is_an_error_and_counts_in_no_mean(engine, store):
+    good = Evaluation(engine, PLAN).ask(EXAMPLES)
+    store.away = True
+    failed = Evaluation(engine, PLAN).ask(EXAMPLES[2:])
+    assert failed[0].error == "StoreUnavailable: the database is away" and not whole(failed[0])
+    result = results.results(EXAMPLES, by_id([*good[:2], *failed]), PLAN)
+    assert (result["num_questions"], result["num_errors"]) == (3, 1)
+    assert result["retrieval_score"]["1"] == 1
+    with pytest.raises(NothingToScore):
+        results.results(EXAMPLES[2:], by_id(failed), PLAN)
+
+
+def test_what_was_degraded_is_counted_and_not_whole(engine, store):
+    store.slow = True
+    rows = Evaluation(engine, PLAN).ask(EXAMPLES[:1])
+    assert list(rows[0].degraded) == ["vector"] and not whole(rows[0])
+    assert results.results(EXAMPLES[:1], by_id(rows), PLAN)["num_degraded"] == 1
+
+
+def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, store):
+    store.publish(1, make_hit(f"{BASE}other.html#x", "Other words."))
+    row = Evaluation(engine, PLAN, index=INDEX).ask(EXAMPLES[:1])[0]
+    assert row.error is not None and row.error.startswith("IndexChanged: index 1 revision 1")
+
+
+def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
+    judge, plan = CountingJudge(), replace(PLAN, answers=True)
+    rows = Evaluation(engine, plan, judge=judge).ask(EXAMPLES)
+    assert rows[0].answer is not None and rows[0].answer["agent"] == "extractive"
+    assert rows[0].answer["text"] == judge.answers[0] and "rusts in water" in judge.answers[0]
+    assert rows[0].answer["judgements"]["quality"]["reasoning"] == "because"
+    assert len(rows[0].answer["sources"]) == 2  # what /query takes, not the largest k
+    assert "similarity" not in rows[1].scores  # it has no reference answer
+    assert whole(rows[0]) and not whole(rows[1])
+    result = results.results(EXAMPLES, by_id(rows), plan)
+    assert result["num_scored"] == {"similarity": 1, "token_f1": 1, "supported": 3, "quality": 2}
+    assert result["score_errors"] == {"similarity": 0, "token_f1": 0, "supported": 0, "quality": 1}
+    assert result["quality"] == 2 and result["intervals"]["quality"] == [1, 3]
+    assert 0.5 < result["similarity"] <= 1 and 0 < result["token_f1"] <= 1
+    assert result["usage"]["calls"] == 0 and "synthesize" in result["timings"]
+
+
+def test_each_question_has_its_own_scores(engine):
+    rows = by_id(Evaluation(engine, PLAN).ask(EXAMPLES))
+    rows[EXAMPLES[1].id] = EvaluatedQuestion(EXAMPLES[1].id, "q", EXAMPLES[1].sources, error="lost")
+    first, second, third = results.per_question(EXAMPLES, rows, PLAN)
+    assert (first["rank"], first["scores"]["section_score@1"], first["answer"]) == (1, 1, "Iron rusts in water.")
+    assert (second["error"], second["scores"], second["rank"]) == ("lost", {}, None)
+    assert (third["rank"], third["scores"]["mrr"], third["source"]) == (None, 0, f"{BASE}nowhere.html")
+
+
+def test_files_are_whole_once_results_json_is_there(engine, tmp_path):
+    rows = by_id(Evaluation(engine, PLAN).ask(EXAMPLES))
+    results.write(tmp_path / "out", {"mrr": 0.5}, results.per_question(EXAMPLES, rows, PLAN))
+    lines = (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [example.id for example in EXAMPLES]
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == {"mrr": 0.5}
+
+
+# ---------------------------------------------------------------------------------------------- names
+
+AGENT = {"name": "a", "model": "m", "api_key": "secret"}
+CONFIGURATION = Configuration.model_validate({"agents": [AGENT], "embedding_key": "secret", "llm_key": "secret"})
+
+CHANGES: dict[str, Callable[[], str]] = {
+    "a reference answer": lambda: fingerprint(
+        [replace(EXAMPLES[0], answer="Other."), *EXAMPLES[1:]], PLAN, INDEX, CONFIGURATION
+    ),
+    "a revision": lambda: fingerprint(EXAMPLES, PLAN, replace(INDEX, revision=2), CONFIGURATION),
+    "the largest k": lambda: fingerprint(EXAMPLES, replace(PLAN, ks=(1, 3)), INDEX, CONFIGURATION),
+    "answers": lambda: fingerprint(EXAMPLES, replace(PLAN, answers=True), INDEX, CONFIGURATION),
+    "a setting": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION.model_copy(update={"candidates": 9})),
+    "a judge": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION, "judge"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_whatever_changes_the_rows_changes_the_fingerprint(what):
+    assert CHANGES[what]() != fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION)
+
+
+def test_what_changes_no_row_leaves_the_fingerprint():
+    elsewhere = CONFIGURATION.model_copy(update={"home": Path("/elsewhere"), "patience_s": 9.0, "embedding_key": "x"})
+    plan = replace(PLAN, ks=(2,), seed=7)
+    assert fingerprint(EXAMPLES, plan, INDEX, elsewhere) == fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION)
+
+
+def test_a_model_trained_anew_behind_the_same_path_is_another_configuration(tmp_path):
+    configuration = CONFIGURATION.model_copy(update={"reranker_model": str(tmp_path)})
+    before = fingerprint(EXAMPLES, PLAN, INDEX, configuration)
+    (tmp_path / "model.skops").write_text("weights")
+    assert fingerprint(EXAMPLES, PLAN, INDEX, configuration) != before
+
+
+def test_no_key_is_written_down():
+    assert "secret" not in json.dumps(described(CONFIGURATION))
+    assert described(CONFIGURATION)["agents"][0]["model"] == "m"
