@@ -1,0 +1,237 @@
+"""What Serve adds to the classes: /search and the first delta of /query/stream over HTTP against a QueryEngine here.
+
+In every round each way is asked in turn by 1, 8 and 32 clients that each wait for their answer before they ask again;
+so is the language model by itself. The clients and the classes share this process, but never a moment: while HTTP is
+measured the classes rest. Serve, the model and Postgres are processes of their own.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from answering_server import PLACEMENTS
+
+from pipelines.answering.configuration import make_engine, make_retriever
+from pipelines.answering.engine import Ask, Delta, QueryEngine
+from pipelines.store import Store
+from serve.settings import Settings
+
+HERE = Path(__file__).resolve().parent
+CLIENTS = (1, 8, 32)
+# A model that sends a word every 20 ms: 50 tokens a second.
+DELAY_S, REPLY = 0.02, "To read it, call ray.data.read_csv [1]."
+# Of the whole environment, so that what the shell has set does not count.
+OFF = {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "0", "RAY_SERVE_ENABLE_HA_PROXY": "0"}
+# Without HAProxy the optimised settings would bind every replica to a port of its own and start no proxy at all.
+VARIANTS = {
+    "default": OFF,
+    "throughput": {**OFF, "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"},
+    "haproxy": {**OFF, "RAY_SERVE_ENABLE_HA_PROXY": "1"},
+    "haproxy+throughput": {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_ENABLE_HA_PROXY": "1"},
+}
+
+# Nobody is under way when a variant ends: HAProxy's replicas need not wait half a minute for late comers.
+QUIET = {"RAY_SERVE_LOG_TO_STDERR": "0", "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0"}
+
+Call = Callable[[str], Awaitable[float]]  # asks a question; seconds until what is waited for
+Figures = dict[str, Any]
+
+
+# ---------------------------------------------------------------------------------------------- the other processes
+
+
+@contextmanager
+def scripted_llm(port: int) -> Iterator[str]:
+    """The base URL of a scripted model in a process of its own."""
+    script = HERE.parent / "tests" / "scripted_llm.py"
+    process = subprocess.Popen(
+        [sys.executable, script, "--port", str(port), "--delay", str(DELAY_S), "--text", REPLY], stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline()
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def server(variant: str, port: int, settings: dict[str, Any], log: Path) -> Iterator[str]:
+    """The URL of Serve under a variant's environment."""
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, HERE / "answering_server.py", str(port), json.dumps(settings)],
+            env=os.environ | VARIANTS[variant] | QUIET,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+        assert process.stdout is not None and process.stdin is not None
+        try:
+            if not any(line.startswith("serving") for line in process.stdout):
+                raise SystemExit(f"Serve did not start; see {log}")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+# ---------------------------------------------------------------------------------------------- the ways to ask
+
+
+def classes(engine: QueryEngine) -> dict[str, Call]:
+    """The classes, called here."""
+
+    async def search(question: str) -> float:
+        began = time.perf_counter()
+        await engine.asearch(Ask(question))
+        return time.perf_counter() - began
+
+    async def stream(question: str) -> float:
+        began, first = time.perf_counter(), 0.0
+        async for event in engine.stream(Ask(question)):
+            if isinstance(event, Delta) and not first:
+                first = time.perf_counter() - began
+        return first
+
+    return {"search": search, "first delta": stream}
+
+
+def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
+    """An application behind Serve."""
+
+    async def search(question: str) -> float:
+        began = time.perf_counter()
+        async with session.post(f"{url}/search", json={"question": question}) as reply:
+            body = await reply.read()
+        assert reply.status == 200, body
+        return time.perf_counter() - began
+
+    async def stream(question: str) -> float:
+        return await _first(session, f"{url}/query/stream", {"question": question}, b"event: delta")
+
+    return {"search": search, "first delta": stream}
+
+
+def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Call]:
+    """The language model by itself, asked with a prompt as long as ours."""
+    messages = [{"role": "user", "content": prompt}]
+    body = {"model": "scripted", "stream": True, "stream_options": {"include_usage": True}, "messages": messages}
+
+    async def stream(question: str) -> float:
+        return await _first(session, f"{url}/chat/completions", body, b'"delta": {"content": "')
+
+    return {"first delta": stream}
+
+
+async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any], mark: bytes) -> float:
+    """Seconds until the first line of a stream that holds `mark`; the stream is read to its end."""
+    began, first = time.perf_counter(), 0.0
+    async with session.post(url, json=body) as reply:
+        assert reply.status == 200, await reply.read()
+        async for line in reply.content:
+            if not first and mark in line:
+                first = time.perf_counter() - began
+    assert first, f"{url} sent no delta"
+    return first
+
+
+async def latencies(call: Call, clients: int, seconds: float, questions: Iterator[str]) -> list[float]:
+    """What `clients` see who each ask again as soon as they are answered, for so many seconds."""
+    until, seen = time.perf_counter() + seconds, list[float]()
+
+    async def client() -> None:
+        while time.perf_counter() < until:
+            seen.append(await call(next(questions)))
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return seen
+
+
+# ---------------------------------------------------------------------------------------------- rounds
+
+
+@asynccontextmanager
+async def everyone(settings: Settings, url: str, llm: str, prompt: str) -> AsyncIterator[dict[str, dict[str, Call]]]:
+    """Each way to ask, by name."""
+    store = Store(settings.database_url, settings.database_connections)
+    retriever = make_retriever(settings, store)
+    await asyncio.to_thread(retriever.prepare)
+    limits = aiohttp.TCPConnector(limit=0, force_close=False)
+    async with aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(60)) as session:
+        for placement in PLACEMENTS:
+            await _ready(session, f"{url}/{placement}")
+        over_http = {placement: http(session, f"{url}/{placement}") for placement in PLACEMENTS}
+        yield {"model": model(session, llm, prompt), "classes": classes(make_engine(settings, retriever)), **over_http}
+    retriever.close()
+    store.close()
+
+
+async def _ready(session: aiohttp.ClientSession, url: str) -> None:
+    for _ in range(300):
+        async with session.get(f"{url}/health/ready") as reply:
+            if reply.status == 200:
+                return
+        await asyncio.sleep(0.1)
+    raise SystemExit(f"{url} did not get ready")
+
+
+async def measure(
+    settings: Settings, url: str, llm: str, asked: Sequence[str], rounds: int, seconds: float
+) -> list[Figures]:
+    """For each kind, way and number of clients: medians over the rounds, and of the difference within each round."""
+    questions = itertools.cycle(asked)
+    cells: dict[tuple[str, str, int], list[list[float]]] = {}
+    async with everyone(settings, url, llm, " ".join(asked[:60])) as ways:
+        for calls in ways.values():
+            for call in calls.values():
+                await latencies(call, 4, 0.3, questions)
+        for _ in range(rounds):
+            for clients in CLIENTS:
+                for kind in ("search", "first delta"):
+                    for way, calls in ways.items():
+                        if kind in calls:
+                            seen = await latencies(calls[kind], clients, seconds, questions)
+                            cells.setdefault((kind, way, clients), []).append(seen)
+    return [_summed(cells, *cell) for cell in cells]
+
+
+def _summed(cells: dict[tuple[str, str, int], list[list[float]]], kind: str, way: str, clients: int) -> Figures:
+    of, base = cells[kind, way, clients], cells[kind, "classes" if kind == "search" else "model", clients]
+    figures: Figures = {
+        "kind": kind,
+        "way": way,
+        "clients": clients,
+        "answers": sum(map(len, of)),
+        "p50_ms": _ms(statistics.median(map(p50, of))),
+        "p95_ms": _ms(statistics.median(map(p95, of))),
+        "added_p50_ms": _ms(statistics.median(p50(a) - p50(b) for a, b in zip(of, base, strict=True))),
+    }
+    return figures
+
+
+def p50(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds)
+
+
+def p95(seconds: Sequence[float]) -> float:
+    return statistics.quantiles(seconds, n=20, method="inclusive")[-1] if len(seconds) > 1 else seconds[0]
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 2)
