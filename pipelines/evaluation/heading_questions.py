@@ -1,0 +1,201 @@
+"""Questions out of headings and first sentences, without any model: few and plain, but none that is silly.
+
+Knows English and how documentation is written; where a form is not certain there is no question.
+"""
+
+import re
+from collections.abc import Sequence
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Headings that say what kind of section it is, not what it is about.
+GENERIC = _words("""
+overview introduction intro example examples usage notes note parameters returns return raises attributes methods
+summary conclusion faq faqs faq’s contents references reference changelog prerequisites requirements see also next
+steps what's new more information details background motivation limitations api resources further reading additional
+quickstart tutorial setup installation options advanced basics miscellaneous troubleshooting appendix known issues
+""")
+
+# Verbs that headings of documentation begin with and that are hardly ever nouns.
+VERBS = _words("""
+access activate add adjust aggregate allocate analyze apply assign attach autoscale avoid benchmark bind build cancel
+choose clean clone collect combine compare compile compute configure connect convert copy create customize debug declare
+define delete deploy detect develop disable display distribute download edit enable ensure evaluate execute export
+expose extend extract fetch find fine-tune fix format generate get group handle hide implement import improve include
+increase initialize inspect install integrate investigate invoke keep launch limit load locate log maintain make manage
+mark measure merge migrate minimize modify monitor mount move obtain open optimize organize override package parallelize
+parse partition pass perform persist prepare prevent preprocess print process profile provision publish pull push query
+read receive record reduce refer register release reload remove rename repartition replace reproduce request reset
+resize resolve restart restore restrict resume retrieve retry rotate run save scale schedule search secure select send
+serialize serve set share shard show shuffle shut sort specify split start stop store stream submit switch sync
+synchronize tail terminate test track train transform troubleshoot tune turn uninstall unpack update upgrade upload use
+validate verify view visualize wait wrap write
+""")
+# Gerunds that stand before nouns as often: "training throughput" asks nothing.
+NOUNS = _words("building loading logging processing profiling scheduling streaming testing tracking training")
+# What is no name, however a heading writes it.
+_SMALL = _words("""
+a an and as at by for from how if in into is it my of on or out over started that the their them this to up using via
+when with without you your
+""")
+
+# Those of them that are nouns as often: certain only where an object with an article, "your" or a preposition follows.
+DOUBTFUL = _words("""
+access build cancel clone compute copy display download export format get group import limit load log make mark
+measure monitor mount move package partition pass process profile pull push query read record release request reset
+restart return run save scale schedule search secure set share shard show shuffle sort split start stop store stream
+switch sync tail test track train transform tune turn update upgrade upload use view wait wrap clean find keep open
+serve
+""")
+_CERTAIN = _words(
+    "a an the your my multiple several custom another all each with on in from to up down out into as and for using"
+)
+
+# Words that point to something the reader of a question does not see.
+_POINTING = re.compile(
+    r"\b(?:this|these|those|it|its|that|above|below|following|here|previous|same|such|example|examples|section)\b", re.I
+)
+_ASKING = re.compile(
+    r"^(?:what|how|why|when|where|which|who|can|does|do|is|are|should|will|could)\b.*", re.IGNORECASE | re.DOTALL
+)
+_NUMBERING = re.compile(r"^(?:step\s+\d+\s*[:.)-]\s*|\d+(?:\.\d+)*[.):]?\s+|[a-z][.)]\s+)", re.IGNORECASE)
+_DEFINED = re.compile(
+    r"^(?P<article>an?\s+|the\s+)?(?P<subject>[\w`./+ -]{2,60}?)\s+(?P<verb>is|are)\s+(?:an?|the|one\s+of)\s+.+",
+    re.IGNORECASE,
+)
+_PURPOSE = re.compile(
+    r"^to\s+(?P<clause>[a-z][^,.;:]{8,80}?),\s+(?:you|use|call|set|run|first|pass|add|specify|see|we)\b", re.I
+)
+_ABLE = re.compile(
+    r"^(?:you|users)\s+can\s+(?:also\s+)?use\s+[^.;:]{2,60}?\s+to\s+(?P<clause>[a-z][^,.;:()]{8,80})[.,;:(]", re.I
+)
+
+FEWEST, MOST = 3, 16  # words of a question: below it says nothing, above it is a sentence turned round
+LEAST_TEXT = 80  # characters of a section worth asking about
+
+
+def heading_questions(title: str, headings: Sequence[str], text: str) -> list[str]:
+    """Questions that the section under `headings` with the beginning `text` answers: none, one or a few, best first.
+
+    `title` is its page's; where a heading says too little alone, the page's is added.
+    """
+    if len(text) < LEAST_TEXT or not headings:
+        return []
+    heading, first = _clean(headings[-1]), _sentence(text)
+    page = _clean(headings[0]) if len(headings) > 1 else ""
+    found = [_from_heading(heading, page), _from_definition(heading, first), _from_purpose(first)]
+    return [question for question in dict.fromkeys(filter(None, found)) if _sensible(question)]
+
+
+def _clean(heading: str) -> str:
+    bare = re.sub(r"[¶#]+\s*$|\(.*?(?:alpha|beta|experimental|optional|deprecated).*?\)|[`*]", "", heading, flags=re.I)
+    return _NUMBERING.sub("", " ".join(bare.split())).strip(" :.-–—")
+
+
+def _from_heading(heading: str, page: str) -> str:
+    words = heading.split()
+    if not words or len(words) > MOST or {word.lower() for word in words} <= GENERIC:
+        return ""
+    if _ASKING.match(heading):
+        return _asked(heading)
+    verb, rest = _verb(words)
+    if not verb or not rest or _POINTING.search(" ".join(rest)):
+        return ""
+    question = f"How do I {verb} {_object(rest)}"
+    # "Configure logging" on a page "Ray Serve": which logging, a reader would have to ask.
+    vague = len(rest) < 2 and page and not _named(page, question) and {w.lower() for w in page.split()} - GENERIC
+    is_topic = bool(vague) and len(page.split()) <= 4 and not _verb(page.split())[0] and not _ASKING.match(page)
+    return f"{question} in {page}?" if is_topic else f"{question}?"
+
+
+def _asked(heading: str) -> str:
+    """A heading that asks already, as a whole question; "" where it only begins like one ("What's next")."""
+    words = heading.rstrip("?").split()
+    start = [word.lower() for word in words[:2]]
+    if _POINTING.search(heading) or len(words) < FEWEST or re.search(r"…|\.\.", heading):
+        return ""
+    if heading.endswith("?"):
+        return heading
+    if start == ["how", "to"] and words[2].lower() in VERBS:
+        return f"How do I {' '.join([words[2].lower(), *words[3:]])}?"
+    if start in (["when", "to"], ["where", "to"]) and words[2].lower() in VERBS:
+        return f"{words[0].capitalize()} should I {' '.join([words[2].lower(), *words[3:]])}?"
+    if start in (["what", "is"], ["what", "are"], ["how", "does"], ["how", "do"], ["why", "use"], ["why", "does"]):
+        return f"{' '.join(words)}?"
+    return ""
+
+
+def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The verb that a heading begins with, in its base form, and the words behind it; ("", []) if it is none."""
+    first, rest = words[0].lower(), list(words[1:])
+    if first.endswith("ing") and (base := _base(first)):
+        certain = first not in NOUNS or (bool(rest) and rest[0].lower() in _CERTAIN)
+        return (base, rest) if certain else ("", [])
+    if first == "getting" and [word.lower() for word in rest[:1]] == ["started"] and len(rest) > 2:
+        return "get", rest
+    if first not in VERBS or not rest or words[0][1:] != first[1:]:
+        return "", []
+    certain = rest[0].lower() in _CERTAIN or (first not in DOUBTFUL)
+    return (first, rest) if certain else ("", [])
+
+
+def _object(rest: Sequence[str]) -> str:
+    """The words behind a heading's verb as in a sentence: small words small, and a second gerund a verb as well."""
+    small = [word.lower() if word.lower() in _SMALL else word for word in rest]
+    for at, word in enumerate(small[:-1]):
+        if word in ("and", "or") and small[at + 1].lower().endswith("ing"):
+            small[at + 1] = _base(small[at + 1].lower()) or small[at + 1]
+    return " ".join(small)
+
+
+def _base(gerund: str) -> str:
+    """configuring → configure, running → run; "" where no known verb comes of it (nothing, string, ring)."""
+    stem = gerund[: -len("ing")]
+    forms = (stem + "e", stem, stem[:-1] if stem[-1:] == stem[-2:-1] else "")
+    return next((form for form in forms if form in VERBS), "")
+
+
+def _from_definition(heading: str, sentence: str) -> str:
+    """ "What is X?" where the first sentence says what the heading's X is."""
+    match = _DEFINED.match(sentence)
+    if not match or not _named(heading, match["subject"]) or _POINTING.search(match["subject"]):
+        return ""
+    subject = match["subject"].replace("`", "")
+    if len(subject.split()) > 5 or {word.lower() for word in subject.split()} <= GENERIC:
+        return ""
+    return f"What {match['verb'].lower()} {(match['article'] or '').lower()}{subject}?"
+
+
+def _from_purpose(sentence: str) -> str:
+    """ "How do I …?" out of "To …, do this" and "You can use … to …"."""
+    match = _PURPOSE.match(sentence) or _ABLE.match(sentence)
+    if not match:
+        return ""
+    clause = match["clause"].replace("`", "").strip()
+    words = clause.split()
+    if words[0].lower() not in VERBS or len(words) < FEWEST or _POINTING.search(clause):
+        return ""
+    return f"How do I {' '.join([words[0].lower(), *words[1:]])}?"
+
+
+def _named(one: str, other: str) -> bool:
+    """Whether two names share their last word, plural or not, or one holds the other."""
+    a, b = (re.sub(r"[^\w ]", " ", name.lower()).split() for name in (one, other))
+    if not a or not b:
+        return False
+    return a[-1].rstrip("s") == b[-1].rstrip("s") or set(a) <= set(b)
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, on one line."""
+    line = " ".join(text.split())
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z`\"(])", line, maxsplit=1)[0]
+
+
+def _sensible(question: str) -> bool:
+    words = question.split()
+    letters = sum(sign.isalpha() or sign in " '’-?.`_" for sign in question)
+    return FEWEST <= len(words) <= MOST and letters >= 0.85 * len(question) and question.count("?") == 1

@@ -1,0 +1,82 @@
+"""The questions in a language model's reply, whatever stands around them.
+
+Knows texts; no model, no prompt and no chunk.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.answering.rewrite import parse_queries
+from pipelines.evaluation.asking import Unusable
+
+FEWEST_WORDS, LONGEST = 3, 300  # a question's words at the least, its characters at the most
+
+_ASKS = re.compile(
+    r"^(?:what|how|why|when|where|which|who|whose|can|could|does|do|did|is|are|was|should|shall|will|would|may|must|has|have)\b",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
+    r"\b(?:(?:this|the|given|provided|above|following|preceding)\s+(?:passage|text|context|documentation|document|excerpt"
+    r"|snippet|section|paragraph|page|code(?:\s+(?:snippet|block|above|below))|example(?:\s+(?:above|below|code))?)"
+    r"|according\s+to\s+(?:it|this|the)|mentioned\s+(?:above|here|in)|described\s+(?:above|here))\b",
+    re.IGNORECASE,
+)
+
+
+class NoQuestions(Unusable):
+    """A reply holds no question that can be used."""
+
+
+def parse_questions(text: str, most: int) -> list[str]:
+    """The questions in a reply, `most` at the most: JSON in any of its usual shapes, or one a line with any mark.
+
+    Answers, remarks and refusals beside them are left out, and questions that point at a passage their reader does not
+    see. An empty JSON list is an answer: the passage gave none. Raises NoQuestions.
+    """
+    listed = _listed(text)
+    lines = parse_queries("\n".join(listed), "", 10 * most + 1)[1:] if listed else _asking_lines(text)
+    questions = [question for line in lines if (question := _question(line))]
+    if not questions and listed != []:
+        raise NoQuestions("there is no question in the reply")
+    return questions[:most]
+
+
+def _listed(text: str) -> list[str] | None:
+    """The texts of a JSON reply that may be questions; None where there is no JSON."""
+    import json_repair
+
+    begins = re.search(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)", text.rpartition("</think>")[2])
+    if not begins:
+        return None
+    loaded = json_repair.loads(text.rpartition("</think>")[2][begins.start() :])
+    return list(_strings(loaded)) if isinstance(loaded, dict | list) else None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Texts under keys that name questions, or of plain lists; not those under other keys (answer, source)."""
+    if isinstance(value, str):
+        yield " ".join(value.split())
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if re.match(r"q(?:uestion)?s?[ _]?\d*$", str(key), re.IGNORECASE):
+                yield from _strings(item)
+
+
+def _asking_lines(text: str) -> list[str]:
+    """Lines of a reply that is no JSON, without their marks."""
+    plain = re.sub(r"\*\*|^\s*(?:a|answer)\s*\d*\s*[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
+    return [line for line in parse_queries(plain, "", 100)[1:] if line.endswith(("?", "？")) or _ASKS.match(line)]
+
+
+def _question(line: str) -> str:
+    """A line as a question, "" if it is none that can be asked without its passage."""
+    bare = line.strip().strip("\"'“”").rstrip(".").strip()
+    asks = bare.endswith(("?", "？")) or bool(_ASKS.match(bare))
+    wordy = len(bare.split()) >= FEWEST_WORDS or not bare.isascii()
+    if not asks or not wordy or len(bare) > LONGEST or _POINTS.search(bare):
+        return ""
+    return bare if bare.endswith(("?", "？")) else f"{bare}?"

@@ -1,0 +1,77 @@
+"""`python -m jobs.questions`: a data set out of an index, with a model over HTTP and without one."""
+
+import json
+
+import pytest
+from scripted_llm import ScriptedLLM
+from workshop import Workshop
+
+from jobs import questions
+from jobs.environment import run_job
+from pipelines.evaluation.dataset import read_dataset
+from pipelines.store import Store
+
+FACTS = {
+    "scale.html": {"scaling": "To scale a running deployment, set num_replicas to the copies that run at once. " * 3},
+    "logs.html": {"logging": "A log rotation is a way to keep old files small. Set max_bytes to rotate earlier. " * 3},
+}
+
+
+@pytest.fixture
+def job(database_url, monkeypatch, capsys, tmp_path):
+    """`python -m jobs.questions --collection docs --out …`, in this process, on a small index."""
+    with Store(database_url) as store:
+        Workshop(store).reindex(FACTS)
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+
+    def run(*words: str, out: str = "made.jsonl"):
+        flags = ("--collection", "docs", "--out", str(tmp_path / out), "--json", *words)
+        code = run_job(questions.arguments(), questions.work, flags)
+        printed = capsys.readouterr()
+        return code, json.loads(printed.out.strip().splitlines()[-1]) if printed.out.strip() else printed.err
+
+    return run
+
+
+def test_questions_are_written_filtered_and_then_answered(job, monkeypatch, tmp_path):
+    made = json.dumps(
+        {"questions": ["How do I scale a deployment with num_replicas?", "How do I scale the deployment?"]}
+    )
+    rules = [
+        ("Answer the question from the passage", "Set num_replicas."),
+        ("num_replicas", made),
+        ("max_bytes", "No questions come to mind."),
+    ]
+    with ScriptedLLM(rules) as server:
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
+        code, summary = job("--find-in", "1")
+        assert code == 0 and summary["model"] == "scripted" and summary["chunks"] == 2 and summary["made"] == 2
+        assert summary["failed"] == 1 and summary["usage"]["calls"] == 3
+        examples = read_dataset(tmp_path / "made.jsonl")
+        assert len(examples) == summary["written"] >= 1
+        assert {e.sources for e in examples} == {("https://docs.test/scale.html#scaling",)}
+        code, summary = job("--answers", str(tmp_path / "made.jsonl"), out="answered.jsonl")
+    answered = read_dataset(tmp_path / "answered.jsonl")
+    assert code == 0 and summary["answered"] == len(examples)
+    assert {e.answer for e in answered} == {"Set num_replicas."}
+
+
+def test_without_a_model_first_sentences_do(job, tmp_path):
+    code, summary = job("--without-llm")
+    assert code == 0 and summary["model"] is None and summary["usage"]["calls"] == 0
+    assert "How do I scale a running deployment?" in [e.question for e in read_dataset(tmp_path / "made.jsonl")]
+
+
+def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
+    assert job()[0] == 2
+    monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+    for words, message in [
+        (("--agent", "nobody"), "there are: llm"),
+        (("--per-chunk", "0"), "--per-chunk is 0"),
+        (("--answers", "gone.jsonl"), "gone.jsonl"),
+        (("--answers", "x.jsonl", "--without-llm"), "needs a language model"),
+    ]:
+        code, said = job(*words)
+        assert code == 2 and message in said
