@@ -27,7 +27,7 @@ KS = "1,3,5,9,13,18"
 MOST = 100  # what one search returns at most
 # Up to so many questions one process is done before Ray has started its actors.
 FEW = 200
-# Language models mostly wait; searches have the processor to themselves, so that their seconds mean something.
+# Who asks language models mostly waits; else a question has the processor to itself: its seconds mean something.
 ANSWERS_AT_ONCE = 8
 
 
@@ -52,7 +52,10 @@ def arguments() -> argparse.ArgumentParser:
         "--workers", type=int, default=0, help="Ray actors (default: one a CPU, none for few questions)"
     )
     running.add_argument(
-        "--at-once", type=int, default=0, help="questions of one process at a time (default 1; 8 with --answers)"
+        "--at-once",
+        type=int,
+        default=0,
+        help="questions of one process at a time (default 1; 8 where language models answer)",
     )
     running.add_argument("--out", type=Path, metavar="FOLDER", help="write results.json and questions.jsonl there")
     running.add_argument("--json", action="store_true", help="print the results as one JSON object, last line")
@@ -155,7 +158,7 @@ def work(args: argparse.Namespace) -> int:
     examples = sample(every, args.limit or len(every), args.seed)
     with open_store() as store:
         index = live_index(store, configuration, args.collection)
-        at_once = args.at_once or (ANSWERS_AT_ONCE if args.answers else 1)
+        at_once = args.at_once or (ANSWERS_AT_ONCE if args.answers and all_agents(configuration) else 1)
         dimensions = tuple(part.strip() for part in args.dimensions.split(","))
         plan = Plan(index.collection, ks, args.answers, args.seed)
         job = AskJob(store.url, configuration, plan, index, 0, at_once, args.judge or "", dimensions)

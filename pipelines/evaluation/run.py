@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 # Settings that say where and how fast answers are made, not which.
 ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
 # The files whose change may change an answer.
-CODE = ("*.py", "answering/*.py", "evaluation/run.py", "evaluation/metrics.py")
+CODE = ("*.py", "answering/*.py", "store/chunks.py", "store/reading.*", "evaluation/run.py", "evaluation/metrics.py")
 
 
 class Judged(Protocol):
