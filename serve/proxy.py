@@ -8,6 +8,7 @@ the service than it needs: the proxy is its own process.
 import asyncio
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from starlette.middleware import Middleware
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 VARIABLE, VALUE = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH", "serve.proxy:middlewares"
 # A replica is replaced within some seconds, most of them for loading its models.
 RETRY_AFTER_S = 2
+# Where no replica of the ingress runs, the proxy would keep a question until one does: looked after that often.
+ABSENT_S = 5.0
+INGRESS = "Raydex"
 # An answer begins before that, or nobody waits for it any more: the openai client gives up after 600 s.
 LONGEST_S = 600.0
 DIED = "the replica that had this question died, or could not be had in time; ask again"
@@ -27,12 +31,18 @@ Headers = list[tuple[bytes, bytes]]
 class AnswerAlways:
     """Ends what the application left open: 503 where no answer had begun, an `error` event in a stream of events.
 
-    A 503 of the proxy's own gets its Retry-After. After `longest_s` seconds without a beginning there is no more
-    waiting, so that a question is never left hanging where no replica comes up.
+    A 503 of the proxy's own gets its Retry-After. A question is not left waiting for a beginning longer than
+    `longest_s` seconds, nor while `absent` says, every `absent_s`, that there is nobody to begin.
     """
 
-    def __init__(self, app: ASGIApp, longest_s: float = LONGEST_S) -> None:
-        self._app, self._longest_s = app, longest_s
+    def __init__(
+        self,
+        app: ASGIApp,
+        longest_s: float = LONGEST_S,
+        absent: Callable[[], bool] = lambda: False,
+        absent_s: float = ABSENT_S,
+    ) -> None:
+        self._app, self._longest_s, self._absent, self._absent_s = app, longest_s, absent, absent_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -41,10 +51,22 @@ class AnswerAlways:
         try:
             async with asyncio.timeout(self._longest_s) as limit:
                 sent = _Sent(scope, send, limit)
-                await self._app(scope, receive, sent)
-        except Exception:
-            log.exception("a request was not answered")
+                watching = asyncio.create_task(self._watch(sent, limit))
+                try:
+                    await self._app(scope, receive, sent)
+                finally:
+                    watching.cancel()
+        except Exception as error:
+            log.warning("a request was not answered: %s: %s", type(error).__name__, error)
         await sent.end()
+
+    async def _watch(self, sent: "_Sent", limit: asyncio.Timeout) -> None:
+        """End the time limit once nobody is there who could begin the answer."""
+        while not sent.begun:
+            await asyncio.sleep(self._absent_s)
+            if await asyncio.to_thread(self._absent) and not sent.begun and not limit.expired():
+                limit.reschedule(0)
+                return
 
 
 class _Sent:
@@ -56,7 +78,7 @@ class _Sent:
     def __init__(self, scope: Scope, send: Send, limit: asyncio.Timeout) -> None:
         self._scope, self._send, self._limit = scope, send, limit
         self._start: Message | None = None
-        self._begun = self._ended = self._events = False
+        self.begun = self._ended = self._events = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -68,7 +90,7 @@ class _Sent:
         await self._send(message)
 
     async def _begin(self, start: Message) -> None:
-        self._start, self._begun = None, True
+        self._start, self.begun = None, True
         if not self._limit.expired():
             self._limit.reschedule(None)
         headers: Headers = list(start.get("headers", ()))
@@ -79,7 +101,7 @@ class _Sent:
 
     async def end(self) -> None:
         """Say what the application could not say any more."""
-        if not self._begun:
+        if not self.begun:
             named = [(name, value) for name, value in self._scope["headers"] if name == b"x-request-id"]
             headers = [(b"content-type", b"application/json"), _retry_after(), *named]
             await self._send({"type": "http.response.start", "status": 503, "headers": headers})
@@ -107,6 +129,19 @@ def _retry_after() -> tuple[bytes, bytes]:
     return b"retry-after", str(RETRY_AFTER_S).encode()
 
 
+def no_replica() -> bool:
+    """Whether Serve has the ingress, but only replicas of it that are starting, or none. Not known is no."""
+    from ray import serve
+
+    try:
+        found = [app.deployments[INGRESS] for app in serve.status().applications.values() if INGRESS in app.deployments]
+    except Exception as error:
+        log.warning("it is not known whether a replica runs: %s", error)
+        return False
+    states = {state.value for deployment in found for state, count in deployment.replica_states.items() if count}
+    return bool(found) and states <= {"STARTING"}
+
+
 def middlewares() -> list[Any]:
     """What Ray's proxy puts around its own application."""
-    return [Middleware(AnswerAlways)]
+    return [Middleware(AnswerAlways, absent=no_replica)]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from ray.serve._private.http_util import validate_http_proxy_callback_return
 from starlette.responses import JSONResponse, StreamingResponse
@@ -34,7 +35,7 @@ def saying(*messages: Message, then: Exception | None = None) -> Callable[[Scope
     return app
 
 
-def sent(app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/query", **more: float) -> list[Message]:
+def sent(app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/query", **more: Any) -> list[Message]:
     """What the client gets of `app` behind the middleware."""
     messages: list[Message] = []
 
@@ -125,6 +126,23 @@ def test_what_never_begins_is_given_up():
 
     for app in (hangs, swallows):
         assert is_come_back(sent(app, longest_s=0.05))
+
+
+def test_a_question_does_not_wait_for_a_replica_that_is_still_starting():
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(60)
+
+    looks = iter([False, True])
+    assert is_come_back(sent(waits, absent=lambda: next(looks), absent_s=0.02))
+
+
+def test_a_slow_answer_is_waited_for_while_its_replica_runs():
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.2)
+        await send(start())
+        await send(body(b"a"))
+
+    assert [m.get("body") for m in sent(slow, absent=lambda: False, absent_s=0.02)] == [None, b"a"]
 
 
 def test_an_answer_that_has_begun_may_take_its_time():

@@ -1,0 +1,305 @@
+"""kill -9 under load, of a replica of each deployment and of Postgres: no question is lost.
+
+Clients ask without a pause over real HTTP. Each question must end in an answer or in a 503 with Retry-After (a
+stream that has begun: in its `answer` or in an `error` event that says when to ask again): never in a 500, a torn
+reply or silence. Every step has its own deployment, of one replica, so that nothing stands in for the dead one; the
+ingress has two. RAYDEX_KILL_SEED repeats the moments of an earlier run.
+"""
+
+import itertools
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+import ray
+from ray import serve
+from scripted_llm import Reply, Request, ScriptedLLM
+from workshop import Workshop
+
+from pipelines import embedded
+from pipelines.store import Store
+from serve import proxy
+from serve.app import build
+from serve.settings import Settings
+
+PORT = 8127
+CLIENTS = 4
+PATIENCE_S = 20.0  # of a client: what takes longer is a hang
+WELL_AGAIN_S = 60.0
+SITE = {
+    "data.html": {
+        "loading-csv": "Call ray.data.read_csv with a path to load csv files. It returns a dataset.",
+        "parquet": "Parquet files are read by ray.data.read_parquet. It reads the schema first.",
+    },
+    "serve.html": {"batching": "Use the serve.batch decorator to batch requests. Set max_batch_size to bound it."},
+}
+QUESTION = "How do I load csv files?"
+SLOWLY = "Is the schema of parquet files read first?"
+ANSWER, DEGRADED, COME_BACK, ERROR_EVENT = "answer", "degraded answer", "503, come back", "error event, come back"
+KEPT = {ANSWER, DEGRADED, COME_BACK, ERROR_EVENT}
+
+
+# ------------------------------------------------------------------------------------------------ asking
+
+
+def asked(http: httpx.Client, path: str, question: str = QUESTION) -> str:
+    """How the question ended: one of KEPT, or what went wrong."""
+    try:
+        if path.endswith("/stream"):
+            return _streamed(http, path, question)
+        reply = http.post(path, json={"question": question})
+    except httpx.TimeoutException:
+        return "hang"
+    except httpx.HTTPError as error:
+        return type(error).__name__
+    return _ended(reply.status_code, reply.headers, reply.json() if reply.status_code == 200 else {})
+
+
+def _ended(status: int, headers: httpx.Headers, body: dict[str, Any]) -> str:
+    if status == 503:
+        return COME_BACK if headers.get("retry-after", "").isdigit() else "503 without Retry-After"
+    if status != 200:
+        return str(status)
+    return DEGRADED if body["degraded"] else ANSWER
+
+
+def _streamed(http: httpx.Client, path: str, question: str) -> str:
+    began = time.monotonic()
+    with http.stream("POST", path, json={"question": question}) as reply:
+        if reply.status_code != 200:
+            return _ended(reply.status_code, reply.headers, {})
+        name, data = "", "{}"
+        for line in reply.iter_lines():
+            key, _, value = line.partition(":")
+            name, data = (value.strip(), data) if key == "event" else (name, value if key == "data" else data)
+            if time.monotonic() - began > PATIENCE_S:  # heartbeats keep a hanging stream from timing out
+                return "hang"
+    if name == "answer":
+        return DEGRADED if json.loads(data)["degraded"] else ANSWER
+    return ERROR_EVENT if name == "error" and json.loads(data).get("retry_after") else f"stream torn after {name}"
+
+
+class Load:
+    """Clients that ask one question after the other, by each way in turn, while it is entered."""
+
+    def __init__(self) -> None:
+        self.ends: Counter[str] = Counter()
+        self.longest_s = 0.0
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(CLIENTS)]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(2 * PATIENCE_S)
+
+    def _ask(self, first: int) -> None:
+        ways = itertools.islice(itertools.cycle(["/query", "/query/stream", "/search"]), first, None)
+        with client() as http:
+            while not self._over.is_set():
+                began = time.monotonic()
+                end = asked(http, next(ways))
+                self.longest_s = max(self.longest_s, time.monotonic() - began)
+                self.ends[end] += 1
+                if end != ANSWER:
+                    time.sleep(0.1)
+
+
+class Held:
+    """Two questions, one by each way, whose model is in the middle of its answer when the kill comes."""
+
+    def __init__(self, model: ScriptedLLM) -> None:
+        self.ends: dict[str, str] = {}
+        before = held(model)
+        self._threads = [
+            threading.Thread(target=self._ask, args=(path,), daemon=True) for path in ("/query", "/query/stream")
+        ]
+        for thread in self._threads:
+            thread.start()
+        eventually(lambda: held(model) == before + 2, "both questions have reached the model")
+
+    def _ask(self, path: str) -> None:
+        with client() as http:
+            self.ends[path] = asked(http, path, SLOWLY)
+
+    def over(self) -> dict[str, str]:
+        for thread in self._threads:
+            thread.join(PATIENCE_S + 5)
+        return self.ends
+
+
+def held(model: ScriptedLLM) -> int:
+    return sum(SLOWLY in request.text for request in model.asked)
+
+
+def client() -> httpx.Client:
+    return httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=PATIENCE_S)
+
+
+def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
+        time.sleep(0.05)
+
+
+# ------------------------------------------------------------------------------------------------ killing
+
+
+def replicas(deployment: str) -> list[int]:
+    """The pids of a deployment's replicas in this test's own cluster."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            title = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if title.startswith(f"ray::ServeReplica:raydex:{deployment}") and alive(process.pid):
+            found.append(process.pid)
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill(*pids: int) -> None:
+    """kill -9, and be sure of it."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not any(map(alive, pids)), f"{pids} are gone")
+
+
+@dataclass
+class Bench:
+    """What the cases share: the database's folder, the model, the moments, the table that is printed."""
+
+    home: Path
+    model: ScriptedLLM
+    random: random.Random
+    table: list[tuple[str, ...]] = field(default_factory=list)
+
+    def under_load(self, what: str, kills: Callable[[], None]) -> dict[str, str]:
+        """Ask, kill, wait until all is well; assert that no question was lost. Returns how those held ended."""
+        self.well(WELL_AGAIN_S)
+        with Load() as load:
+            time.sleep(self.random.uniform(0.5, 1.5))
+            held = Held(self.model)
+            began = time.monotonic()
+            kills()
+            ends = held.over()
+            self.well(WELL_AGAIN_S)
+            again_s = time.monotonic() - began
+        counts = load.ends + Counter(ends.values())
+        cells = [f"{count} {end}" for end, count in sorted(counts.items())]
+        self.table.append((what, f"{again_s:.1f} s", f"{load.longest_s:.1f} s", ", ".join(cells)))
+        assert set(counts) <= KEPT and counts[ANSWER] > 0, (what, counts, ends)
+        return ends
+
+    def well(self, within_s: float) -> None:
+        """Wait for three whole answers in a row by each way."""
+        with client() as http:
+            ways = ["/query", "/query/stream", "/search"] * 3
+            eventually(lambda: all(asked(http, path) == ANSWER for path in ways), "all is well again", within_s)
+
+
+def model() -> ScriptedLLM:
+    """One that answers at once, and breaks off in the middle, without a word more, where it is asked slowly."""
+
+    def answers(request: Request) -> Reply:
+        slow = SLOWLY in request.text
+        deltas = ["Call read_csv ", "with a path ", "[1]."]
+        return Reply(deltas=deltas, delay_s=0.02, **({"hang": True, "drop_after": 2} if slow else {}))
+
+    return ScriptedLLM(default=answers)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    home = tmp_path_factory.mktemp("home")
+    seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
+    with pytest.MonkeyPatch.context() as environment, embedded.running(home) as url, model() as llm:
+        with Store(url) as store:
+            store.migrate()
+            Workshop(store).reindex(SITE)
+        environment.setenv(proxy.VARIABLE, proxy.VALUE)
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        serve.start(http_options={"host": "127.0.0.1", "port": PORT}, proxy_location="HeadOnly")
+        serve.run(build(settings(url, home, llm)), name="raydex", route_prefix="/")
+        bench = Bench(home, llm, random.Random(seed))
+        yield bench
+        serve.shutdown()
+        ray.shutdown()
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print("\n" + table(bench.table, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)"))
+
+
+def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
+    return Settings.model_validate(
+        {
+            "database_url": url,
+            "home": home,
+            "cpus": 0.1,
+            "replicas": 2,
+            "agents": [{"name": "strong", "model": "strong-1", "base_url": llm.url, "api_key": "k", "timeout_s": 5,
+                        "retries": 0}],
+            "reranker": "endpoint",
+            "reranker_url": llm.url,
+            "reranker_model": "scripted",
+            "retriever_placement": "deployment",
+            "reranker_placement": "deployment",
+            "agents_placement": "deployment",
+            "step_timeout_s": 10,
+            "vector_weight": 0.1,
+        }
+    )  # fmt: skip
+
+
+def table(rows: list[tuple[str, ...]], title: str) -> str:
+    head = ("killed", "well again after", "longest wait", "how the questions ended")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
+    return "\n".join([title, *lines])
+
+
+@pytest.mark.parametrize("deployment", ["Retriever", "Reranker", "Agent-strong"])
+def test_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
+    ends = bench.under_load(deployment, lambda: kill(*replicas(deployment)))
+    assert set(ends.values()) <= {ANSWER, DEGRADED}  # what was retrieved is answered, by another agent if need be
+
+
+def test_one_of_two_ingress_replicas(bench: Bench) -> None:
+    bench.under_load("Raydex, one of two", lambda: kill(bench.random.choice(replicas("Raydex"))))
+
+
+def test_every_ingress_replica(bench: Bench) -> None:
+    ends = bench.under_load("Raydex, both", lambda: kill(*replicas("Raydex")))
+    assert ends == {"/query": COME_BACK, "/query/stream": ERROR_EVENT}
+
+
+def test_postgres(bench: Bench) -> None:
+    def restart() -> None:
+        kill(int((bench.home / "postgres" / "postmaster.pid").read_text().split("\n")[0]))
+
+    ends = bench.under_load("Postgres", restart)
+    assert set(ends.values()) <= {ANSWER, DEGRADED}
