@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_llm import Request, ScriptedLLM
 from workshop import BASE, Workshop, small_site
 
 from jobs import evaluate
@@ -107,6 +108,25 @@ def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
     assert result["num_questions"] == 3 and result["num_scored"]["similarity"] == 3
     assert 0 < result["similarity"] <= 1 and 0 < result["token_f1"] <= 1 and 0 <= result["supported"] <= 1
     assert result["seed"] == 1 and "quality" not in result
+
+
+def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(job: Job, monkeypatch) -> None:
+    def unsure(request: Request) -> bool:
+        return "generated_answer" in request.text and examples()[5].question in request.text
+
+    rules = [(unsure, "I can not say."), ("generated_answer", '{"reasoning": "as the reference", "score": 4}')]
+    with ScriptedLLM(rules, default="It is so [1].") as llm:
+        monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        done = job("--answers", "--judge", "llm", "--k", "2", "--json")
+        assert done.code == 0, done.err
+        result = done.result
+        assert result["quality"] == 4 and result["num_scored"]["quality"] == 5
+        assert result["score_errors"]["quality"] == 1 and result["usage"]["calls"] == 6
+        judged = sum("generated_answer" in request.text for request in llm.requests)
+        fresh = job("--answers", "--judge", "llm", "--k", "2", "--json", "--fresh").result
+        again = sum("generated_answer" in request.text for request in llm.requests) - judged
+        assert fresh["quality"] == 4 and 0 < again < judged  # the failed one alone is tried again
 
 
 def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, monkeypatch) -> None:
