@@ -83,6 +83,7 @@ class Configuration(BaseModel):
     lexical_k: Annotated[int, Field(ge=0)] = 5  # of fusion `insert`
     vector_weight: Annotated[float, Field(ge=0)] = 1.0  # of the fusion; 0 switches the leg off
     bm25_weight: Annotated[float, Field(ge=0)] = 1.0
+    pages_first: bool = True  # the best hit of every page before a second one of any
     max_per_page: Annotated[int, Field(ge=0)] = 0  # most hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = 0  # chunks of the section joined to each side of a hit
     query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
@@ -194,6 +195,7 @@ def make_engine(
         mode=configuration.mode,
         k=configuration.k,
         depth=configuration.depth,
+        pages_first=configuration.pages_first,
         max_per_page=configuration.max_per_page,
     )
 
@@ -215,6 +217,7 @@ def make_retriever(configuration: Configuration, store: Store) -> Retriever:
         weights={"vector": configuration.vector_weight, "bm25": configuration.bm25_weight},
         fusion=configuration.fusion,
         lexical_k=configuration.lexical_k,
+        pages_first=configuration.pages_first,
         neighbours=configuration.neighbours,
         patience=configuration.patience_s,
     )

@@ -19,7 +19,7 @@ from pipelines.answering.agent import ExtractiveAgent, LLMAgent
 from pipelines.answering.calls import Model
 from pipelines.answering.cite import answerable, cite
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.fuse import diverse
+from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.outgoing import Outgoing
 from pipelines.answering.prompts import TemplateError
 from pipelines.answering.reranked import Reranker, RerankFailed
@@ -94,8 +94,9 @@ class QueryEngine:
     """Answers questions: `QueryEngine(retriever, synthesizer, llm).query("How …?")`; extractively without an LLM.
 
     `agents` are further ones, in the order in which they stand in for each other; the extractive one is always the
-    last resort. `k` hits make an answer, at most `max_per_page` of one page (0: any number); `depth` is how many
-    the reranker sees. `mode` names the synthesizer where a question names none.
+    last resort. `k` hits make an answer, with `pages_first` of as many pages as there are, and at most `max_per_page`
+    of one page (0: any number); `depth` is how many the reranker sees. `mode` names the synthesizer where a question
+    names none.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class QueryEngine:
         mode: str = "compact",
         k: int = 5,
         depth: int = 30,
+        pages_first: bool = False,
         max_per_page: int = 0,
     ) -> None:
         own: list[Agent] = [LLMAgent("llm", llm, synthesizer)] if llm else []
@@ -124,7 +126,8 @@ class QueryEngine:
         self._rewriter = rewriter
         self._reranker = reranker
         self._mode = mode
-        self._k, self._depth, self._max_per_page = k, depth, max_per_page
+        self._k, self._depth = k, depth
+        self._pages_first, self._max_per_page = pages_first, max_per_page
 
     # -- what can be asked
 
@@ -229,6 +232,7 @@ class QueryEngine:
         for leg in found.degraded:
             work.lose(leg)
         hits = await self._reranked(question, found.hits, work)
+        hits = pages_first(hits) if self._pages_first else hits
         return replace(found, question=question, hits=tuple(diverse(hits, k, self._max_per_page)))
 
     async def _reranked(self, question: str, hits: Sequence[Hit], work: Work) -> Sequence[Hit]:

@@ -91,6 +91,16 @@ def diverse(hits: Iterable[Hit], k: int, max_per_page: int | None = None) -> lis
     return taken
 
 
+def pages_first(hits: Iterable[Hit]) -> list[Hit]:
+    """`hits` in their order, but the best one of every page before a second one of any, and so on."""
+    seen: Counter[str] = Counter()
+    placed = []
+    for hit in hits:
+        placed.append((seen[hit.url], hit))
+        seen[hit.url] += 1
+    return [hit for _, hit in sorted(placed, key=lambda place: place[0])]
+
+
 def ranked(hits: Iterable[Hit]) -> list[Hit]:
     """`hits` by falling score, each text once, its other sources with it; ties by chunk id."""
     distinct: dict[str, Hit] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from pipelines.answering.fuse import FUSIONS, Leg, check_weight
+from pipelines.answering.fuse import FUSIONS, Leg, check_weight, pages_first
 from pipelines.records import Filters, Hit, Index
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ class Mix:
     """How the legs are put together: their weights and the fusion.
 
     `weights` are 1 where not given; 0 switches a leg off: it is neither searched nor reported. Raises UnknownLeg,
-    and ValueError for a weight that is none, for an unknown fusion, or if no leg is left that searches.
+    and ValueError for a weight that is none, for an unknown fusion, or if no leg is left that searches. With
+    `pages_first` the best hit of every page comes before a second one of any.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Mix:
         original_weight: float = 1.0,
         fusion: str = "rrf",
         lexical_k: int = 1,
+        pages_first: bool = False,
     ) -> None:
         for name in weights:
             if name not in legs:
@@ -72,7 +74,7 @@ class Mix:
                 f"the weights of all legs that search are 0 ({', '.join(searching)}); give one more than 0"
             )
         self._original_weight = original_weight
-        self._fuse, self._lexical_k = FUSIONS[fusion], lexical_k
+        self._fuse, self._lexical_k, self._pages_first = FUSIONS[fusion], lexical_k, pages_first
 
     def uses(self, leg: str) -> bool:
         """Whether the leg counts at all."""
@@ -85,7 +87,8 @@ class Mix:
 
     def fused(self, legs: Sequence[Leg]) -> list[Hit]:
         """All hits, best first."""
-        return self._fuse(legs, self._lexical_k)
+        hits = self._fuse(legs, self._lexical_k)
+        return pages_first(hits) if self._pages_first else hits
 
 
 @dataclass(slots=True)

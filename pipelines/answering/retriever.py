@@ -54,6 +54,7 @@ class Retriever:
         original_weight: float = 1.0,
         fusion: str = "rrf",
         lexical_k: int = 1,
+        pages_first: bool = False,
         neighbours: int = 0,
         others: Sequence[LegRetriever] = (),
         patience: float = 2.0,
@@ -61,7 +62,14 @@ class Retriever:
         threads: int = 32,
     ) -> None:
         names = (VECTOR, BM25, *(leg.name for leg in others), PREVIOUS)
-        mix = Mix(names, weights or {}, original_weight=original_weight, fusion=fusion, lexical_k=lexical_k)
+        mix = Mix(
+            names,
+            weights or {},
+            original_weight=original_weight,
+            fusion=fusion,
+            lexical_k=lexical_k,
+            pages_first=pages_first,
+        )
         self._servings = Servings(store, load_embedder, lexical, collection, patience)
         self._calls = ThreadPoolExecutor(threads, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(threads, "raydex-leg")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.fuse import Leg, diverse, fuse, insert
+from pipelines.answering.fuse import Leg, diverse, fuse, insert, pages_first
 from pipelines.records import Hit
 
 
@@ -182,3 +182,9 @@ def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, m
     assert all(pages.count(page) <= most for page in pages)
     available = sum(min(most, sum(hit.url == url for hit in found)) for url in {hit.url for hit in found})
     assert len(taken) == min(k, available)
+
+
+def test_the_best_of_every_page_comes_before_a_second_of_any() -> None:
+    hits = [replace(make_hit("text", 1.0), url=page, chunk_id=f"{page}{n}") for n, page in enumerate("aabacb")]
+    assert [hit.chunk_id for hit in pages_first(hits)] == ["a0", "b2", "c4", "a1", "b5", "a3"]
+    assert pages_first([]) == []
