@@ -61,6 +61,8 @@ _POINTING = re.compile(
 _ASKING = re.compile(
     r"^(?:what|how|why|when|where|which|who|can|does|do|is|are|should|will|could)\b.*", re.IGNORECASE | re.DOTALL
 )
+# What no question holds: a title with a subtitle, code, an ellipsis; and what nobody wants to do.
+_UNFIT = re.compile(r"[:=;…]|\.\.|^run(?:ning)? out of\b", re.IGNORECASE)
 _NUMBERING = re.compile(r"^(?:step\s+\d+\s*[:.)-]\s*|\d+(?:\.\d+)*[.):]?\s+|[a-z][.)]\s+)", re.IGNORECASE)
 _DEFINED = re.compile(
     r"^(?P<article>an?\s+|the\s+)?(?P<subject>[\w`./+ -]{2,60}?)\s+(?P<verb>is|are)\s+(?:an?|the|one\s+of)\s+.+",
@@ -97,7 +99,7 @@ def _clean(heading: str) -> str:
 
 def _from_heading(heading: str, page: str) -> str:
     words = heading.split()
-    if not words or len(words) > MOST or {word.lower() for word in words} <= GENERIC:
+    if not words or len(words) > MOST or {word.lower() for word in words} <= GENERIC or _UNFIT.search(heading):
         return ""
     if _ASKING.match(heading):
         return _asked(heading)
@@ -115,7 +117,7 @@ def _asked(heading: str) -> str:
     """A heading that asks already, as a whole question; "" where it only begins like one ("What's next")."""
     words = heading.rstrip("?").split()
     start = [word.lower() for word in words[:2]]
-    if _POINTING.search(heading) or len(words) < FEWEST or re.search(r"…|\.\.", heading):
+    if _POINTING.search(heading) or len(words) < FEWEST:
         return ""
     if heading.endswith("?"):
         return heading
@@ -131,7 +133,7 @@ def _asked(heading: str) -> str:
 def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
     """The verb that a heading begins with, in its base form, and the words behind it; ("", []) if it is none."""
     first, rest = words[0].lower(), list(words[1:])
-    if first.endswith("ing") and (base := _base(first)):
+    if base := _base(first):
         certain = first not in NOUNS or (bool(rest) and rest[0].lower() in _CERTAIN)
         return (base, rest) if certain else ("", [])
     if first == "getting" and [word.lower() for word in rest[:1]] == ["started"] and len(rest) > 2:
@@ -143,16 +145,19 @@ def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _object(rest: Sequence[str]) -> str:
-    """The words behind a heading's verb as in a sentence: small words small, and a second gerund a verb as well."""
+    """The words behind a heading's verb as in a sentence: small words small, and a second verb one as well."""
     small = [word.lower() if word.lower() in _SMALL else word for word in rest]
     for at, word in enumerate(small[:-1]):
-        if word in ("and", "or") and small[at + 1].lower().endswith("ing"):
-            small[at + 1] = _base(small[at + 1].lower()) or small[at + 1]
+        if word in ("and", "or"):
+            second = small[at + 1].lower()
+            small[at + 1] = second if second in VERBS else _base(second) or small[at + 1]
     return " ".join(small)
 
 
 def _base(gerund: str) -> str:
     """configuring → configure, running → run; "" where no known verb comes of it (nothing, string, ring)."""
+    if not gerund.endswith("ing"):
+        return ""
     stem = gerund[: -len("ing")]
     forms = (stem + "e", stem, stem[:-1] if stem[-1:] == stem[-2:-1] else "")
     return next((form for form in forms if form in VERBS), "")

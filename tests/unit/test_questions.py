@@ -182,6 +182,8 @@ ABOUT = "x" * 100
         ("Running a job with Docker¶", ABOUT, "How do I run a job with Docker?"),
         ("Step 2: Install the operator", ABOUT, "How do I install the operator?"),
         ("3.1 Set Up Your Cluster", ABOUT, "How do I set up your Cluster?"),
+        ("Install and Configure the CLI", ABOUT, "How do I install and configure the CLI?"),
+        ("Managing users and testers", ABOUT, "How do I manage users and testers?"),
         ("Saving and Loading models", ABOUT, "How do I save and load models?"),
         ("How to use `ray.init` twice", ABOUT, "How do I use ray.init twice?"),
         ("What is Ray Serve", ABOUT, "What is Ray Serve?"),
@@ -216,6 +218,10 @@ def test_a_heading_or_a_first_sentence_becomes_a_question(heading, text, questio
             for heading in ("What's next", "How does it compare to …", "Running this example", "Using it")
         ],
         *[(heading, ABOUT) for heading in ("ray.data.Dataset.map", "num_cpus=1", "Deployment", "", "¶")],
+        *[
+            (heading, ABOUT)
+            for heading in ("Running out of file descriptors", "Start here: train it", "Using A=1 twice")
+        ],
         ("Actors", "This is a class. " + ABOUT),
         ("Actors", "To do so, use the following. " + ABOUT),
         ("Scaling", "Deployments are the unit. " + ABOUT),
