@@ -25,6 +25,7 @@ OPENAI_DIMENSIONS = {
 }
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
 HASH_MAX_TOKENS = 256  # as the default model, so that plumbing sees chunks of the usual size
+TRAINING_CARD = "card.json"  # what training wrote beside the weights: how good they are, and whether they may be used
 UNREADABLE = re.compile(r"[\ud800-\udfff]")  # lone surrogates: no tokenizer takes them
 
 Count = Callable[[list[str]], list[int]]
@@ -36,6 +37,10 @@ class ModelNotFound(ValueError):
 
 class ModelUnsupported(ValueError):
     """The model's folder lacks something that chunking or embedding needs."""
+
+
+class ModelNotAccepted(ModelUnsupported):
+    """The model was trained here and brought no certain gain."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,11 @@ def _openai_counter(model: str, name: str, max_tokens: int) -> TokenCounter:
 
 
 def _folder_counter(model: str, folder: Path, max_tokens: int) -> TokenCounter:
+    if _json(folder / TRAINING_CARD).get("accepted") is False:
+        raise ModelNotAccepted(
+            f"{folder} brought no certain gain on held-out questions and was not accepted ({TRAINING_CARD} has the "
+            "figures): train it on more, or once more with --accept to use it all the same"
+        )
     config = _json(folder / "config_sentence_transformers.json")
     prompts = config.get("prompts") or {}
     default = prompts.get(config.get("default_prompt_name"), "")
@@ -180,7 +190,8 @@ def untruncated_tokenizer(folder: Path) -> Any:
 def weights_digest(folder: Path) -> str:
     """Hash of the files that decide the vectors: settings, tokenizer and weights."""
     kinds = {".json", ".txt", ".model", ".safetensors", ".bin"}
-    files = sorted(path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
+    found = (path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
+    files = sorted(path for path in found if path.name != TRAINING_CARD)
     return digest(*(part for path in files for part in (str(path.relative_to(folder)), _file_digest(path))))
 
 

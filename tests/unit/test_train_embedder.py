@@ -1,0 +1,239 @@
+"""Training an embedding model: it learns from right answers, is judged on pages not seen, is used if it gained."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.evaluation.dataset import Example, page_of
+from pipelines.records import Hit
+from pipelines.tokens import ModelNotAccepted, load_tokenizer
+from pipelines.training.card import card, judged, write_card
+from pipelines.training.embedder import (
+    Plan,
+    TrainerMissing,
+    extend_vocabulary,
+    fine_tune,
+    frequent_words,
+    held_out,
+    ranks,
+)
+from pipelines.training.mining import Corpus, NothingToLearn, Triple, answered, hard_negatives, read_as, split, triples
+
+SITE = "https://docs.test/"
+
+
+def chunk(path: str, text: str, *anchors: str, ordinal: int = 0) -> Hit:
+    return Hit(f"{path}{anchors}{ordinal}", SITE + path, anchors, path, (path, *anchors), text, f"hash of {text}", 1.0,
+               "none", ordinal=ordinal)  # fmt: skip
+
+
+def example(question: str, *sources: str) -> Example:
+    return Example(question, tuple(SITE + source for source in sources))
+
+
+CHUNKS = (
+    chunk("a", "alpha", "top"),
+    chunk("a", "beta", "top", "deep", ordinal=1),
+    chunk("b", "gamma", "top"),
+    chunk("copy", "beta", "top"),
+    chunk("c", "delta"),
+)
+
+
+def texts(hits: list[Hit]) -> list[str]:
+    return [hit.text for hit in hits]
+
+
+# ---------------------------------------------------------------------------------------------- mining
+
+
+def test_what_answers_lies_under_the_anchor_or_has_the_same_text() -> None:
+    corpus = Corpus(CHUNKS)
+
+    def found(*sources: str) -> list[str]:
+        return [corpus.chunks[place].url.removeprefix(SITE) for place in corpus.answering(example("?", *sources))]
+
+    assert found("a#top") == ["a", "a", "copy"]
+    assert found("a#deep") == ["a", "copy"]
+    assert found("c", "b#top") == ["b", "c"]
+    assert found("a#gone") == []
+
+
+def test_a_negative_is_neither_on_the_reference_page_nor_its_copy_nor_held_out() -> None:
+    corpus, asked = Corpus(CHUNKS), example("?", "a#top")
+    assert texts(hard_negatives(asked, CHUNKS, corpus, most=9)) == ["gamma", "delta"]
+    assert texts(hard_negatives(asked, CHUNKS, corpus, forbidden={SITE + "b"}, most=9)) == ["delta"]
+    assert texts(hard_negatives(asked, CHUNKS, corpus, most=1)) == ["gamma"]
+    assert texts(hard_negatives(asked, CHUNKS, corpus, most=1, skip=1)) == ["delta"]
+
+
+def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_asked() -> None:
+    corpus = Corpus(CHUNKS)
+    (triple,) = triples([example("what is beta", "a#deep")], corpus, lambda _: CHUNKS, negatives=2)
+    assert triple.question == "what is beta"
+    assert triple.positive == "a > top > deep\nbeta"
+    assert [text.splitlines()[-1] for text in triple.negatives] == ["gamma", "delta"]
+    assert triples([example("?", "a#deep")], corpus, lambda _: CHUNKS[:3], negatives=2) == []
+
+
+def test_a_chunk_is_read_with_its_headings_none_twice() -> None:
+    assert read_as(chunk("a", "alpha", "top")) == "a > top\nalpha"
+
+
+def test_a_data_set_of_another_site_is_named() -> None:
+    with pytest.raises(NothingToLearn, match=r"elsewhere.*belong to this collection"):
+        answered([Example("?", ("https://elsewhere.test/#x",))], Corpus(CHUNKS))
+
+
+def test_no_page_is_on_both_sides() -> None:
+    examples = [example(f"question {n}", f"p{n % 40}#s{n}") for n in range(200)]
+    divided = split(examples, seed=3)
+    learned, kept = ({page_of(examples[n].sources[0]) for n in part} for part in (divided.train, divided.held_out))
+    assert learned & kept == set() and sorted(divided.train + divided.held_out) == list(range(200))
+    assert len(divided.held_out) == 40
+
+
+def test_what_is_judged_among_holds_the_answers_and_as_many_others_as_asked() -> None:
+    corpus, asked = Corpus(CHUNKS), example("?", "b#top")
+    test = held_out([asked], corpus, candidates=3)
+    assert len(test.texts) == 3 and test.relevant[asked.id] <= test.texts.keys()
+    assert [test.texts[place] for place in test.relevant[asked.id]] == ["b > top\ngamma"]
+    assert len(held_out([asked], corpus, candidates=0).texts) == len(CHUNKS)
+
+
+# ---------------------------------------------------------------------------------------------- the gate
+
+
+def test_scores_before_and_after_are_those_of_the_places() -> None:
+    verdict = judged(before=[1, 6, 0, 20], after=[1, 1, 9, 2])
+    assert {k: i.value for k, i in verdict.before.retrieval_score.items()} == {1: 0.25, 5: 0.25, 9: 0.5, 18: 0.5}
+    assert {k: i.value for k, i in verdict.after.retrieval_score.items()} == {1: 0.5, 5: 0.75, 9: 1.0, 18: 1.0}
+    assert verdict.before.mrr.value == pytest.approx((1 + 1 / 6 + 1 / 20) / 4)
+    assert verdict.gain.difference == 0.5
+
+
+def test_only_a_certain_gain_is_accepted() -> None:
+    assert judged([0] * 40, [1] * 20 + [0] * 20).accepted
+    assert not judged([1] * 20 + [0] * 20, [1] * 20 + [0] * 20).accepted
+    assert not judged([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty: may be chance
+    assert not judged([1] * 40, [0] * 40).accepted
+
+
+def written(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:
+    verdict = judged([0] * 40, after)
+    made = card("embedding-model", base={}, examples=[example("?", "a")], verdict=verdict, settings={}, **more)
+    write_card(folder, made)
+    return dict(json.loads((folder / "card.json").read_text()))
+
+
+def test_the_card_says_what_it_was_made_from_and_whether_it_may_be_used(tmp_path: Path) -> None:
+    good = written(tmp_path, [1] * 40)
+    assert good["accepted"] is True and good["forced"] is False and good["metrics"]["gain"]["difference"] == 1.0
+    assert good["data"] == {"fingerprint": good["data"]["fingerprint"], "questions": 1, "pages": 1}
+    assert written(tmp_path, [0] * 40)["accepted"] is False
+    forced = written(tmp_path, [0] * 40, forced=True)
+    assert forced["accepted"] is True and forced["forced"] is True
+
+
+# ---------------------------------------------------------------------------------------------- the model
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Any:
+    """A new BERT of one small layer with the packaged model's tokenizer, as sentence-transformers loads it."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    torch.manual_seed(0)
+    counter = load_tokenizer("all-MiniLM-L6-v2")
+    tokenizer = AutoTokenizer.from_pretrained(str(counter.folder))
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(str(tmp_path / "bert"))
+    tokenizer.save_pretrained(str(tmp_path / "bert"))
+    module = Transformer(str(tmp_path / "bert"), max_seq_length=32)
+    return SentenceTransformer(modules=[module, Pooling(16)], device="cpu")
+
+
+def test_words_of_the_corpus_become_one_token_that_begins_as_the_mean_of_its_pieces(tiny: Any, tmp_path: Path) -> None:
+    corpus = ["KubeRay schedules tasks, kuberay"] * 15 + ["one unfathomableword"]
+    assert frequent_words(corpus, tiny, most=5) == ["kuberay"]
+    weights = tiny[0].auto_model.get_input_embeddings().weight.detach().clone()
+    pieces = tiny.tokenizer("kuberay", add_special_tokens=False)["input_ids"]
+    assert extend_vocabulary(tiny, ["kuberay"]) == 1
+    grown = tiny[0].auto_model.get_input_embeddings().weight.detach()
+    assert grown[-1].tolist() == pytest.approx(weights[pieces].mean(dim=0).tolist())
+    assert grown[: len(weights)].equal(weights) and len(grown) == len(weights) + 1
+    assert tiny.tokenizer.tokenize("The KubeRay, kuberays")[:3] == ["the", "kuberay", ","]
+    tiny.save(str(tmp_path / "saved"))
+    before, after = load_tokenizer("all-MiniLM-L6-v2"), load_tokenizer(str(tmp_path / "saved"))
+    assert after.count_tokens(["a kuberay"])[0] == before.count_tokens(["a kuberay"])[0] - len(pieces) + 1
+
+
+def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    tiny.save(str(folder))
+    identity = load_tokenizer(str(folder)).identity
+    written(folder, [0] * 40)
+    with pytest.raises(ModelNotAccepted, match="--accept"):
+        load_tokenizer(str(folder))
+    written(folder, [0] * 40, forced=True)
+    assert load_tokenizer(str(folder)).identity == identity  # the card decides no vector
+
+
+def test_places_are_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
+    corpus = Corpus([chunk("x", "the very same words"), chunk("y", "something else entirely here"), *CHUNKS])
+    same, missing = example("x\nthe very same words", "x"), example("quite another matter", "y")
+    test = held_out([same, missing], corpus, candidates=0)
+    found = ranks(tiny, test, tmp_path / "evaluation", "before")
+    assert found[same.id] == 1 and 1 <= found[missing.id] <= len(corpus.chunks)
+    assert list((tmp_path / "evaluation").glob("*before*results.csv"))
+
+
+def test_missing_libraries_are_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(TrainerMissing, match=r"accelerate and datasets: pip install raydex\[train\]"):
+        fine_tune(None, [Triple("q", "p", ("n",))], Plan(), Path())
+
+
+# Words that a model of random weights can tell apart after a few steps.
+LEARNED = [
+    Triple(f"question {word}", f"answer {word}", ("nothing of the kind",)) for word in ("one", "two", "red", "sun")
+]
+
+
+def weights_of(model: Any) -> dict[str, Any]:
+    return {name: weights.detach().clone() for name, weights in model.named_parameters()}
+
+
+def trained(model: Any, folder: Path, **plan: Any) -> dict[str, Any]:
+    fine_tune(model, LEARNED, Plan(**{"batch_size": 2, "learning_rate": 1e-2, "checkpoint_steps": 2, **plan}), folder)
+    return weights_of(model)
+
+
+def test_training_moves_the_weights_and_goes_on_from_its_checkpoints(tiny: Any, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    before = weights_of(tiny)
+    after = trained(tiny, tmp_path / "c", epochs=2)
+    assert any(not after[name].equal(before[name]) for name in before)
+    tiny.load_state_dict(before, strict=False)
+    newest = max((tmp_path / "c").glob("*/checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    saved = newest.stat().st_mtime_ns
+    resumed = trained(tiny, tmp_path / "c", epochs=2)
+    assert all(resumed[name].allclose(after[name], atol=1e-6) for name in after)
+    assert newest.stat().st_mtime_ns == saved  # nothing was trained twice
+
+
+def test_embeddings_alone_leave_the_network_as_it_is(tiny: Any, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    before = weights_of(tiny)
+    after = trained(tiny, tmp_path / "c", layers="embeddings")
+    moved = {name for name in before if not after[name].equal(before[name])}
+    assert len(moved) == 1 and "word_embeddings" in moved.pop()
