@@ -138,7 +138,7 @@ def no_replica() -> bool:
     except Exception as error:
         log.warning("it is not known whether a replica runs: %s", error)
         return False
-    states = {state.value for deployment in found for state, count in deployment.replica_states.items() if count}
+    states = {state for deployment in found for state, count in deployment.replica_states.items() if count}
     return bool(found) and states <= {"STARTING"}
 
 
