@@ -33,6 +33,11 @@ FOLDS = 5
 
 # Where a camelCase or PascalCase name is cut; capitals in a row stay together (HTTPServer: HTTP, Server).
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Marks that tell how a question is asked rather than what about.
+SIGNS = {
+    "question": "?", "lines": "\n", "code": "```", "call": "(", "assign": "=", "dot": ".", "name": "_", "error": "rror",
+    "trace": "Traceback", "colon": ":",
+}  # fmt: skip
 WORD = re.compile(r"[^\W_]+[+#]*")
 
 
@@ -49,6 +54,18 @@ def words(text: str) -> str:
     return " ".join(WORD.findall(HUMP.sub(" ", text))).lower()
 
 
+def signs(text: str) -> str:
+    """What `words` loses of `text`, as words of their own: its length, first words, marks of code, errors, scripts."""
+    said = words(text).split()
+    marks = [f"sign{name}" for name, mark in SIGNS.items() if mark in text]
+    other = [] if text.isascii() else ["signscript"]
+    return " ".join([f"length{min(len(text.split()) // 4, 8)}", *marks, *other, *_start(said)])
+
+
+def _start(said: Sequence[str]) -> list[str]:
+    return [f"first{said[0]}", f"start{'x'.join(said[:2])}"] if said else []
+
+
 class TextClassifier:
     """Says which of its labels a text has, and how probable that is.
 
@@ -56,8 +73,8 @@ class TextClassifier:
     cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV). `metadata` travels in the card.
     """
 
-    def __init__(self, estimator: Any, metadata: Mapping[str, Any] | None = None) -> None:
-        self._estimator = estimator
+    def __init__(self, estimator: Any, metadata: Mapping[str, Any] | None = None, signs: bool = False) -> None:
+        self._estimator, self._signs = estimator, signs
         self.metadata = dict(metadata or {})
         self.labels = tuple(str(label) for label in estimator.classes_)
 
@@ -68,19 +85,32 @@ class TextClassifier:
         labels: Sequence[str],
         *,
         calibrated: bool = True,
+        characters: tuple[int, int] | None = None,
+        pairs: bool = False,
+        strength: float = C,
+        margin: bool = False,
+        signs: bool = False,
         metadata: Mapping[str, Any] | None = None,
     ) -> "TextClassifier":
-        """Learns from `texts` and their `labels`, in the same order. Raises CannotLearn."""
+        """Learns from `texts` and their `labels`, in the same order. Raises CannotLearn.
+
+        Reads single words; with `pairs` also two that follow each other, with `characters` also runs of so many
+        letters inside of words ((2, 4): typos, inflections, names run together). `strength` is scikit-learn's C: the
+        higher, the closer the fit. `margin` takes a linear support vector machine, one a label, in place of the
+        regression; it says only with calibration how probable a label is. `signs` reads how a text is written, too.
+        """
         _check_examples(texts, labels, calibrated)
-        estimator = _estimator(labels, calibrated)
-        estimator.fit([words(text) for text in texts], np.array([str(label) for label in labels]))
-        return cls(estimator, metadata)
+        if margin and not calibrated:
+            raise CannotLearn("a margin alone gives no probability: fit with calibrated=True")
+        estimator = _estimator(labels, calibrated, _terms(characters, pairs), strength, margin)
+        estimator.fit([_read(text, signs) for text in texts], np.array([str(label) for label in labels]))
+        return cls(estimator, metadata, signs)
 
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """One row a text, one column a label in the order of `labels`; rows sum to 1."""
         if not texts:
             return np.empty((0, len(self.labels)))
-        return np.asarray(self._estimator.predict_proba([words(text) for text in texts]), np.float64)
+        return np.asarray(self._estimator.predict_proba([_read(text, self._signs) for text in texts]), np.float64)
 
     def predict(self, text: str) -> tuple[str, float]:
         """The most probable label of `text` and its probability."""
@@ -115,7 +145,7 @@ class TextClassifier:
         """The classifier that `save` wrote there. Raises NotAClassifier, saying what is wrong and what to do."""
         folder = Path(folder)
         card = _read_card(folder, kind)
-        classifier = cls(_read_estimator(folder, card), card["metadata"])
+        classifier = cls(_read_estimator(folder, card), card["metadata"], card.get("signs") is True)
         if list(classifier.labels) != card["labels"]:
             raise _refusal(folder, f"the card names the labels {card['labels']}, the model {list(classifier.labels)}")
         return classifier
@@ -127,9 +157,15 @@ class TextClassifier:
             "kind": kind,
             "labels": list(self.labels),
             "version": VERSION,
+            "signs": self._signs,
             "sklearn": sklearn.__version__,
             "metadata": self.metadata,
         }
+
+
+def _read(text: str, with_signs: bool) -> str:
+    """What the estimator is given of a text: preprocessing is never part of what is saved."""
+    return f"{words(text)} {signs(text)}" if with_signs else words(text)
 
 
 # ---------------------------------------------------------------------------------------------- fitting
@@ -151,23 +187,33 @@ def _check_examples(texts: Sequence[str], labels: Sequence[str], calibrated: boo
         raise CannotLearn(f"none of the {len(texts)} texts has a word")
 
 
-def _estimator(labels: Sequence[str], calibrated: bool) -> Any:
+def _estimator(labels: Sequence[str], calibrated: bool, terms: Any, strength: float, margin: bool) -> Any:
     from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import Pipeline
+    from sklearn.svm import LinearSVC
 
-    regression = LogisticRegression(C=C, max_iter=1000)
+    regression = LinearSVC(C=strength) if margin else LogisticRegression(C=strength, max_iter=1000)
     if calibrated:
         # As many folds as the rarest label allows. One regression on all texts keeps the file small.
         folds = min(FOLDS, *Counter(str(label) for label in labels).values())
         regression = CalibratedClassifierCV(regression, method="sigmoid", cv=folds, ensemble=False)
-    terms = TfidfVectorizer(
-        lowercase=False,
-        token_pattern=r"\S+",  # `words` has cut them
-        sublinear_tf=True,
-    )
     return Pipeline([("terms", terms), ("regression", regression)])
+
+
+def _terms(characters: tuple[int, int] | None, pairs: bool) -> Any:
+    """Weights of words, and of runs of characters beside them; both as `words` has cut them."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import FeatureUnion
+
+    single = TfidfVectorizer(
+        lowercase=False, token_pattern=r"\S+", sublinear_tf=True, ngram_range=(1, 2 if pairs else 1)
+    )
+    if characters is None:
+        return single
+    # A run that stands in one text only tells nothing of another, and there are very many of those.
+    runs = TfidfVectorizer(lowercase=False, analyzer="char_wb", ngram_range=characters, sublinear_tf=True, min_df=2)
+    return FeatureUnion([("words", single), ("characters", runs)])
 
 
 # ---------------------------------------------------------------------------------------------- on disk
@@ -204,8 +250,10 @@ def _read_card(folder: Path, kind: str) -> dict[str, Any]:
         raise _refusal(folder, f"this is a classifier of kind {card.get('kind')!r}, and {kind!r} is needed")
     if card.get("version") != VERSION:
         raise _refusal(folder, f"it was saved in version {card.get('version')!r}; this program reads {VERSION}")
-    metadata = card.get("metadata")
-    return {**card, "metadata": metadata if isinstance(metadata, dict) else {}}
+    metadata = card["metadata"] if isinstance(card.get("metadata"), dict) else {}
+    if metadata.get("accepted") is False:
+        raise _refusal(folder, "its evaluation did not accept it (--accept when training takes it all the same)")
+    return {**card, "metadata": metadata}
 
 
 def _read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:
@@ -235,14 +283,15 @@ def _is_ours(estimator: Any) -> bool:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import Pipeline
+    from sklearn.pipeline import FeatureUnion, Pipeline
 
     if not isinstance(estimator, Pipeline) or len(estimator.steps) != 2:
         return False
     terms, regression = (step for _, step in estimator.steps)
-    if not isinstance(terms, TfidfVectorizer) or not isinstance(
-        regression, LogisticRegression | CalibratedClassifierCV
-    ):
+    read = [part for _, part in terms.transformer_list] if isinstance(terms, FeatureUnion) else [terms]
+    if not all(isinstance(part, TfidfVectorizer) for part in read):
+        return False
+    if not isinstance(regression, LogisticRegression | CalibratedClassifierCV):
         return False
     try:
         return estimator.predict_proba(["a word"]).shape == (1, len(estimator.classes_))

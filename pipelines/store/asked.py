@@ -163,6 +163,14 @@ class Asked(Connected):
         """All feedback on an answer (rating, comment, created, key_name), oldest first."""
         return [dict(row) for row in self._all("feedback_of", {"question_id": clean(question_id)})]
 
+    def rated_questions(self, collection: str) -> list[dict[str, Any]]:
+        """The questions to a collection that were rated, oldest first.
+
+        Each has question, standalone, answer, known, error, citations, hits, asked_at and `rating`, the sum of what
+        was said of it.
+        """
+        return [dict(row) for row in self._all("rated_questions", {"collection": clean(collection)})]
+
     def forget_questions(self, days: float) -> int:
         """Delete questions asked more than `days` ago; returns how many.
 

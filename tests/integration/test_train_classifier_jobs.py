@@ -1,0 +1,89 @@
+"""The jobs that train router and tags: a folder that the service loads, a gate with an exit code, bad input refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs import train_reranker, train_router, train_tags
+from jobs.environment import run_job
+from pipelines.answering.classifier import NotAClassifier, TextClassifier
+
+SITE = "https://docs.example/"
+
+
+def run(job, argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
+    code = run_job(job.arguments(), job.work, [*argv, "--json"])
+    out = capsys.readouterr().out.strip()
+    return code, json.loads(out.splitlines()[-1]) if out else {}
+
+
+def test_a_router_is_trained_and_accepted_where_it_beats_chance(tmp_path: Path, capsys):
+    easy = [{"question": f"what is {thing}", "target": 1} for thing in "abcdefghijklmnopqrst"]
+    hard = [{"question": f"why does {thing} crash", "target": 0} for thing in "abcdefghijklmnopqrst"]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*easy, *hard]))
+    code, said = run(
+        train_router, ["--dataset", str(path), "--output", str(tmp_path / "router"), "--threshold", "0.5"], capsys
+    )
+    assert (code, said["accepted"]) == (0, True)
+    assert said["metrics"]["auc"] > 0.9
+    loaded = TextClassifier.load(tmp_path / "router", "router")
+    assert loaded.metadata["data"]["fingerprint"] == said["data"]["fingerprint"]
+    assert loaded.probability("what is z", "1") > loaded.probability("why does z crash", "1")
+
+
+def test_tags_without_a_measured_gain_are_not_accepted(tmp_path: Path, capsys):
+    questions = tmp_path / "qa.jsonl"
+    rows = [
+        {"question": f"{word} {n} {thing}", "source": f"{SITE}{part}/{n}.html#a"}
+        for part, word in (("tune", "trial scheduler"), ("serve", "replica deployment"))
+        for n, thing in enumerate("abcdefghij")
+    ]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    argv = ["--dataset", str(questions), "--prefix", SITE, "--output", str(tmp_path / "tags"), "--at-least", "2"]
+    code, said = run(train_tags, argv, capsys)
+    assert (code, said["accepted"], said["gate"]) == (4, False, None)
+    assert said["metrics"]["accuracy"]["pages"] > 0.9
+    with pytest.raises(NotAClassifier, match="did not accept it"):
+        TextClassifier.load(tmp_path / "tags", "tag")
+    code, said = run(train_tags, [*argv, "--accept"], capsys)
+    assert (code, said["accepted"], said["forced"]) == (0, True, True)
+    assert TextClassifier.load(tmp_path / "tags", "tag").metadata["prefix"] == SITE
+
+
+@pytest.mark.parametrize(
+    ("job", "argv"),
+    [
+        (train_router, ["--dataset", "missing.jsonl", "--output", "x"]),
+        (train_router, ["--dataset", "missing.jsonl", "--output", "x", "--threshold", "2"]),
+        (train_tags, ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x"]),
+        (train_tags, ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x", "--k", "50"]),
+        (train_reranker, ["--dataset", "missing.jsonl", "--output", "x", "--k", "50"]),
+        (train_reranker, ["--dataset", "missing.jsonl", "--output", "tests"]),
+    ],
+)
+def test_bad_input_is_refused_at_once(job, argv, capsys):
+    assert run(job, argv, capsys)[0] == 2
+
+
+def test_ratings_come_out_of_the_store_with_their_question(store):
+    from pipelines.evaluation.feedback import from_ratings
+    from pipelines.store.asked import QuestionRow
+
+    cited = [{"source": f"{SITE}a#x", "supported": True}]
+    store.record_questions(
+        [
+            QuestionRow("1", "liked?", "docs", answer="So.", citations=cited),
+            QuestionRow("2", "disliked?", "docs", hits=[{"source": f"{SITE}b", "chunk_id": "c", "snippet": "t"}]),
+            QuestionRow("3", "unrated?", "docs"),
+            QuestionRow("4", "elsewhere?", "other", citations=cited),
+        ]
+    )
+    for id, rating, key in (("1", 1, "a"), ("1", 1, "b"), ("2", -1, "a"), ("4", 1, "a")):
+        store.record_feedback(id, rating, key_name=key)
+    rows = store.rated_questions("docs")
+    assert [(row["question"], row["rating"]) for row in rows] == [("liked?", 2), ("disliked?", -1)]
+    feedback = from_ratings(rows)
+    assert [example.question for example in feedback.examples] == ["liked?"]
+    assert [hit.url for hit in feedback.wrong("disliked?")] == [f"{SITE}b"]

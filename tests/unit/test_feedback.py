@@ -1,0 +1,61 @@
+"""Ratings become questions to measure by, and hits to learn from as wrong ones."""
+
+from typing import Any
+
+from pipelines.evaluation.feedback import from_ratings
+
+URL = "https://docs.example/"
+
+
+def rated(rating: int, question: str = "How?", cited: tuple[str, ...] = ("a#x",), **fields: Any) -> dict[str, Any]:
+    row = {
+        "question": question,
+        "standalone": "",
+        "answer": "So.",
+        "known": True,
+        "error": None,
+        "rating": rating,
+        "citations": [{"source": URL + source, "supported": True} for source in cited],
+        "hits": [
+            {"source": URL + source, "chunk_id": source, "snippet": f"text of {source}"} for source in ("a#x", "b#y")
+        ],
+    }
+    return {**row, **fields}
+
+
+def test_a_liked_answer_is_an_example_with_the_sources_that_it_cites():
+    (example,) = from_ratings([rated(1, cited=("a#x", "c"))]).examples
+    assert (example.question, example.sources, example.answer) == ("How?", (f"{URL}a#x", f"{URL}c"), "So.")
+
+
+def test_hits_of_a_disliked_answer_are_wrong_for_its_question_however_it_is_written():
+    feedback = from_ratings([rated(-1)])
+    assert feedback.examples == ()
+    assert [hit.source for hit in feedback.wrong("  how? ")] == [f"{URL}a#x", f"{URL}b#y"]
+    assert feedback.wrong("another") == ()
+
+
+def test_what_nobody_liked_or_disliked_says_nothing():
+    feedback = from_ratings([rated(0)])
+    assert (feedback.examples, feedback.disliked) == ((), ())
+
+
+def test_an_answer_that_does_not_know_failed_or_cites_nothing_is_no_example():
+    rows = [rated(1, known=False), rated(1, error="timeout"), rated(1, cited=())]
+    unsupported = rated(1, citations=[{"source": URL, "supported": False}])
+    assert from_ratings([*rows, unsupported]).examples == ()
+
+
+def test_a_source_that_someone_liked_is_not_wrong_for_the_same_question():
+    feedback = from_ratings([rated(1), rated(-1)])
+    assert [hit.source for hit in feedback.wrong("How?")] == [f"{URL}b#y"]
+
+
+def test_liked_answers_to_one_question_are_one_example_with_the_newest_answer():
+    (example,) = from_ratings([rated(1), rated(2, "how?", ("c",), answer="Newer.")]).examples
+    assert (example.sources, example.answer) == ((f"{URL}a#x", f"{URL}c"), "Newer.")
+
+
+def test_a_follow_up_counts_as_it_was_understood():
+    (example,) = from_ratings([rated(1, "And then?", standalone="How does it go on?")]).examples
+    assert example.question == "How does it go on?"
