@@ -14,6 +14,8 @@ import argparse
 import asyncio
 import json
 import os
+import signal
+import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,7 +29,7 @@ from pipelines import embedded
 from serve.settings import Settings
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
-PORT, LLM_PORT = 8141, 8142
+PORT = 8141
 
 
 def questions(count: int) -> list[str]:
@@ -39,17 +41,18 @@ def questions(count: int) -> list[str]:
 def serve_figures(args: argparse.Namespace, url: str, variants: list[str]) -> dict[str, Any]:
     """The figures of each variant of Serve, one after the other: each beside the classes in the same rounds."""
     figures: dict[str, Any] = {}
-    with serving.scripted_llm(LLM_PORT) as llm, tempfile.TemporaryDirectory() as logs:
+    with serving.scripted_llm() as llm, tempfile.TemporaryDirectory() as logs:
         told = {
             "database_url": url, "home": str(args.home), "collection": args.collection, "llm_url": llm,
             "llm_model": "scripted", "llm_key": "none", "record_questions": False, "keys_required": False,
         }  # fmt: skip
         for variant in variants:
             with serving.server(variant, PORT, told, Path(logs) / "serve.log") as base:
-                rounds, seconds = (1, 0.6) if args.quick else (args.rounds, args.seconds)
+                rounds, seconds = (1, 0.5) if args.quick else (args.rounds, args.seconds)
                 figures[variant] = asyncio.run(
                     serving.measure(Settings(**told), base, llm, questions(200), rounds, seconds)
                 )
+            print(f"measured: {variant}", file=sys.stderr)
     return figures
 
 
@@ -113,10 +116,11 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", choices=serving.VARIANTS, default=list(serving.VARIANTS))
     parser.add_argument("--chunks", type=int, default=200_000, help="synthetic ones")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="that each cell of the Serve part lasts")
+    parser.add_argument("--seconds", type=float, default=0.8, help="that each cell of the Serve part lasts")
     parser.add_argument("--quick", action="store_true", help="one variant, one short round, 20,000 synthetic chunks")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped then too
     result: dict[str, Any] = {}
     with nullcontext(args.database_url) if args.database_url else embedded.running(args.home) as url:
         if args.only != "serve":

@@ -51,15 +51,17 @@ Figures = dict[str, Any]
 
 
 @contextmanager
-def scripted_llm(port: int) -> Iterator[str]:
+def scripted_llm() -> Iterator[str]:
     """The base URL of a scripted model in a process of its own."""
     script = HERE.parent / "tests" / "scripted_llm.py"
     process = subprocess.Popen(
-        [sys.executable, script, "--port", str(port), "--delay", str(DELAY_S), "--text", REPLY], stdout=subprocess.PIPE
+        [sys.executable, script, "--port", "0", "--delay", str(DELAY_S), "--text", REPLY],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
-        assert process.stdout is not None and process.stdout.readline()
-        yield f"http://127.0.0.1:{port}/v1"
+        assert process.stdout is not None
+        yield process.stdout.readline().split("base URL ")[1].split(",")[0]
     finally:
         process.kill()
         process.wait()
@@ -206,7 +208,8 @@ async def measure(
                 for kind in ("search", "first delta"):
                     for way, calls in ways.items():
                         if kind in calls:
-                            seen = await latencies(calls[kind], clients, seconds, questions)
+                            lasts = seconds * (2 if clients == 1 else 1)  # one client alone asks least
+                            seen = await latencies(calls[kind], clients, lasts, questions)
                             cells.setdefault((kind, way, clients), []).append(seen)
     return [_summed(cells, *cell) for cell in cells]
 
