@@ -1,0 +1,265 @@
+"""`python -m jobs.experiment sweep.yaml`: compare configurations on the same questions, and report what each is worth.
+
+Each is measured as jobs.evaluate would; what was measured before is not asked again. A configuration that fails is
+shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every configuration did), 2 bad input, 4 the gate
+(--fail-below) did not pass.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from jobs.environment import FAILED, BadInput, answering, finish, home, main, open_store, say
+from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
+from jobs.evaluating import AskJob
+from jobs.experiment_index import Indexes, drop
+from pipelines.evaluation.dataset import Example, read_dataset
+from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
+from pipelines.evaluation.experiment import (
+    Judged,
+    Record,
+    best,
+    done,
+    experiment,
+    failed,
+    gate,
+    main_metric,
+    read_results,
+)
+from pipelines.evaluation.report import as_html, as_markdown, into_page
+from pipelines.evaluation.run import Plan, described
+from pipelines.evaluation.sweep import Cell, Sweep, read_sweep
+from pipelines.store import Store
+
+GATE_FAILED = 4
+WIDTH = 150  # of the table where there is no terminal
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m jobs.experiment", description=__doc__.split("\n\n")[0])
+    parser.add_argument("file", type=Path, help="sweep file (benchmarks/sweeps/*.yaml)")
+    parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
+    parser.add_argument("--metric", help="what is ranked and judged by (default: retrieval_score at the largest k ≤ 9)")
+    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the table into this page, between its marks")
+    parser.add_argument("--study", type=Path, metavar="FILE", help="the study's results, for a table beside ours")
+    gating = parser.add_argument_group("gate")
+    gating.add_argument(
+        "--baseline", metavar="RUN", help="compare with this run, or with a results.json of another day"
+    )
+    gating.add_argument("--fail-below", type=float, metavar="X", help="exit 4 if a run scores more than X below it")
+    gating.add_argument("--candidate", metavar="RUN", help="judge this run alone (default: all but the baseline)")
+    running = parser.add_argument_group("running")
+    running.add_argument("--fresh", action="store_true", help="ask everything anew, whatever is stored already")
+    running.add_argument("--workers", type=int, default=0, help="Ray actors (default: none for few questions)")
+    running.add_argument(
+        "--drop-indexes", action="store_true", help="drop the collection's experiment indexes thereafter"
+    )
+    running.add_argument("--dry-run", action="store_true", help="say what would be measured, do nothing")
+    running.add_argument("--json", action="store_true", help="print a summary as one JSON object, last line")
+    return parser
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Measures the cells of one sweep."""
+
+    store: Store
+    sweep: Sweep
+    examples: Sequence[Example]
+    environment: Mapping[str, Any]
+    indexes: Indexes
+    args: argparse.Namespace
+
+    def __call__(self, number: int, cell: Cell) -> Record:
+        """The record of a cell, measured or failed."""
+        where = f"[{number}/{len(self.sweep.cells)}] {cell.name}"
+        began = time.perf_counter()
+        try:
+            record = self._measure(cell)
+        except Exception as error:  # whatever it is, the other configurations can be measured
+            say(f"{where}: failed: {error}")
+            return failed(cell, self._settings(cell, {}), error)
+        value, low, high = record["scores"][self.args.metric]
+        say(f"{where}: {self.args.metric} {value:.3f} [{low:.3f}, {high:.3f}], {time.perf_counter() - began:.1f} s")
+        return record
+
+    def _measure(self, cell: Cell) -> Record:
+        index = self.store.live_index(self.indexes.collection(cell.index))
+        configuration = cell.configuration({**self.environment, "collection": index.collection})
+        plan = Plan(index.collection, self.sweep.ks, self.sweep.answers)
+        at_once = ANSWERS_AT_ONCE if self.sweep.answers else 1
+        job = AskJob(self.store.url, configuration, plan, index, 0, at_once, self.sweep.judge, self.sweep.dimensions)
+        asked = argparse.Namespace(
+            dataset=self.sweep.dataset, fresh=self.args.fresh, workers=self.args.workers, out=None
+        )
+        result = evaluate(asked, job, self.examples, self.store)
+        rows = self.store.evaluated_questions(result["evaluation"])
+        about = {
+            "collection": index.collection,
+            "id": index.id,
+            "revision": index.revision,
+            **self.store.index_stats(index.id),
+        }
+        settings = self._settings(cell, asdict(index.settings))
+        more = {key: result[key] for key in ("fingerprint", "evaluation", "num_kept", "seconds")}
+        return done(cell, settings, about, self.examples, rows, plan, **more)
+
+    def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
+        """All that the cell was made with."""
+        return {**described(cell.configuration(self.environment)), **index, **cell.index}
+
+
+def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
+    """The earlier experiment that --baseline names as a file, if it does. Raises BadInput and NotComparable."""
+    names = [cell.name for cell in sweep.cells]
+    if (args.fail_below is not None or args.candidate) and not args.baseline:
+        raise BadInput("--fail-below and --candidate need --baseline: a run of this sweep, or a results.json")
+    if args.candidate and args.candidate not in names:
+        raise BadInput(f"there is no run {args.candidate!r}; there are: {'; '.join(names)}")
+    if args.baseline and args.baseline not in names:
+        if not Path(args.baseline).is_file():
+            raise BadInput(f"--baseline {args.baseline!r} is neither a file nor a run; runs are: {'; '.join(names)}")
+        return read_results(Path(args.baseline))
+    if args.metric and "@" in args.metric and int_of(args.metric) not in sweep.ks:
+        raise BadInput(f"--metric {args.metric!r}: this sweep is measured at {', '.join(map(str, sweep.ks))}")
+    return None
+
+
+def int_of(metric: str) -> int:
+    """The k of a metric's name, 0 if it is none."""
+    k = metric.rpartition("@")[2]
+    return int(k) if k.isascii() and k.isdigit() else 0
+
+
+def work(args: argparse.Namespace) -> int:
+    environment = answering().model_dump()
+    sweep = read_sweep(args.file, environment)
+    earlier = check(args, sweep)
+    examples = read_dataset(sweep.dataset)
+    args.metric = args.metric or main_metric(sweep.ks)
+    with open_store() as store:
+        if args.dry_run:
+            return dry_run(store, sweep, examples, args)
+        measure = Measuring(store, sweep, examples, environment, Indexes(store, sweep.collection), args)
+        records = [measure(number, cell) for number, cell in enumerate(sweep.cells, 1)]
+        if args.drop_indexes:
+            say(f"dropped: {', '.join(drop(store, sweep.collection)) or 'nothing'}")
+    own = args.baseline if args.baseline and not earlier else ""
+    found = experiment(sweep, examples, records, dataset_fingerprint(examples), args.metric, own)
+    judged = (
+        gate(found, earlier, args.metric, args.fail_below, args.candidate or "") if args.fail_below is not None else []
+    )
+    folder = write(args, found, judged)
+    show(found)
+    for verdict in judged:
+        say(f"gate {verdict}")
+    finish(summary(found, judged, folder), args.json, f"{folder / 'report.html'}")
+    if not any(record["state"] == "done" for record in records):
+        return FAILED
+    return 0 if all(verdict.passed for verdict in judged) else GATE_FAILED
+
+
+def dry_run(store: Store, sweep: Sweep, examples: Sequence[Example], args: argparse.Namespace) -> int:
+    """Say what would be measured, and which indexes it needs."""
+    indexes = Indexes(store, sweep.collection)
+    plan: dict[str, Any] = {"questions": len(examples), "runs": {}}
+    for cell in sweep.cells:
+        with contextlib.suppress(Exception):  # what fails here will fail as a run, with its error
+            plan["runs"][cell.name] = indexes.name(cell.index)
+    wanted = sorted(set(plan["runs"].values()) - {sweep.collection})
+    plan["to_build"] = [name for name in wanted if name not in store.copies(sweep.collection)]
+    lines = [f"  {name}: {index}" for name, index in plan["runs"].items()]
+    text = "\n".join([f"dry run: {len(examples):,} questions, {len(sweep.cells)} runs", *lines,
+                      f"indexes to build: {', '.join(plan['to_build']) or 'none'}"])  # fmt: skip
+    finish(plan, args.json, text)
+    return 0
+
+
+def write(args: argparse.Namespace, found: Mapping[str, Any], judged: Sequence[Judged]) -> Path:
+    """results.json, report.html and the page of --write; returns the folder."""
+    folder: Path = args.out or home() / "experiments" / "".join(
+        c if c.isalnum() or c in "-_." else "-" for c in found["name"]
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "report.html").write_text(as_html(found, [str(verdict) for verdict in judged]), encoding="utf-8")
+    if args.write:
+        study = json.loads(args.study.read_text(encoding="utf-8")) if args.study else []
+        into_page(args.write, found["name"], as_markdown(found, study))
+    return folder
+
+
+def summary(found: Mapping[str, Any], judged: Sequence[Judged], folder: Path) -> dict[str, Any]:
+    """What came of it, without the questions."""
+    kept = (
+        "name",
+        "state",
+        "error",
+        "varied",
+        "scores",
+        "against",
+        "cost_per_1000",
+        "fingerprint",
+        "num_kept",
+        "seconds",
+    )
+    leader = best(found["runs"], found["metric"])
+    return {
+        "name": found["name"],
+        "metric": found["metric"],
+        "baseline": found["baseline"],
+        "best": leader and leader["name"],
+        "num_questions": found["dataset"]["questions"],
+        "num_failed": sum(run["state"] == "failed" for run in found["runs"]),
+        "runs": [{key: run[key] for key in kept if key in run} for run in found["runs"]],
+        "gate": [{**asdict(verdict), "passed": verdict.passed} for verdict in judged],
+        "report": str(folder / "report.html"),
+        "results": str(folder / "results.json"),
+    }
+
+
+def show(found: Mapping[str, Any]) -> None:
+    """The runs as a table, best first."""
+    metric, baseline = found["metric"], found["baseline"]
+    family = metric.partition("@")[0]
+    names = next((list(run["scores"]) for run in found["runs"] if run["state"] == "done"), [])
+    columns = [name for name in names if name.startswith(f"{family}@") or name in (metric, "mrr", "quality")]
+    table = Table(title=f"{found['name']}: {family}, {found['dataset']['questions']:,} questions", title_justify="left",
+                  box=SIMPLE)  # fmt: skip
+    table.add_column("run", min_width=24)
+    for heading in (*(name.removeprefix(family) for name in columns), f"95 % {metric.removeprefix(family)}",
+                    "to baseline", "p", "ms", "$/1000"):  # fmt: skip
+        table.add_column(heading, justify="right", no_wrap=True)
+    for run in sorted(found["runs"], key=lambda run: -run["scores"].get(metric, [-1])[0]):
+        if run["state"] == "failed":
+            table.add_row(Text(f"{run['name']}\n{run['error'].splitlines()[0]}", style="red"))
+            continue
+        name = Text(run["name"], style="bold" if run["name"] == baseline else "")
+        scores = [f"{run['scores'][name][0]:.3f}" if name in run["scores"] else "–" for name in columns]
+        cost = "–" if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}"
+        table.add_row(name, *scores, *_beside(run, metric), f"{run['timings']['total']['p50'] * 1000:.0f}", cost)
+    Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDTH).print(table)
+
+
+def _beside(run: Record, metric: str) -> tuple[str, str, str]:
+    """The interval, the difference to the baseline and its p."""
+    score, against = run["scores"].get(metric), run.get("against", {}).get(metric)
+    interval = f"{score[1]:.2f} – {score[2]:.2f}" if score else ""
+    if not against:
+        return interval, "", ""
+    return interval, f"{against[0]:+.3f} [{against[1]:+.2f}, {against[2]:+.2f}]", f"{against[3]:.3f}"
+
+
+if __name__ == "__main__":
+    main(arguments(), work)

@@ -1,0 +1,248 @@
+"""The sweep file: which configurations are compared. YAML: what they share (`base`), grids and single runs.
+
+A file that can't be used is refused before anything is done. Knows neither a database nor what an index holds.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from pipelines.answering.configuration import Configuration
+from pipelines.records import IndexSettings, digest
+
+KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions", "base", "grid", "runs")
+# What the study compares at: 1 to 13 chunks, and 18 for its 13 + 5 of lexical search.
+KS = (1, 3, 5, 9, 13, 18)
+# Settings of one machine, not of what is compared; and keys, which a file and its report must not show.
+OF_THE_MACHINE = ("collection", "home", "patience_s", "embedding_device", "embedding_threads", "reranker_device")
+SECRETS = ("embedding_key", "llm_key", "reranker_key")
+# What an index knows of itself once it is built.
+OF_THE_INDEX_ITSELF = ("identity", "sectioning")
+INDEX = tuple(f.name for f in fields(IndexSettings) if f.name not in OF_THE_INDEX_ITSELF)
+ANSWERING = tuple(name for name in Configuration.model_fields if name not in (*OF_THE_MACHINE, *SECRETS))
+MOST_CELLS = 1_000
+
+
+class BadSweep(ValueError):
+    """A sweep file can't be used; the message names file, key and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One configuration of a sweep: `settings` are all that the file says of it, `varied` what sets it apart.
+
+    `labels` are the values of `varied` in few words.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    varied: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def index(self) -> dict[str, Any]:
+        """What it says of the index; nothing means the live one."""
+        return {name: value for name, value in self.settings.items() if name in INDEX}
+
+    def configuration(self, environment: Mapping[str, Any]) -> Configuration:
+        """What answers are made with: the environment's values, those of the cell over them. Raises ValidationError."""
+        own = {name: value for name, value in self.settings.items() if name in ANSWERING}
+        return Configuration.model_validate({**environment, **own})
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What is compared: `cells` over the questions of `dataset`, at the depths `ks`; `answers`: not hits alone.
+
+    `judge` is the agent whose model judges the answers ("": none), by `dimensions`.
+    """
+
+    name: str
+    collection: str
+    dataset: Path
+    ks: tuple[int, ...]
+    answers: bool
+    cells: tuple[Cell, ...]
+    judge: str = ""
+    dimensions: tuple[str, ...] = ("quality",)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The settings that differ between cells, in the order of the file."""
+        return tuple(dict.fromkeys(name for cell in self.cells for name in cell.varied))
+
+
+def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Sweep:
+    """The sweep of a file. `environment` holds the settings that cells don't name. Raises BadSweep.
+
+    `dataset` is relative to the file's folder.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSweep(f"sweep file {path} can't be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise BadSweep(f"sweep file {path} is not YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise BadSweep(f"sweep file {path} must hold keys and values ({', '.join(KEYS)}), not {type(data).__name__}")
+    try:
+        return sweep_from({"name": path.stem, **data}, path.parent, environment or {})
+    except BadSweep as error:
+        raise BadSweep("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
+
+
+def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, Any]) -> Sweep:
+    """The sweep that `data` describes; `folder` is where its dataset is looked for. Raises BadSweep."""
+    _known(data, KEYS, "")
+    for key in ("name", "collection", "dataset"):
+        if not isinstance(data.get(key), str) or not data[key].strip():
+            raise BadSweep(f"{key} is {data.get(key)!r}: it must be a text")
+    answers = data.get("answers", False)
+    if not isinstance(answers, bool):
+        raise BadSweep(f"answers is {answers!r}: it must be true or false")
+    cells = tuple(_named(_distinct(_cells(data))))
+    if len(cells) > MOST_CELLS:
+        raise BadSweep(f"{len(cells):,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
+    _check(cells, environment)
+    ks, judging = _ks(data.get("ks", KS)), _judging(data, answers)
+    return Sweep(data["name"], data["collection"], folder / data["dataset"], ks, answers, cells, *judging)
+
+
+# --------------------------------------------------------------------------------------------- what is said
+
+
+def _known(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    """Refuse keys that are not among `keys`."""
+    for key in data:
+        if key in SECRETS:
+            raise BadSweep(f"{where}{key}: keys do not belong into a file: set RAYDEX_{key.upper()}")
+        if key not in keys:
+            raise BadSweep(f"{where}{key} is unknown; there are: {', '.join(keys)}")
+
+
+def _ks(value: Any) -> tuple[int, ...]:
+    ks = value if isinstance(value, list | tuple) else [value]
+    if not ks or not all(isinstance(k, int) and not isinstance(k, bool) and 1 <= k <= 100 for k in ks):
+        raise BadSweep(f"ks is {value!r}: it must be numbers of hits, 1 to 100, like [1, 3, 5, 9]")
+    return tuple(sorted(set(ks)))
+
+
+def _judging(data: Mapping[str, Any], answers: bool) -> tuple[str, tuple[str, ...]]:
+    judge, dimensions = data.get("judge", ""), data.get("dimensions", ["quality"])
+    if not isinstance(judge, str) or (judge and not answers):
+        raise BadSweep(f"judge is {judge!r}: it must name an agent, and needs answers: true")
+    if not isinstance(dimensions, list) or not dimensions or not all(isinstance(name, str) for name in dimensions):
+        raise BadSweep(f"dimensions is {dimensions!r}: it must be a list of names, like [quality]")
+    return judge, tuple(dimensions)
+
+
+def _settings(value: Any, where: str) -> dict[str, Any]:
+    """Settings by name, checked against those that there are."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadSweep(f"{where} is {value!r}: it must hold settings and their values")
+    _known(value, (*INDEX, *ANSWERING), f"{where}.")
+    for agent in value.get("agents") or []:
+        if isinstance(agent, dict) and agent.get("api_key"):
+            raise BadSweep(f"{where}.agents: keys do not belong into a file: describe the agents in RAYDEX_AGENTS")
+    return dict(value)
+
+
+def _cells(data: Mapping[str, Any]) -> Iterator[Cell]:
+    """Every configuration that the file names, the grids' first."""
+    base = _settings(data.get("base"), "base")
+    grids = data.get("grid", [])
+    for grid in grids if isinstance(grids, list) else [grids]:
+        yield from _product(base, grid)
+    runs = data.get("runs", [])
+    if not isinstance(runs, list):
+        raise BadSweep("runs must be a list of settings, each with a name of its own if you like")
+    for number, run in enumerate(runs, 1):
+        yield _run(base, run, f"runs[{number}]")
+    if not grids and not runs:
+        raise BadSweep("there is nothing to compare: give a grid (settings with lists of values), runs, or both")
+
+
+def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
+    """Every combination of a grid's values. A setting's values are a list, or a mapping of labels to values."""
+    if not isinstance(grid, dict) or not grid:
+        raise BadSweep(f"grid is {grid!r}: it must hold settings with lists of values; it is empty otherwise")
+    axes = []
+    for name, values in grid.items():
+        _settings({name: None}, "grid")
+        if not isinstance(values, list | dict) or not values:
+            raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, and not an empty one")
+        labelled = values.items() if isinstance(values, dict) else [(label(value), value) for value in values]
+        axes.append([(name, str(text), value) for text, value in labelled])
+    for combination in itertools.product(*axes):
+        varied = {name: value for name, _, value in combination}
+        labels = {name: text for name, text, _ in combination}
+        settings = _settings({**base, **varied}, "grid")
+        yield Cell("", settings, varied, labels)
+
+
+def _run(base: Mapping[str, Any], run: Any, where: str) -> Cell:
+    own = dict(run) if isinstance(run, dict) else run
+    name = own.pop("name", "") if isinstance(own, dict) else ""
+    if not isinstance(name, str):
+        raise BadSweep(f"{where}.name is {name!r}: it must be a text")
+    varied = _settings(own, where)
+    return Cell(name, {**base, **varied}, varied, {key: label(value) for key, value in varied.items()})
+
+
+def label(value: Any) -> str:
+    """A value in few words."""
+    if isinstance(value, str):
+        return value or '""'
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 40 else f"{text[:28]}… {digest(text)[:6]}"
+
+
+def _distinct(cells: Iterator[Cell]) -> Iterator[Cell]:
+    """Cells whose settings no earlier one has; a run's name goes to the one that is kept."""
+    kept: dict[str, Cell] = {}
+    for cell in cells:
+        key = json.dumps(cell.settings, sort_keys=True, default=str)
+        earlier = kept.get(key)
+        if earlier is None or (cell.name and not earlier.name):
+            kept[key] = Cell(cell.name, cell.settings, cell.varied or (earlier.varied if earlier else {}),
+                             cell.labels or (earlier.labels if earlier else {}))  # fmt: skip
+        elif cell.name:
+            raise BadSweep(f"runs {earlier.name!r} and {cell.name!r} have the same settings")
+    yield from kept.values()
+
+
+def _named(cells: Iterator[Cell]) -> Iterator[Cell]:
+    """Every cell with a name that no other has."""
+    taken: set[str] = set()
+    for cell in cells:
+        name = cell.name or ", ".join(f"{key}={text}" for key, text in cell.labels.items()) or "base"
+        if name in taken:
+            raise BadSweep(f"two runs are called {name!r}: give them names of their own")
+        taken.add(name)
+        yield Cell(name, cell.settings, cell.varied, cell.labels)
+
+
+def _check(cells: Sequence[Cell], environment: Mapping[str, Any]) -> None:
+    """Refuse values that no configuration can have."""
+    for cell in cells:
+        try:
+            cell.configuration(environment)
+        except ValidationError as error:
+            problems = "; ".join(_problem(problem) for problem in error.errors())
+            raise BadSweep(f"{cell.name}: {problems}") from error
+
+
+def _problem(problem: Any) -> str:
+    name = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{name} = {problem['input']!r}: {message}" if name else str(message)

@@ -1,0 +1,249 @@
+"""Sweep files, what their runs come to side by side, and the gate."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.experiment import (
+    NoSuchRun,
+    NotComparable,
+    best,
+    done,
+    effects,
+    experiment,
+    failed,
+    gate,
+    main_metric,
+    read_results,
+)
+from pipelines.evaluation.run import Plan
+from pipelines.evaluation.sweep import BadSweep, Cell, Sweep, read_sweep
+from pipelines.store import EvaluatedQuestion
+
+ROOT = Path(__file__).parents[2]
+HEAD = "collection: docs\ndataset: questions.jsonl\n"
+EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
+PLAN = Plan("docs", (1, 3))
+
+
+def sweep_of(tmp_path: Path, text: str) -> Sweep:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(HEAD + text)
+    return read_sweep(path)
+
+
+def row(example: Example, place: int | None, cost: float | None = None, error: str | None = None) -> EvaluatedQuestion:
+    """A row whose reference is the hit at `place`."""
+    urls = [f"https://d.test/other{n}" for n in range(3)]
+    if place:
+        urls[place - 1] = example.sources[0]
+    hits = [{"sources": [url], "anchors": [url], "title": "T", "score": 1.0} for url in urls]
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "calls": 1}
+    answer = None if cost is None else {"text": "It is.", "known": True, "cost": cost, **usage}
+    return EvaluatedQuestion(example.id, example.question, example.sources, hits if not error else [],
+                             timings={"total": 0.01}, answer=answer, error=error)  # fmt: skip
+
+
+def record(name: str, places: list[int | None], varied: dict[str, object] | None = None, **more: float) -> dict:
+    rows = {e.id: row(e, place, **more) for e, place in zip(EXAMPLES, places, strict=True)}
+    plan = Plan("docs", (1, 3), answers=bool(more))
+    return done(Cell(name, varied or {}, varied or {}), varied or {}, {"id": 1}, EXAMPLES, rows, plan)
+
+
+def compared(*records: dict, parameters: tuple[str, ...] = (), baseline: str = "") -> dict:
+    varied = dict.fromkeys(parameters)
+    sweep = Sweep("s", "docs", Path("q.jsonl"), (1, 3), False, (Cell("x", varied, varied),))
+    return experiment(sweep, EXAMPLES, records, "fingerprint", "retrieval_score@3", baseline)
+
+
+# ---------------------------------------------------------------------------------------------- the file
+
+
+def test_a_grid_is_every_combination_on_top_of_what_is_shared(tmp_path):
+    sweep = sweep_of(tmp_path, "base: {k: 9}\ngrid: {bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}\n")
+    assert [cell.name for cell in sweep.cells][:2] == [
+        "bm25_weight=0.5, chunk_size=100",
+        "bm25_weight=0.5, chunk_size=200",
+    ]
+    assert len(sweep.cells) == 6
+    last = sweep.cells[-1]
+    assert last.settings == {"k": 9, "bm25_weight": 1, "chunk_size": 300}
+    assert last.index == {"chunk_size": 300}
+    assert (last.configuration({}).k, last.configuration({}).bm25_weight) == (9, 1)
+    assert sweep.parameters == ("bm25_weight", "chunk_size")
+    assert sweep.dataset == tmp_path / "questions.jsonl"
+
+
+def test_single_runs_stand_beside_several_grids_and_no_configuration_is_there_twice(tmp_path):
+    text = "grid:\n- {k: [3, 5]}\n- {k: [5], neighbours: [0, 1]}\nruns:\n- {name: five, k: 5}\n- {name: plain}\n"
+    sweep = sweep_of(tmp_path, text)
+    assert [cell.name for cell in sweep.cells] == ["k=3", "five", "k=5, neighbours=0", "k=5, neighbours=1", "plain"]
+
+
+def test_values_can_have_names(tmp_path):
+    sweep = sweep_of(tmp_path, "grid: {prompts: {plain: {}, terse: {qa: 'Say it in one word.'}}}\n")
+    assert [cell.name for cell in sweep.cells] == ["prompts=plain", "prompts=terse"]
+    assert sweep.cells[1].settings["prompts"] == {"qa": "Say it in one word."}
+
+
+def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
+    cell = sweep_of(tmp_path, "runs: [{k: 7}]\n").cells[0]
+    configuration = cell.configuration({"k": 2, "llm_model": "m", "llm_key": "secret"})
+    assert (configuration.k, configuration.llm_model) == (7, "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("grid: {}\n", "it is empty"),
+        ("grid: {k: []}\n", "grid.k is []"),
+        ("grid: {k: 5}\n", "grid.k is 5: it must be a list"),
+        ("", "nothing to compare"),
+        ("grid: {kk: [1]}\n", "grid.kk is unknown; there are: model,"),
+        ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
+        ("runs: [{k: 0}]\n", "k=0: k = 0: Input should be greater than or equal to 1"),
+        ("runs: [{fusion: magic}]\n", "fusion=magic: fusion = 'magic'"),
+        ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker_model"),
+        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong into a file: set RAYDEX_LLM_KEY"),
+        ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
+        ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
+        ("ks: [0]\nruns: [{}]\n", "ks is [0]"),
+        ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps'"),
+        ("judge: strong\nruns: [{}]\n", "needs answers: true"),
+        ("runs: 3\n", "runs must be a list"),
+        ("[", "is not YAML"),
+    ],
+)
+def test_a_file_that_cant_be_used_is_refused_with_what_is_wrong(tmp_path, text, said):
+    with pytest.raises(BadSweep) as error:
+        sweep_of(tmp_path, text)
+    assert said in str(error.value)
+    assert str(tmp_path / "sweep.yaml") in str(error.value)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "sweeps").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_sweeps_of_this_repository_can_be_used(path):
+    assert len(read_sweep(path).cells) >= 12
+
+
+# ---------------------------------------------------------------------------------------------- side by side
+
+
+def test_a_record_holds_means_with_intervals_values_by_question_and_where_the_reference_was():
+    one = record("one", [1, 2, None, 1, 1, None, 3, 1])
+    assert one["scores"]["retrieval_score@1"][0] == pytest.approx(4 / 8)
+    assert one["scores"]["retrieval_score@3"][0] == pytest.approx(6 / 8)
+    assert one["values"]["retrieval_score@3"] == [1, 1, 0, 1, 1, 0, 1, 1]
+    low, high = one["scores"]["retrieval_score@3"][1:]
+    assert low < 6 / 8 < high
+    assert [found["rank"] for found in one["found"]] == [1, 2, None, 1, 1, None, 3, 1]
+    assert [right for _, _, right in one["found"][1]["hits"]] == [0, 2, 0]
+
+
+def test_cost_is_of_a_thousand_questions_that_were_answered():
+    assert record("paid", [1] * 8, cost=0.002)["cost_per_1000"] == pytest.approx(2.0)
+    assert record("free", [1] * 8)["cost_per_1000"] is None
+
+
+def test_differences_are_paired_over_the_questions_that_both_answered():
+    baseline = record("a", [None] * 4 + [1] * 4)
+    rows = {e.id: row(e, 1, error="down" if n == 7 else None) for n, e in enumerate(EXAMPLES)}
+    better = done(Cell("b", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
+    found = compared(baseline, better)
+    assert found["baseline"] == "a"
+    difference, low, high, p = found["runs"][1]["against"]["retrieval_score@3"]
+    assert difference == pytest.approx(4 / 7, abs=1e-4)
+    assert 0 < low < difference < high
+    assert p == pytest.approx(2 / 2**4)
+    assert found["runs"][1]["errors"] == 1
+    assert "against" not in found["runs"][0]
+
+
+def test_a_failed_cell_stands_beside_the_others_with_its_error():
+    found = compared(failed(Cell("broken", {}), {}, RuntimeError("no model")), record("fine", [1] * 8))
+    assert found["baseline"] == "fine"
+    assert found["runs"][0]["error"] == "RuntimeError: no model"
+    assert best(found["runs"], "retrieval_score@3")["name"] == "fine"
+    json.dumps(found)
+
+
+def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
+    cells = {
+        "a": ({"x": 1, "y": 1}, [1] * 4 + [None] * 4),
+        "b": ({"x": 2, "y": 1}, [1] * 6 + [None] * 2),
+        "c": ({"x": 1, "y": 2}, [1] * 2 + [None] * 6),
+        "d": ({"x": 2, "y": 2}, [1] * 4 + [None] * 4),
+        "e": ({"x": 3, "y": 3}, [1] * 8),
+    }
+    runs = [record(name, places, varied) for name, (varied, places) in cells.items()]
+    found = compared(*runs, parameters=("x", "y"))
+    of_x, of_y = found["effects"]
+    assert (of_x["parameter"], of_x["values"], of_x["lines"]) == ("x", ["1", "2"], [[0, 1], [2, 3]])
+    assert (of_y["values"], of_y["lines"]) == (["1", "2"], [[0, 2], [1, 3]])
+    means = [mean[0] for mean in of_x["means"]["retrieval_score@3"]]
+    assert means == pytest.approx([(0.5 + 0.25) / 2, (0.75 + 0.5) / 2])
+
+
+def test_an_effect_whose_lines_have_gaps_has_no_mean():
+    varied = [{"x": "1", "y": "1"}, {"x": "2", "y": "1"}, {"x": "2", "y": "2"}, {"x": "10", "y": "2"}]
+    runs = [{**record(str(n), [1] * 8), "varied": each} for n, each in enumerate(varied)]
+    of_x = effects(runs, ("x",))[0]
+    assert of_x["values"] == ["1", "2", "10"]
+    assert of_x["lines"] == [[0, 1, None], [None, 2, 3]]
+    assert of_x["means"] == {}
+
+
+def test_the_main_metric_is_the_studys_at_nine_or_the_next_below():
+    assert main_metric((1, 3, 5, 9, 13)) == "retrieval_score@9"
+    assert main_metric((1, 5, 13)) == "retrieval_score@5"
+    assert main_metric((18,)) == "retrieval_score@18"
+
+
+# ---------------------------------------------------------------------------------------------- the gate
+
+GOOD, WORSE = [1] * 8, [1] * 6 + [None] * 2
+
+
+def test_the_gate_fails_when_quality_drops():
+    found = compared(record("main", GOOD), record("change", WORSE), baseline="main")
+    (verdict,) = gate(found, None, "retrieval_score@3", 0.1)
+    assert not verdict.passed
+    assert verdict.difference[0] == pytest.approx(-0.25)
+    assert "FAILED: change against main: retrieval_score@3 -0.2500" in str(verdict)
+
+
+def test_the_gate_passes_what_is_as_good_or_loses_no_more_than_it_may():
+    found = compared(record("main", GOOD), record("same", GOOD), record("change", WORSE), baseline="main")
+    assert [verdict.passed for verdict in gate(found, None, "retrieval_score@3", 0.25)] == [True, True]
+    assert [verdict.passed for verdict in gate(found, None, "retrieval_score@3", 0.2)] == [True, False]
+    assert [verdict.run for verdict in gate(found, None, "retrieval_score@3", 0.2, "same")] == ["same"]
+
+
+def test_the_gate_does_not_pass_what_could_not_be_measured():
+    found = compared(record("main", GOOD), failed(Cell("change", {}), {}, RuntimeError("down")), baseline="main")
+    (verdict,) = gate(found, None, "retrieval_score@3", 1.0)
+    assert not verdict.passed
+    assert "down" in str(verdict)
+
+
+def test_the_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):
+    earlier = compared(record("main", GOOD), record("other", [None] * 8))
+    (tmp_path / "results.json").write_text(json.dumps(earlier))
+    read = read_results(tmp_path / "results.json")
+    (verdict,) = gate(compared(record("main", WORSE)), read, "retrieval_score@3", 0.0)
+    assert (verdict.run, verdict.passed) == ("main", False)
+    with pytest.raises(NoSuchRun, match="there are: main; other"):
+        gate(compared(record("new", GOOD)), read, "retrieval_score@3", 0.0)
+
+
+def test_the_gate_refuses_other_questions_and_files_that_are_no_results(tmp_path):
+    other = {**compared(record("main", GOOD)), "dataset": {"name": "x", "fingerprint": "y", "questions": 1}}
+    with pytest.raises(NotComparable, match="must be the same"):
+        gate(compared(record("main", GOOD)), other, "retrieval_score@3", 0.0)
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(NotComparable, match=r"no results\.json"):
+        read_results(tmp_path / "x.json")
+    with pytest.raises(NoSuchRun, match="nothing to judge"):
+        gate(compared(record("main", GOOD)), None, "retrieval_score@3", 0.0)

@@ -1,0 +1,125 @@
+"""The report of an experiment: one file that loads nothing and shows whatever pages say as text."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from test_experiment import EXAMPLES, compared, failed, record
+
+from pipelines.evaluation.report import MOST_QUESTIONS, NoPlace, as_html, as_markdown, into_page
+from pipelines.evaluation.sweep import Cell
+
+EVIL = "</script><script>document.title='x'</script><img src=x onerror=\"document.title='x'\"> & <b>bold</b> \u2028"
+
+
+def results(name: str = "one", title: str = "Title") -> dict:
+    """Three runs, one of which failed; every text that a document or a person could have written is `title`."""
+    broken = failed(Cell("broken", {}), {}, RuntimeError(title))
+    found = compared(record(name, [1] * 6 + [None] * 2), record("two", [1] * 8), broken)
+    for question in found["questions"]:
+        question["question"] = title
+    found["places"] = [[source, title] for source, _ in found["places"]]
+    return found
+
+
+def data_of(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_report_is_one_file_that_may_load_nothing():
+    page = as_html(results())
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(src|href)=["']""", page)
+    assert "@import" not in page and "url(" not in page
+    assert not re.search(
+        r"https?://", page.replace(json.dumps("http://www.w3.org/2000/svg"), "").split('id="data">')[0]
+    )
+
+
+def test_the_report_holds_every_run_and_question():
+    data = data_of(as_html(results(), ["passed: all"]))
+    assert [run["name"] for run in data["runs"]] == ["one", "two", "broken"]
+    assert data["runs"][1]["against"]["retrieval_score@3"][0] == pytest.approx(0.25)
+    assert len(data["questions"]) == len(EXAMPLES)
+    assert data["gate"] == ["passed: all"]
+
+
+def test_what_pages_and_questions_say_stays_text():
+    page = as_html(results(name=EVIL, title=EVIL))
+    assert page.count("<script") == as_html(results()).count("<script")
+    assert "<img" not in page and "<b>bold" not in page and "\u2028" not in page
+    assert data_of(page)["questions"][0]["question"] == EVIL
+    named = {**results(), "name": EVIL}
+    assert "<title>&lt;/script&gt;" in as_html(named)
+
+
+def test_the_marks_of_the_template_in_a_question_change_nothing():
+    assert (
+        data_of(as_html(results(title="@@DATA@@ @@TITLE@@ \\1")))["questions"][0]["question"]
+        == "@@DATA@@ @@TITLE@@ \\1"
+    )
+
+
+def test_of_very_many_questions_the_hits_are_shown_that_set_runs_apart():
+    found = results()
+    many = MOST_QUESTIONS + 5
+    found["questions"] = [{"question": str(n), "id": str(n)} for n in range(many)]
+    for place, run in enumerate(found["runs"][:2]):
+        run["values"]["retrieval_score@3"] = [0.0] * (many - 2) + [float(place)] * 2
+        run["found"] = [{"hits": []}] * many
+    shown = data_of(as_html(found))["runs"][0]["found"]
+    assert len(shown) == many
+    assert sum(row is not None for row in shown) == MOST_QUESTIONS
+    assert shown[-1] is not None and shown[-2] is not None
+
+
+def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium on this machine")
+    (tmp_path / "report.html").write_text(as_html(results(name=EVIL, title=EVIL)))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    done = subprocess.run(
+        [browser, *flags, f"file://{tmp_path}/report.html"], check=False, capture_output=True, text=True, timeout=120
+    )
+    drawn = done.stdout.partition("</script>")[0] + done.stdout.rpartition("</script>")[2]
+    assert "<circle" in drawn, done.stderr[-2000:]
+    assert "<title>s: experiment</title>" in drawn
+    assert "&lt;b&gt;bold" in drawn and "<b>bold" not in drawn
+
+
+# ---------------------------------------------------------------------------------------------- Markdown
+
+
+def test_the_table_has_a_line_for_every_run_best_first_and_one_for_the_studys():
+    study = [
+        {"experiment": "rerank-0", "retrieval_score": 0.5, "quality_score": 3.5, "chunk_size": 700, "num_chunks": 9},
+        {"experiment": "with-lexical-search-bm25-5", "retrieval_score": 0.802, "quality_score": 3.6},
+    ]
+    text = as_markdown(results(), study)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert [line.split("|")[1].strip() for line in lines] == [
+        "run", "---", "two", "one", "broken", "the study's run", "---", "with-lexical-search-bm25-5", "rerank-0",
+    ]  # fmt: skip
+    assert "**1.000** [1.000, 1.000]" in text and "+0.250" in text and "failed: RuntimeError" in text
+    assert len({line.count("|") for line in lines[:5]}) == 1
+
+
+def test_a_text_stays_in_its_cell():
+    line = next(line for line in as_markdown(results(name="a | b\n<b>c</b>")).splitlines() if "a \\|" in line)
+    assert "a \\| b &lt;b&gt;c&lt;/b&gt;" in line
+
+
+def test_the_table_goes_between_its_marks_and_the_rest_of_the_page_stays(tmp_path):
+    page = tmp_path / "quality.md"
+    into_page(page, "one", "first\n")
+    assert page.read_text() == "# Quality\n\n<!-- experiment one: begin -->\nfirst\n<!-- experiment one: end -->\n"
+    page.write_text(f"Before.\n{page.read_text()}After.\n")
+    into_page(page, "one", "second \\1\n")
+    assert "first" not in page.read_text()
+    assert page.read_text().startswith("Before.\n# Quality") and page.read_text().endswith("end -->\nAfter.\n")
+    assert "second \\1\n" in page.read_text()
+    with pytest.raises(NoPlace, match="put the lines <!-- experiment two: begin -->"):
+        into_page(page, "two", "x\n")
