@@ -29,7 +29,6 @@ from pipelines import embedded
 from serve.settings import Settings
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
-PORT = 8141
 
 
 def questions(count: int) -> list[str]:
@@ -47,7 +46,7 @@ def serve_figures(args: argparse.Namespace, url: str, variants: list[str]) -> di
             "llm_model": "scripted", "llm_key": "none", "record_questions": False, "keys_required": False,
         }  # fmt: skip
         for variant in variants:
-            with serving.server(variant, PORT, told, Path(logs) / "serve.log") as base:
+            with serving.server(variant, serving.free_port(), told, Path(logs) / "serve.log") as base:
                 rounds, seconds = (1, 0.5) if args.quick else (args.rounds, args.seconds)
                 figures[variant] = asyncio.run(
                     serving.measure(Settings(**told), base, llm, questions(200), rounds, seconds)

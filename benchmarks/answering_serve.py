@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -65,6 +66,13 @@ def scripted_llm() -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on: Serve would share one silently with another Serve."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
