@@ -1,0 +1,117 @@
+"""Training a cross-encoder: what it learns from, and a real small training that goes on where it stopped."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from answering_fakes import make_hit
+
+from pipelines.evaluation.dataset import Example
+from pipelines.training import cross_encoder
+from pipelines.training.mining import Corpus, NothingToLearn, Triple
+
+URL = "https://docs.example/"
+CHUNKS = [make_hit(f"{URL}{page}#{part}", f"{page} {part} text") for page in "abcdefg" for part in ("x", "y")]
+CORPUS = Corpus(CHUNKS)
+ASKED = Example("How?", (f"{URL}a#x",))
+
+needs_trainer = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("accelerate", "datasets")), reason="needs raydex[train]"
+)
+
+
+def mine(examples=(ASKED,), **more):
+    return cross_encoder.mine(list(examples), CORPUS, lambda _: CHUNKS, **more)
+
+
+def test_the_right_passage_is_of_the_reference_section_and_the_wrong_ones_of_other_pages():
+    (triple,) = mine(negatives=5)
+    assert "a x text" in triple.positive
+    assert len(set(triple.negatives)) == 5
+    assert not any("a x text" in text or "a y text" in text for text in triple.negatives)
+
+
+def test_no_wrong_passage_is_of_a_page_that_judges():
+    (triple,) = mine(negatives=4, forbidden={f"{URL}{page}" for page in "bcde"})
+    assert all(text.split("\n")[-1][0] in "fg" for text in triple.negatives)
+
+
+def test_a_question_without_enough_wrong_hits_or_without_its_section_is_left_out():
+    gone = Example("Where?", (f"{URL}gone#x",))
+    assert mine([ASKED, gone], negatives=13) == []
+    assert len(mine([ASKED, gone], negatives=12)) == 1
+
+
+def test_mining_is_the_same_for_the_same_seed():
+    assert mine(seed=1) == mine(seed=1)
+    assert mine(seed=1) != mine(seed=2)
+
+
+def test_place_is_that_of_the_first_hit_on_a_reference_page():
+    assert cross_encoder.place(ASKED, [CHUNKS[4], CHUNKS[1], CHUNKS[0]]) == 2
+    assert cross_encoder.place(ASKED, CHUNKS[2:]) == 0
+
+
+@pytest.fixture(scope="module")
+def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of a few thousand weights, saved as sentence-transformers saves one."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("bert")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "how", "right", "wrong", "guide", "a", "b", "c"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    BertModel(config).save_pretrained(folder)
+    encoder = Transformer(str(folder), max_seq_length=32)
+    SentenceTransformer(modules=[encoder, Pooling(16)], device="cpu").save(str(folder / "model"))
+    return folder / "model"
+
+
+TRIPLES = [Triple("how", "right " * n, ("wrong a " * n, "wrong b " * n)) for n in range(1, 9)]
+
+
+def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(cross_encoder, "check_trainer", lambda: None)
+    if importlib.util.find_spec("datasets") is None:
+        pytest.skip("needs raydex[train]")
+    with pytest.raises(NothingToLearn):
+        cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), [], cross_encoder.Plan(), tmp_path)
+
+
+@needs_trainer
+@pytest.mark.parametrize("loss", ["binary", "listwise"])
+def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_encoder, tmp_path):
+    from pipelines.answering.reranker import CrossEncoderReranker
+
+    model = cross_encoder.load_model(str(small_encoder), max_tokens=32)
+    plan = cross_encoder.Plan(loss=loss, epochs=30, batch_size=4, learning_rate=1e-2, max_tokens=32)
+    cross_encoder.fine_tune(model, TRIPLES, plan, tmp_path / "checkpoints")
+    model.save_pretrained(str(tmp_path / "model"))
+    right, wrong = CrossEncoderReranker(str(tmp_path / "model")).score([("how", "right right"), ("how", "wrong a")])
+    assert right > wrong
+
+
+@needs_trainer
+def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
+    plan = cross_encoder.Plan(epochs=2, batch_size=8, checkpoint_steps=1)
+    done = [
+        cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) for _ in range(2)
+    ]
+    assert done[0] == done[1] == 6
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@needs_trainer
+def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
+    plan = cross_encoder.Plan(epochs=50, batch_size=1, minutes=1e-6)
+    assert cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) == 1
