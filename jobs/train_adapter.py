@@ -132,6 +132,8 @@ class Bench:
         """The verdict over `others`, by a map that has learned from no page of theirs."""
         pages = {page_of(source) for example in others for source in example.sources}
         apart = [n for n, e in enumerate(examples) if pages.isdisjoint(page_of(source) for source in e.sources)]
+        if not apart:
+            raise BadInput("every page that --dataset asks for is one of --check too: nothing is left to learn from")
         matrix = self.learn([examples[place] for place in apart], asked[apart])
         vectors = self.embed(others)
         return self._judged(others, vectors, QueryAdapter(matrix, "")(vectors))

@@ -62,16 +62,18 @@ def work(args: argparse.Namespace) -> int:
     embedder.check_trainer()
     started = time.monotonic()
     with material(args) as (index, corpus, retriever):
+        base = load_tokenizer(args.model or index.settings.model)
+        if base.folder is None:
+            raise BadInput(f"{base.model} has no weights here: train a packaged model, a folder or a hub model")
         examples = answered(read_dataset(args.dataset), corpus)
         learned, kept = parts(examples, args)
         say(f"{len(learned):,} questions to learn from, {len(kept):,} to judge by")
         mined = mine(learned, kept, corpus, retriever, args)
     say(f"{len(mined):,} triples mined in {time.monotonic() - started:.0f} s")
-    base = args.model or index.settings.model
-    verdict = train(base, mined, kept, corpus, args)
+    verdict = train(base.model, mined, kept, corpus, args)
     made = card(
         "embedding-model",
-        base={"model": base, "identity": load_tokenizer(base).identity},
+        base={"model": base.model, "identity": base.identity, "dimension": base.dimension},
         examples=[*learned, *kept],
         verdict=verdict,
         settings={**asdict(plan(args)), **settings(args), "triples": len(mined), "collection": index.collection},

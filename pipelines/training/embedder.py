@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pipelines.evaluation.dataset import Example
 from pipelines.records import digest
-from pipelines.tokens import load_tokenizer
+from pipelines.tokens import load_tokenizer, model_folder
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, read_as
 
 # Places beyond this count as not found; MRR hardly sees a difference.
@@ -62,9 +62,7 @@ def load_model(model: str, device: str = "cpu") -> Any:
     from sentence_transformers import SentenceTransformer
 
     counter = load_tokenizer(model)
-    if counter.folder is None:
-        raise NothingToLearn(f"{model} has no weights here: train a packaged model, a folder or a hub model")
-    loaded = SentenceTransformer(str(counter.folder), device=device, local_files_only=True)
+    loaded = SentenceTransformer(str(model_folder(model)), device=device, local_files_only=True)
     loaded.max_seq_length = counter.max_tokens
     return loaded
 

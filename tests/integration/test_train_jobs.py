@@ -1,0 +1,144 @@
+"""The training jobs on a real index: questions in, a folder that says whether it may be used, and answers by it out."""
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workshop import BASE, Workshop
+
+from jobs import train_adapter, train_embedder
+from jobs.environment import run_job
+from pipelines.answering.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
+from pipelines.answering.configuration import Configuration, make_retriever
+from pipelines.answering.retriever import Search
+from pipelines.embed import load_embedder
+from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
+from pipelines.store import Store
+from pipelines.tokens import load_tokenizer, model_folder
+
+# The site says "wheel", its readers ask for a "tyre": a word that a map can learn to stand for the other.
+PAGES, MODEL = 30, "hash:64"
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return dict(json.loads(self.out.strip().splitlines()[-1]))
+
+
+@pytest.fixture
+def train(database_url, monkeypatch, capsys):
+    """`python -m jobs.<job> <words>`, in this process, on a fresh database."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+
+    def run(job: Any, *words: str) -> Done:
+        capsys.readouterr()
+        code = run_job(job.arguments(), job.work, words)
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def questions(store: Store, tmp_path: Path) -> Path:
+    """A published site and questions to it."""
+    site = {f"p{n}": {"part": f"About wheel{n} and axle{n}.", "rest": f"Wheels for number {n}."} for n in range(PAGES)}
+    Workshop(store, model=MODEL).reindex(site)
+    examples = [Example(f"Which is tyre{n}, wheel{n}?", (f"{BASE}p{n}#part",)) for n in range(PAGES)]
+    write_dataset(tmp_path / "questions.jsonl", examples)
+    return tmp_path / "questions.jsonl"
+
+
+def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "adapter"
+    check = tmp_path / "check.jsonl"
+    write_dataset(check, read_dataset(questions)[:5])
+    words = ("--dataset", str(questions), "--check", str(check), "--output", str(folder), "--json")
+    done = train(train_adapter, *words)
+    assert done.code in (0, train_adapter.NOT_ACCEPTED), done.err
+    card = json.loads((folder / "card.json").read_text())
+    assert card["accepted"] is (done.code == 0) and card["metrics"]["questions"] == PAGES
+    assert card["base"] == {"model": MODEL, "identity": MODEL, "dimension": 64}
+    assert card["check"]["questions"] == 5
+    assert card["data"]["pages"] == PAGES and done.summary["folder"] == str(folder)
+
+    forced = train(train_adapter, *words, "--accept")
+    assert forced.code == 0 and forced.summary["accepted"] is True
+    adapter = QueryAdapter.load(folder)
+    plain = load_embedder(MODEL)
+    wanted = adapter(plain.embed_query("wheel7"))
+    with contextlib.closing(make_retriever(Configuration(query_adapter=folder, bm25_weight=0), store)) as retriever:
+        (hit,) = retriever.retrieve(Search(("wheel7",), k=1)).hits
+    assert hit.scores["vector"] == pytest.approx(
+        store.search(store.live_index("docs"), [wanted], [], 1).nearest[0][0].score
+    )
+    assert AdaptedEmbedder(plain, adapter).embed_query("wheel7") == pytest.approx(wanted)
+
+
+def test_an_adapter_that_was_not_accepted_stops_the_start(train, store, questions: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "adapter"
+    done = train(train_adapter, "--dataset", str(questions), "--output", str(folder), "--epochs", "0", "--json")
+    assert done.code == train_adapter.NOT_ACCEPTED and done.summary["accepted"] is False
+    with pytest.raises(NotAnAdapter, match="not accepted"):
+        make_retriever(Configuration(query_adapter=folder), store)
+
+
+def test_what_cannot_be_trained_is_said_before_anything_is_spent(train, questions: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("do not remove")
+    done = train(train_adapter, "--dataset", str(questions), "--output", str(tmp_path / "full"))
+    assert done.code == 2 and "holds something else" in done.err
+    assert (tmp_path / "full" / "thesis.txt").exists()
+    done = train(train_adapter, "--dataset", str(questions), "--check", str(questions), "--output", str(tmp_path / "n"))
+    assert done.code == 2 and "nothing is left to learn from" in done.err
+    other = tmp_path / "other.jsonl"
+    write_dataset(other, [Example("?", ("https://elsewhere.test/x#y",))])
+    done = train(train_adapter, "--dataset", str(other), "--output", str(tmp_path / "new"))
+    assert done.code == 2 and "belong to this collection" in done.err and not (tmp_path / "new").exists()
+
+
+def tiny_model(folder: Path) -> Path:
+    """A new BERT of one small layer with the packaged model's tokenizer."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    tokenizer = AutoTokenizer.from_pretrained(str(model_folder("all-MiniLM-L6-v2")))
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(str(folder / "bert"))
+    tokenizer.save_pretrained(str(folder / "bert"))
+    modules = [Transformer(str(folder / "bert"), max_seq_length=32), Pooling(16)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "tiny"))
+    return folder / "tiny"
+
+
+def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, questions: Path, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    base, folder = tiny_model(tmp_path), tmp_path / "trained"
+    words = ("--dataset", str(questions), "--model", str(base), "--output", str(folder), "--questions", "8")
+    done = train(train_embedder, *words, "--device", "cpu", "--batch-size", "4", "--accept", "--json")
+    assert done.code == 0, done.err
+    card = json.loads((folder / "card.json").read_text())
+    assert card["kind"] == "embedding-model" and card["base"]["identity"] == load_tokenizer(str(base)).identity
+    assert card["metrics"]["questions"] == PAGES // 5 and card["settings"]["triples"] == 8
+    assert len(list((folder / "evaluation").glob("*predictions*"))) == 2
+    trained = load_embedder(str(folder), device="cpu", backend="torch")
+    assert trained.counter.identity != card["base"]["identity"]
+    assert trained.embed_query("wheel7").shape == (16,)
+    assert [path.name for path in tmp_path.glob(".trained*")] == []
+
+
+def test_a_model_without_weights_here_is_refused(train, questions: Path, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    done = train(train_embedder, "--dataset", str(questions), "--output", str(tmp_path / "model"), "--device", "cpu")
+    assert done.code == 2 and "has no weights here" in done.err and not (tmp_path / "model").exists()
