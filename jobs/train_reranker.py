@@ -18,7 +18,7 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.configuration import make_retriever
-from pipelines.answering.fuse import diverse
+from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import CrossEncoderReranker
 from pipelines.answering.retriever import Search
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
@@ -221,13 +221,15 @@ def reranked(
 def verdict_of(
     kept: Sequence[Example], found: Sequence[Sequence[Hit]], after: Sequence[Sequence[Hit]], k: int
 ) -> Verdict:
-    """Both orders, each with the cut by page that the service makes."""
-    most = answering().max_per_page
-    places = [
-        [cross_encoder.place(e, diverse(hits, len(hits), most)) for e, hits in zip(kept, lists, strict=True)]
-        for lists in (found, after)
-    ]
-    return judged(*places, k=k, ks=sorted({*KS, k}))
+    """Both orders, each with what the service makes of pages."""
+    configuration = answering()
+
+    def places(lists: Sequence[Sequence[Hit]]) -> list[int]:
+        spread = [pages_first(hits) if configuration.pages_first else hits for hits in lists]
+        cut = [diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
+        return [cross_encoder.place(example, hits) for example, hits in zip(kept, cut, strict=True)]
+
+    return judged(places(found), places(after), k=k, ks=sorted({*KS, k}))
 
 
 def put(made: Mapping[str, Any], output: Path) -> None:

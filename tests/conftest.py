@@ -11,10 +11,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg import sql
 
 from pipelines import embedded
 from pipelines.store import Store
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.load_profile("untimed")
 
 ROOT = Path(__file__).parents[1]
 _numbers = itertools.count(1)

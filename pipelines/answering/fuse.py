@@ -7,7 +7,7 @@ what a leg is or how it searched.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pipelines.records import Hit
 
@@ -41,21 +41,12 @@ def fuse(legs: Iterable[Leg], *, k: int = RRF_K) -> list[Hit]:
     score stay on the hit (the best, where legs share a name, as those of several queries do), and the sum as score
     "rrf". Ties go to the best single rank, then the id.
     """
-    fused: dict[str, Hit] = {}
+    texts: dict[str, _Text] = {}
     for leg in legs:
-        for rank, hit in enumerate(ranked(leg.hits), start=1):
-            found = replace(
-                hit,
-                score=leg.weight / (k + rank),
-                score_kind="rrf",
-                ranks={leg.name: rank},
-                scores={leg.name: hit.score},
-            )
-            earlier = fused.get(hit.text_hash)
-            fused[hit.text_hash] = _joined(earlier, found) if earlier else found
-    # 12 digits: sums that differ by the order of their terms alone are the same score.
-    labelled = (_labelled(hit, "rrf", float(f"{hit.score:.11e}")) for hit in fused.values())
-    return sorted(labelled, key=lambda hit: (-hit.score, *_preference(hit)))
+        for rank, hits in enumerate(ranked(leg.hits), start=1):
+            text = texts.setdefault(hits[0].text_hash, _Text())
+            text.add(leg.name, rank, hits, leg.weight / (k + rank))
+    return [text.hit() for text in sorted(texts.values(), key=_Text.place)]
 
 
 def insert(legs: Iterable[Leg], *, at: int, inserted: str = "bm25") -> list[Hit]:
@@ -101,33 +92,52 @@ def pages_first(hits: Iterable[Hit]) -> list[Hit]:
     return [hit for _, hit in sorted(placed, key=lambda place: place[0])]
 
 
-def ranked(hits: Iterable[Hit]) -> list[Hit]:
-    """`hits` by falling score, each text once, its other sources with it; ties by chunk id."""
-    distinct: dict[str, Hit] = {}
+def ranked(hits: Iterable[Hit]) -> list[list[Hit]]:
+    """The hits of each text, by falling score; ties by chunk id."""
+    distinct: dict[str, list[Hit]] = {}
     for hit in sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id)):
-        first = distinct.get(hit.text_hash, hit)
-        distinct[hit.text_hash] = replace(first, sources=_sources(first, hit))
+        distinct.setdefault(hit.text_hash, []).append(hit)
     return list(distinct.values())
 
 
-def _joined(one: Hit, other: Hit) -> Hit:
-    best, rest = sorted((one, other), key=_preference)
-    ranks, scores = dict(one.ranks), dict(one.scores)
-    for name, rank in other.ranks.items():
-        if name not in ranks or (rank, -other.scores[name]) < (ranks[name], -scores[name]):
-            ranks[name], scores[name] = rank, other.scores[name]
-    return replace(best, score=one.score + other.score, ranks=ranks, scores=scores, sources=_sources(best, rest))
+@dataclass(slots=True)
+class _Text:
+    """What legs have said of one text so far. A Hit is made of it in the end alone: copying them would cost most."""
+
+    score: float = 0.0
+    best: tuple[int, str] = (0, "")  # rank and chunk id
+    first: Hit | None = None
+    ranks: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    hits: list[Hit] = field(default_factory=list)
+
+    def add(self, leg: str, rank: int, hits: Sequence[Hit], score: float) -> None:
+        """What a leg has found of it, best first."""
+        self.score += score
+        self.hits += hits
+        if self.first is None or (rank, hits[0].chunk_id) < self.best:
+            self.best, self.first = (rank, hits[0].chunk_id), hits[0]
+        if leg not in self.ranks or (rank, -hits[0].score) < (self.ranks[leg], -self.scores[leg]):
+            self.ranks[leg], self.scores[leg] = rank, hits[0].score
+
+    def place(self) -> tuple[float, int, str]:
+        """What the result is sorted by. 12 digits: sums that differ by the order of their terms are the same score."""
+        return (-float(f"{self.score:.11e}"), *self.best)
+
+    def hit(self) -> Hit:
+        """The best of its hits, with all that is known."""
+        assert self.first is not None
+        score, sources = -self.place()[0], {self.first.source: None}
+        others = {hit.source for hit in self.hits}.union(*(hit.sources for hit in self.hits))
+        return replace(
+            self.first,
+            score=score,
+            score_kind="rrf",
+            ranks=self.ranks,
+            scores={**self.scores, "rrf": score},
+            sources=tuple(sources | dict.fromkeys(sorted(others))),
+        )
 
 
 def _labelled(hit: Hit, kind: str, score: float) -> Hit:
     return replace(hit, score=score, score_kind=kind, scores={**hit.scores, kind: score})
-
-
-def _preference(hit: Hit) -> tuple[int, str]:
-    return min(hit.ranks.values()), hit.chunk_id
-
-
-def _sources(first: Hit, other: Hit) -> tuple[str, ...]:
-    """All sources of both, the first hit's own in front, the others in alphabetical order."""
-    others = {*first.sources, *other.sources, other.source} - {first.source}
-    return (first.source, *sorted(others))

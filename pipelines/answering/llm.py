@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.answering import chat_protocol as protocol
@@ -101,7 +102,7 @@ class LLM:
         self.prompt_price, self.completion_price = prompt_price, completion_price
         self._api_key, self._temperature = _checked(api_key.strip(), model), temperature
         self._timeout_s, self._retries = timeout_s, retries
-        self._count = counter(tokenizer)
+        self._count = lru_cache(maxsize=64)(counter(tokenizer))  # a prompt is counted again until all fits
         self._unknown: frozenset[str] = frozenset()  # request fields that this server has refused
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 

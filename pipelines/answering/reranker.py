@@ -5,11 +5,13 @@ RerankFailed and changes nothing: the caller keeps the order it had.
 """
 
 import asyncio
+import json
 import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -107,6 +109,9 @@ class CrossEncoderReranker:
 def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
     from sentence_transformers import CrossEncoder
 
+    card = Path(model) / "card.json"
+    if card.is_file() and json.loads(card.read_text()).get("accepted") is False:
+        raise RerankFailed(f"the cross-encoder in {model} was not accepted when it was trained: its card says why")
     try:
         encoder = CrossEncoder(model, device=device)
     except Exception as error:  # the library raises what its parts raise: OSError, ValueError, KeyError …

@@ -5,9 +5,10 @@ The base of the store's parts; knows none of their tables.
 
 import functools
 import re
+import select
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -81,7 +82,7 @@ class Connected:
             timeout=timeout_s,
             reconnect_timeout=1.0,
             configure=register_vector,
-            check=ConnectionPool.check_connection,
+            check=check,
             open=False,
         )
         self._opening = threading.Lock()
@@ -126,7 +127,15 @@ class Connected:
         return attempts(once)
 
     def _all(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[DictRow]:
-        return self._do(lambda c: c.execute(statement(name, **parts), parameters).fetchall())
+        def work(connection: Connection) -> list[DictRow]:
+            connection.autocommit = True  # one statement is its own transaction: BEGIN and COMMIT are ways to go
+            try:
+                return connection.execute(statement(name, **parts), parameters).fetchall()
+            finally:
+                with suppress(psycopg.Error):  # of a connection that is gone
+                    connection.autocommit = False
+
+        return self._do(work)
 
     def _one(self, name: str, parameters: Mapping[str, Any], **parts: sql.Composable) -> DictRow | None:
         rows = self._all(name, parameters, **parts)
@@ -175,9 +184,22 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """All statements inside see the same state of the database."""
-    connection.execute("set transaction isolation level repeatable read, read only")
-    yield
+    """All statements inside see the same state of the database. It is a transaction, begun and ended here."""
+    connection.isolation_level, connection.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
+    try:
+        with connection.transaction():
+            yield
+    finally:
+        with suppress(psycopg.Error):  # of a connection that is gone
+            connection.isolation_level = connection.read_only = None
+
+
+def check(connection: Connection) -> None:
+    """Raise unless the connection is good. A server that ends a session says so: only then it is asked, a way saved."""
+    heard = select.poll()
+    heard.register(connection.fileno(), select.POLLIN)
+    if heard.poll(0):
+        ConnectionPool.check_connection(connection)
 
 
 def alive(connection: Connection) -> bool:

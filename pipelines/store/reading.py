@@ -103,9 +103,8 @@ class Reading(Connected):
                 scope.tune(k, timeout_s)
                 named = scope.named(ids)
                 try:
-                    with connection.transaction():  # a savepoint: a search that takes too long loses only itself
-                        return Found(row["revision"], scope.nearest(vectors, k), named)
-                except psycopg.errors.QueryCanceled:
+                    return Found(row["revision"], scope.nearest(vectors, k), named)
+                except psycopg.errors.QueryCanceled:  # what was found before it is kept; nothing follows
                     return Found(row["revision"], [[] for _ in vectors], named, too_slow=True)
 
         return self._do(work)

@@ -124,7 +124,7 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: Plan, checkpoints: Pa
         loss=_loss(model, triples, plan),
         callbacks=_callbacks(plan),
     )
-    done = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
+    done = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))  # type: ignore[no-untyped-call]
     return int(done.global_step)
 
 
@@ -180,7 +180,7 @@ def _arguments(folder: Path, plan: Plan, cpu: bool) -> Any:
 def _callbacks(plan: Plan) -> list[Any]:
     from transformers import TrainerCallback
 
-    class Deadline(TrainerCallback):  # type: ignore[misc]
+    class Deadline(TrainerCallback):
         """Ends training when the time is up; a step that has begun is finished."""
 
         def __init__(self, seconds: float) -> None:

@@ -111,7 +111,7 @@ class MemoryStore:
         vectors: Sequence[np.ndarray],
         ids: Sequence[str],
         k: int,
-        filters: Filters = Filters(),  # noqa: B008 - frozen
+        filters: Filters = Filters(),
         timeout_s: float | None = None,
     ) -> Found:
         self._reach()

@@ -472,3 +472,9 @@ def test_the_part_is_the_first_folder_after_the_prefix(url, prefix, part):
 @pytest.mark.parametrize("question", ODD, ids=range(len(ODD)))
 def test_no_question_breaks_the_tags(tags, question):
     assert len(asyncio.run(TagReranker(tags, threshold=0.1).rerank(question, hits())).hits) == 4
+
+
+def test_a_cross_encoder_that_its_training_did_not_accept_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text('{"accepted": false}')
+    with pytest.raises(RerankFailed, match="not accepted"):
+        CrossEncoderReranker(str(tmp_path))

@@ -59,9 +59,9 @@ def make(store: MemoryStore, models: Models, tmp_path: Path) -> Iterator[Make]:
     made: list[Retriever] = []
 
     def retriever(lexical: Callable[[Index], LexicalIndex] | None = None, **settings: object) -> Retriever:
-        made.append(
-            Retriever(store, models, lexical or (lambda index: LexicalIndex(tmp_path / str(index.id))), **settings)  # type: ignore[arg-type]
-        )
+        folder = lexical or (lambda index: LexicalIndex(tmp_path / str(index.id)))
+        patient = {"patience": 20.0, "timeout_s": 30.0, **settings}  # a busy machine is no failure
+        made.append(Retriever(store, models, folder, **patient))  # type: ignore[arg-type]
         return made[-1]
 
     yield retriever
