@@ -23,7 +23,9 @@ AT_ONCE = 512
 class AdapterPlan:
     """How a map is learned. `stay` is the weight of the squared distance to the identity (Frobenius).
 
-    Three epochs of 128 with Adam's usual rate were enough on 4,600 questions of the Ray docs; the rest is not tuned.
+    Page-disjoint folds of 5,724 questions by an LLM prefer temperature 0.03 (retrieval_score@9 0.893; 0.05: 0.883;
+    without a map 0.826), 83 of users, on pages not learned from, 0.05 (0.651; 0.03: 0.614; without 0.554): the
+    milder one it is. On one fold six epochs or ten times the weight changed less than 0.004. The rest is not tuned.
     """
 
     temperature: float = 0.05
