@@ -17,7 +17,7 @@ from typing import Any
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.configuration import make_retriever
-from pipelines.answering.fuse import diverse
+from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import TagReranker
 from pipelines.answering.retriever import Search
 from pipelines.evaluation.dataset import Example, read_dataset, sample
@@ -120,9 +120,11 @@ def reranked(
 
 
 def places(kept: Sequence[Example], found: Sequence[Sequence[Hit]]) -> list[int]:
-    """The place of the first right hit, after the cut by page that the service makes."""
-    most = answering().max_per_page
-    return [place(e, diverse(hits, len(hits), most)) for e, hits in zip(kept, found, strict=True)]
+    """The place of the first right hit, after what the service makes of pages."""
+    configuration = answering()
+    spread = [pages_first(hits) if configuration.pages_first else hits for hits in found]
+    cut = [diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
+    return [place(example, hits) for example, hits in zip(kept, cut, strict=True)]
 
 
 def served(ranks: Sequence[int], k: int) -> int:
