@@ -8,6 +8,7 @@ shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every conf
 import argparse
 import contextlib
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from jobs.environment import FAILED, BadInput, answering, finish, home, main, op
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
 from jobs.experiment_index import Indexes, drop
+from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.evaluation.cost import Price, UnknownPrice, load_prices, price_of
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
 from pipelines.evaluation.experiment import (
@@ -37,7 +40,7 @@ from pipelines.evaluation.experiment import (
     main_metric,
     read_results,
 )
-from pipelines.evaluation.report import as_html, as_markdown, into_page
+from pipelines.evaluation.report import around, as_html, as_markdown, into_page
 from pipelines.evaluation.run import Plan, described
 from pipelines.evaluation.sweep import Cell, Sweep, read_sweep
 from pipelines.store import Store
@@ -90,7 +93,7 @@ class Measuring:
         except Exception as error:  # whatever it is, the other configurations can be measured
             say(f"{where}: failed: {error}")
             return failed(cell, self._settings(cell, {}), error)
-        value, low, high = record["scores"][self.args.metric]
+        value, low, high = record["scores"].get(self.args.metric, (math.nan,) * 3)
         say(f"{where}: {self.args.metric} {value:.3f} [{low:.3f}, {high:.3f}], {time.perf_counter() - began:.1f} s")
         return record
 
@@ -113,33 +116,53 @@ class Measuring:
         }
         settings = self._settings(cell, asdict(index.settings))
         more = {key: result[key] for key in ("fingerprint", "evaluation", "num_kept", "seconds")}
-        return done(cell, settings, about, self.examples, rows, plan, **more)
+        return done(cell, settings, about, self.examples, rows, plan, price_of_answers(configuration), **more)
 
     def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
         """All that the cell was made with."""
         return {**described(cell.configuration(self.environment)), **index, **cell.index}
 
 
+def price_of_answers(configuration: Configuration) -> Price | None:
+    """The known price of the one language model that answers; None where there are several, or it is not known."""
+    models = sorted({agent.model for agent in all_agents(configuration)})
+    with contextlib.suppress(UnknownPrice):
+        return price_of(models[0], load_prices()) if len(models) == 1 else None
+    return None
+
+
 def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
-    """The earlier experiment that --baseline names as a file, if it does. Raises BadInput and NotComparable."""
+    """The earlier experiment that --baseline names as a file, if it does.
+
+    Raises BadInput, NotComparable and NoPlace for what would only be noticed when all is measured.
+    """
+    if args.write:
+        around(args.write, sweep.name)
+    study_of(args)
     names = [cell.name for cell in sweep.cells]
     if (args.fail_below is not None or args.candidate) and not args.baseline:
         raise BadInput("--fail-below and --candidate need --baseline: a run of this sweep, or a results.json")
     if args.candidate and args.candidate not in names:
         raise BadInput(f"there is no run {args.candidate!r}; there are: {'; '.join(names)}")
+    known = [f"{name}@{k}" for name in ("retrieval_score", "section_score", "ndcg") for k in sweep.ks] + ["mrr"]
+    if args.metric and args.metric not in known and (not sweep.answers or "@" in args.metric):
+        raise BadInput(f"--metric {args.metric!r} is not measured; there are: {', '.join(known)}")
     if args.baseline and args.baseline not in names:
         if not Path(args.baseline).is_file():
             raise BadInput(f"--baseline {args.baseline!r} is neither a file nor a run; runs are: {'; '.join(names)}")
         return read_results(Path(args.baseline))
-    if args.metric and "@" in args.metric and int_of(args.metric) not in sweep.ks:
-        raise BadInput(f"--metric {args.metric!r}: this sweep is measured at {', '.join(map(str, sweep.ks))}")
     return None
 
 
-def int_of(metric: str) -> int:
-    """The k of a metric's name, 0 if it is none."""
-    k = metric.rpartition("@")[2]
-    return int(k) if k.isascii() and k.isdigit() else 0
+def study_of(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The runs of --study. Raises BadInput."""
+    try:
+        runs = json.loads(args.study.read_text(encoding="utf-8")) if args.study else []
+        return [{**run, "retrieval_score": float(run["retrieval_score"])} for run in runs]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadInput(
+            f"--study {args.study} can't be read as a list of runs with retrieval_score: {error!r}"
+        ) from error
 
 
 def work(args: argparse.Namespace) -> int:
@@ -195,8 +218,7 @@ def write(args: argparse.Namespace, found: Mapping[str, Any], judged: Sequence[J
     (folder / "results.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "report.html").write_text(as_html(found, [str(verdict) for verdict in judged]), encoding="utf-8")
     if args.write:
-        study = json.loads(args.study.read_text(encoding="utf-8")) if args.study else []
-        into_page(args.write, found["name"], as_markdown(found, study))
+        into_page(args.write, found["name"], as_markdown(found, study_of(args)))
     return folder
 
 

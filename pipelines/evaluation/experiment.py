@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.evaluation.cost import Point, Price, frontier
 from pipelines.evaluation.dataset import Example, as_row
 from pipelines.evaluation.metrics import Matrix, intervals, paired
 from pipelines.evaluation.results import Rows, per_question, results
@@ -40,14 +41,17 @@ class NotComparable(ValueError):
 
 
 def done(cell: Cell, settings: Mapping[str, Any], index: Mapping[str, Any], examples: Sequence[Example], rows: Rows,
-         plan: Plan, **more: Any) -> Record:  # fmt: skip
+         plan: Plan, price: Price | None = None, **more: Any) -> Record:  # fmt: skip
     """The record of a cell that was measured: means with intervals, seconds by step, cost, values by question.
 
-    `settings` are all it was made with, `index` describes what it searched. Raises NothingToScore.
+    `settings` are all it was made with, `index` describes what it searched, `price` is that of its language model
+    where the answers themselves do not say what they cost. Raises NothingToScore.
     """
     result = results(examples, rows, plan)
     questions = {question["id"]: question for question in per_question(examples, rows, plan)}
     usage = result.get("usage")
+    if usage and price and not usage["cost"]:
+        usage = {**usage, "cost": price.cost(usage["prompt_tokens"], usage["completion_tokens"])}
     answered = len(examples) - result["num_errors"]
     return {
         "name": cell.name,
@@ -146,6 +150,7 @@ def experiment(
         "parameters": list(sweep.parameters),
         "questions": [{"id": example.id, **as_row(example)} for example in examples],
         "effects": effects(runs, sweep.parameters),
+        "frontier": unbeaten(runs, metric),
         "places": _places(runs),
         "runs": runs,
     }
@@ -186,6 +191,13 @@ def best(runs: Iterable[Record], metric: str) -> Record | None:
     """The measured run with the highest score, the first of equals."""
     measured = [run for run in runs if metric in run["scores"]]
     return max(measured, key=lambda run: run["scores"][metric][0], default=None)
+
+
+def unbeaten(runs: Iterable[Record], metric: str) -> list[str]:
+    """The names of the runs that none beats in both score and cost, from the cheapest to the best."""
+    measured = [run for run in runs if metric in run["scores"]]
+    points = [Point(run["name"], run["scores"][metric][0], run["cost_per_1000"] or 0.0) for run in measured]
+    return [point.name for point in frontier(points)]
 
 
 def differences(run: Record, other: Record) -> dict[str, list[float]]:
@@ -327,7 +339,10 @@ def _judged(run: Record, baseline: Record, metric: str, drop: float) -> Judged:
     for one in (run, baseline):
         if one["state"] != "done":
             return Judged(run["name"], baseline["name"], metric, drop, (), f"{one['name']}: {one['error']}")
-    return Judged(run["name"], baseline["name"], metric, drop, difference(run, baseline, metric))
+    try:
+        return Judged(run["name"], baseline["name"], metric, drop, difference(run, baseline, metric))
+    except NoSuchRun as error:
+        return Judged(run["name"], baseline["name"], metric, drop, (), str(error))
 
 
 def read_results(path: Path) -> dict[str, Any]:

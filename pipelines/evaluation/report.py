@@ -149,13 +149,15 @@ def into_page(path: Path, name: str, text: str) -> None:
 
     The rest of the page stays as it is. Raises NoPlace for a page without the marks.
     """
+    before, after = around(path, name)
+    path.write_text(f"{before}{text}{after}", encoding="utf-8")
+
+
+def around(path: Path, name: str) -> tuple[str, str]:
+    """What stands before and after the place of experiment `name` in a page, its marks with it. Raises NoPlace."""
     begin, end = (f"<!-- experiment {name}: {mark} -->" for mark in ("begin", "end"))
-    new = f"{begin}\n{text}{end}"
-    if not path.exists():
-        path.write_text(f"# Quality\n\n{new}\n", encoding="utf-8")
-        return
-    page = path.read_text(encoding="utf-8")
+    page = path.read_text(encoding="utf-8") if path.exists() else f"# Quality\n\n{begin}\n{end}\n"
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
         raise NoPlace(f"{path} has no place for the table: put the lines {begin} and {end} where it goes")
     before, rest = page.split(begin)
-    path.write_text(f"{before}{new}{rest.split(end)[1]}", encoding="utf-8")
+    return f"{before}{begin}\n", f"{end}{rest.split(end)[1]}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.evaluation.cost import Price
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.experiment import (
     NoSuchRun,
@@ -147,6 +148,22 @@ def test_cost_is_of_a_thousand_questions_that_were_answered():
     assert record("free", [1] * 8)["cost_per_1000"] is None
 
 
+def test_a_models_known_price_counts_where_its_answers_do_not_say_what_they_cost():
+    rows = {e.id: row(e, 1, cost=0.0) for e in EXAMPLES}
+    plan, price = Plan("docs", (1, 3), answers=True), Price(prompt=3.0, completion=2.0)
+    paid = done(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, plan, price)
+    assert paid["cost_per_1000"] == pytest.approx(1000 * 5 / 1_000_000)
+
+
+def test_the_frontier_are_the_runs_that_none_beats_in_both_score_and_cost():
+    cheap, dear, waste = (
+        record("cheap", [1] * 4 + [None] * 4, cost=0.001),
+        record("dear", [1] * 8, cost=0.01),
+        record("waste", [1] * 4 + [None] * 4, cost=0.005),
+    )
+    assert compared(waste, dear, cheap)["frontier"] == ["cheap", "dear"]
+
+
 def test_differences_are_paired_over_the_questions_that_both_answered():
     baseline = record("a", [None] * 4 + [1] * 4)
     rows = {e.id: row(e, 1, error="down" if n == 7 else None) for n, e in enumerate(EXAMPLES)}
@@ -226,6 +243,8 @@ def test_the_gate_does_not_pass_what_could_not_be_measured():
     (verdict,) = gate(found, None, "retrieval_score@3", 1.0)
     assert not verdict.passed
     assert "down" in str(verdict)
+    found = compared(record("main", GOOD), record("change", GOOD), baseline="main")
+    assert not gate(found, None, "quality", 1.0)[0].passed
 
 
 def test_the_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):

@@ -1,0 +1,117 @@
+"""The whole sweep, as a user runs it: indexes beside the live one, runs that fail, going on, the gate."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+import yaml
+from reindexing import BASE, Jobs, html_page, site_sections, write_site
+
+from pipelines.store import Store
+
+MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+PAGES = 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def local_ray() -> Iterator[None]:
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def jobs(
+    database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Jobs:
+    """A small collection that is live, and a question of every page in its own words."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+    site = site_sections(PAGES)
+    write_site(tmp_path / "site", site)
+    (tmp_path / "site" / "zebra.html").write_text(html_page("Odd", {"stripes": "It is black and white."}))
+    jobs = Jobs(database_url, capsys, common=["--path", tmp_path / "site", "--base-url", BASE, *MODEL])
+    assert jobs.reindex().code == 0
+    asked = [{"question": site[f"p{n:02}"]["usage"], "source": f"{BASE}p{n:02}.html"} for n in range(PAGES)]
+    asked.append({"question": "zebra", "source": f"{BASE}zebra.html"})
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    return jobs
+
+
+def sweep(folder: Path, **data: object) -> Path:
+    path = folder / "sweep.yaml"
+    path.write_text(
+        yaml.safe_dump({"collection": "docs", "dataset": "questions.jsonl", "ks": [1], **data}, sort_keys=False)
+    )
+    return path
+
+
+def test_a_sweep_builds_each_index_once_beside_the_live_one_and_survives_a_run_that_fails(jobs, tmp_path):
+    before, live = jobs.rows(), Store(jobs.url).live_index("docs")
+    path = sweep(
+        tmp_path,
+        grid={"chunk_size": [32], "bm25_weight": [0.5, 1]},
+        runs=[{"name": "live"}, {"name": "broken", "model": "/no/such/model"}],
+    )
+    first = jobs.run("experiment", path, "--out", tmp_path / "out", "--baseline", "live")
+    assert first.code == 0
+    states = {run["name"]: run["state"] for run in first.summary["runs"]}
+    assert states == {
+        "chunk_size=32, bm25_weight=0.5": "done",
+        "chunk_size=32, bm25_weight=1": "done",
+        "live": "done",
+        "broken": "failed",
+    }
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    indexes = {run["name"]: run["index"]["collection"] for run in results["runs"] if run["state"] == "done"}
+    with Store(jobs.url) as store:
+        (copy,) = store.copies("docs")
+        assert set(indexes.values()) == {"docs", copy} and indexes["live"] == "docs"
+        assert store.live_index("docs") == live and jobs.rows() == before
+        built = store.live_index(copy)
+        assert built.settings.chunk_size == 32
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+
+    again = jobs.run("experiment", path, "--out", tmp_path / "out", "--drop-indexes").summary
+    assert [run.get("num_kept") for run in again["runs"]] == [PAGES + 1] * 3 + [None]
+    with Store(jobs.url) as store:
+        assert store.copies("docs") == [] and store.live_index("docs") == live
+
+
+def test_the_gate_has_an_exit_code_of_its_own(jobs, tmp_path):
+    """Words find the page that is named in its URL alone, vectors don't."""
+    path = sweep(tmp_path, runs=[{"name": "words", "vector_weight": 0}, {"name": "vectors", "bm25_weight": 0}])
+    gate = ("--out", tmp_path / "out", "--baseline", "words", "--fail-below")
+    dropped = jobs.run("experiment", path, *gate, 0.1)
+    assert dropped.code == 4
+    (verdict,) = dropped.summary["gate"]
+    assert (verdict["run"], verdict["passed"]) == ("vectors", False)
+    assert verdict["difference"][0] <= -1 / (PAGES + 1) + 1e-4
+    assert "FAILED: vectors against words" in dropped.said
+    assert jobs.run("experiment", path, *gate, 1).code == 0
+
+    earlier = tmp_path / "out" / "results.json"
+    path = sweep(tmp_path, runs=[{"name": "words", "bm25_weight": 0}])
+    flags = ("--out", tmp_path / "today", "--baseline", earlier, "--fail-below", 0)
+    assert jobs.run("experiment", path, *flags, "--write", tmp_path / "quality.md").code == 4
+    assert "| words |" in (tmp_path / "quality.md").read_text()
+
+
+def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
+    path = sweep(tmp_path, runs=[{"name": "one"}])
+    (tmp_path / "page.md").write_text("A page without marks.\n")
+    for flags, said in {
+        ("--fail-below", "0.1"): "need --baseline",
+        ("--baseline", "other"): "neither a file nor a run; runs are: one",
+        ("--baseline", "one", "--candidate", "two"): "there is no run 'two'",
+        ("--metric", "retrieval_score@7"): "there are: retrieval_score@1",
+        ("--write", tmp_path / "page.md"): "has no place for the table",
+        ("--study", tmp_path / "page.md"): "can't be read as a list of runs",
+    }.items():
+        done = jobs.run("experiment", path, *flags)
+        assert done.code == 2
+        assert said in done.said
+    dry = jobs.run("experiment", sweep(tmp_path, grid={"chunk_size": [32, 64]}), "--dry-run").summary
+    assert len(dry["to_build"]) == 2
