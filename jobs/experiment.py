@@ -260,7 +260,7 @@ def show(found: Mapping[str, Any]) -> None:
     table = Table(title=f"{found['name']}: {family}, {found['dataset']['questions']:,} questions", title_justify="left",
                   box=SIMPLE)  # fmt: skip
     table.add_column("run", min_width=24)
-    for heading in (*(name.removeprefix(family) for name in columns), f"95 % {metric.removeprefix(family)}",
+    for heading in (*(name.removeprefix(family) or name for name in columns), f"95 % {metric.removeprefix(family)}",
                     "to baseline", "p", "ms", "$/1000"):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     for run in sorted(found["runs"], key=lambda run: -run["scores"].get(metric, [-1])[0]):

@@ -20,8 +20,8 @@ from pipelines.evaluation.run import Plan
 from pipelines.evaluation.sweep import Cell, Sweep, label
 
 FORMAT = "raydex experiment 1"
-# Of each question: what tells configurations apart. recall and any_source_score have their means alone.
-KEPT = ("retrieval_score@", "section_score@", "ndcg@", "mrr")
+# They have their means alone: by question they say little beyond retrieval_score and ndcg.
+MEANS_ALONE = ("recall@", "any_source_score@")
 # Above it a score at k says more about how long the list is than about its order.
 MAIN_K = 9
 DECIMALS = 4
@@ -93,8 +93,7 @@ def _values(examples: Sequence[Example], questions: Mapping[str, Any]) -> dict[s
     """The scores of every question by metric, None where it has none."""
     scores = [questions.get(example.id, {}).get("scores", {}) for example in examples]
     names = dict.fromkeys(name for row in scores for name in row)
-    dropped = ("recall@", "any_source_score@")
-    return {name: [_round(row.get(name)) for row in scores] for name in names if not name.startswith(dropped)}
+    return {name: [_round(row.get(name)) for row in scores] for name in names if not name.startswith(MEANS_ALONE)}
 
 
 def _round(value: float | None) -> float | None:
@@ -265,14 +264,15 @@ def _means(runs: Sequence[Record], lines: Sequence[Sequence[int | None]]) -> dic
     whole = [[runs[number]["values"] for number in line if number is not None] for line in lines if None not in line]
     if not whole:
         return {}
-    names = [
-        name for name in whole[0][0] if name.startswith(KEPT) and all(name in run for line in whole for run in line)
-    ]
+    names = [name for name in whole[0][0] if all(name in run for line in whole for run in line)]
     tables = {name: _mean_over_lines(name, whole) for name in names}
-    columns = {f"{at} {name}": column for name, table in tables.items() for at, column in enumerate(table.tolist())}
-    spans = intervals(columns) if columns else {}
-    rounded = {key: [round(v, DECIMALS) for v in (span.value, span.low, span.high)] for key, span in spans.items()}
-    return {name: [rounded[f"{at} {name}"] for at in range(len(whole[0]))] for name in names}
+    return {name: _intervals(table) for name, table in tables.items() if table.size}
+
+
+def _intervals(table: Matrix) -> list[list[float]]:
+    """[mean, low, high] of each row."""
+    spans = intervals({str(number): row for number, row in enumerate(table.tolist())}).values()
+    return [[round(value, DECIMALS) for value in (span.value, span.low, span.high)] for span in spans]
 
 
 def _mean_over_lines(name: str, lines: Sequence[Sequence[Mapping[str, Any]]]) -> Matrix:

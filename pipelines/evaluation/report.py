@@ -75,7 +75,7 @@ def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = (
     columns = [name for name in _metrics(found) if name.startswith(f"{family}@")] or [found["metric"]]
     head = [
         "run",
-        *(name.removeprefix(family) for name in columns),
+        *(name.removeprefix(family) or name for name in columns),
         "section",
         "MRR",
         f"to {found['baseline'] or 'none'}",
