@@ -29,17 +29,8 @@ from pipelines.answering.configuration import Configuration, all_agents
 from pipelines.evaluation.cost import Price, UnknownPrice, load_prices, price_of
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
-from pipelines.evaluation.experiment import (
-    Judged,
-    Record,
-    best,
-    done,
-    experiment,
-    failed,
-    gate,
-    main_metric,
-    read_results,
-)
+from pipelines.evaluation.experiment import Record, best, done, experiment, failed, main_metric
+from pipelines.evaluation.gate import Judged, gate, read_results
 from pipelines.evaluation.report import around, as_html, as_markdown, into_page
 from pipelines.evaluation.run import Plan, described
 from pipelines.evaluation.sweep import Cell, Sweep, read_sweep

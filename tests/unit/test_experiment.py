@@ -7,18 +7,8 @@ import pytest
 
 from pipelines.evaluation.cost import Price
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.experiment import (
-    NoSuchRun,
-    NotComparable,
-    best,
-    done,
-    effects,
-    experiment,
-    failed,
-    gate,
-    main_metric,
-    read_results,
-)
+from pipelines.evaluation.experiment import NoSuchRun, best, done, effects, experiment, failed, main_metric
+from pipelines.evaluation.gate import NotComparable, gate, read_results
 from pipelines.evaluation.run import Plan
 from pipelines.evaluation.sweep import BadSweep, Cell, Sweep, read_sweep
 from pipelines.store import EvaluatedQuestion
