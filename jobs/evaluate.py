@@ -20,7 +20,7 @@ from pipelines.evaluation.dataset import Example, read_dataset, sample
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
 from pipelines.evaluation.run import Plan, described, fingerprint, whole
 from pipelines.records import Index, digest
-from pipelines.store import Store
+from pipelines.store import Store, is_copy
 
 # The numbers of chunks that the study's table has and we are measured at.
 KS = "1,3,5,9,13,18"
@@ -88,10 +88,11 @@ def check(args: argparse.Namespace, configuration: Configuration) -> None:
 def live_index(store: Store, configuration: Configuration, named: str | None) -> Index:
     """The index that is measured. Raises BadInput with the collections there are."""
     names = [row["name"] for row in store.collections()]
-    name = named or configuration.collection or (names[0] if len(names) == 1 else "")
+    own = [name for name in names if not is_copy(name)]
+    name = named or configuration.collection or (own[0] if len(own) == 1 else "")
     if name not in names:
         which = f"there is no collection {name!r}" if name else "name one with --collection"
-        raise BadInput(f"{which}; there are: {', '.join(names) or 'none'}")
+        raise BadInput(f"{which}; there are: {', '.join(own) or 'none'}")
     return store.live_index(name)
 
 
