@@ -41,7 +41,7 @@ def test_the_demo_answers_with_a_source_and_ctrl_c_stops_all_of_it(
         if "Ctrl-C stops everything" in line:
             break
     assert re.search(r"embedding only what\s+changed", said), said
-    assert re.search(r"http://127\.0\.0\.1:\d+/freshness\.html#the-second-run", said), said
+    assert re.search(r"http://127\.0\.0\.1:\d+/freshness\.html#freshness", said), said
     assert demo.poll() is None
     ours = _processes(str(tmp_path / "home"))
     assert ours, "the embedded Postgres is a process of the demo"

@@ -79,6 +79,13 @@ def test_a_sentence_that_leans_on_another_is_not_preferred() -> None:
     assert answer("Who stops bad trials early?", leaning).startswith("ASHA stops bad trials early.")
 
 
+def test_a_question_is_not_answered_with_itself() -> None:
+    asking = make_hit("https://d.test/faq", "Who stops bad trials early? Ask in the forum about it.", ("Questions",))
+    assert answer("Who stops bad trials early?", asking, TUNE).startswith(
+        "The ASHA scheduler stops bad trials early. [2]"
+    )
+
+
 def test_the_same_sentence_is_not_said_twice() -> None:
     twin = make_hit("https://d.test/other", CSV.text, ("Other",))
     made = answer("How do I load comma separated files?", CSV, twin)
