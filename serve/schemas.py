@@ -28,12 +28,20 @@ def _storable(text: str) -> str:
     return text
 
 
+def _asked(text: str) -> str:
+    """A question as it can be searched and stored: pasted text may hold a NUL, which says nothing."""
+    cleaned = text.replace("\0", "").strip()
+    if not cleaned:
+        raise ValueError("must not be empty")
+    return cleaned
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_storable)]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS), AfterValidator(_storable)]
 QuestionText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS),
-    AfterValidator(_storable),
+    AfterValidator(_asked),
 ]
 K = Annotated[int, Field(ge=1, le=MOST_HITS, description="how many hits to use; the service's own number if not given")]
 

@@ -163,7 +163,9 @@ class Searcher:
         legs = self._mix.lists(VECTOR, [next(nearest) if vector is not None else [] for vector in said.vectors])
         for name, scores in said.scores().items():
             legs += self._mix.lists(name, [_named(one, found, name) for one in scores])
-        if previous := self._previous(search):
+        heard = {hit.chunk_id for leg in legs for hit in leg.hits}
+        # What another leg has found needs no help: it would push out a better section of the same page.
+        if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in heard]:
             places = [(chunk_id, 1 / place) for place, chunk_id in enumerate(previous, start=1)]
             legs += self._mix.lists(PREVIOUS, [_named(places, found, PREVIOUS)])
         return legs

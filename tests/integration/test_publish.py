@@ -226,7 +226,8 @@ class Readers:
     def _read(self, number: int) -> tuple[int, int, list[str]]:
         index = self.store.live_index("docs")
         if number % 2:
-            revision, hits, _ = self.store.search(index, self.vector, [], 500)
+            found = self.store.search(index, [self.vector], [], 500)
+            revision, hits = found.revision, found.nearest[0]
             return index.id, revision, [hit.text for hit in hits]
         with self.store.scan_chunks(index.id) as (revision, hits):
             return index.id, revision, [hit.text for hit in hits]
@@ -433,7 +434,7 @@ def test_asking_a_pruned_index_says_so(store, workshop):
     workshop.reindex(small_site(3))
     store.prune("docs")
     with pytest.raises(NoSuchIndex, match="pruned"):
-        store.search(old, None, ["x"], 5)
+        store.search(old, [], ["x"], 5)
     with pytest.raises(NoSuchIndex, match="pruned"), store.scan_chunks(old.id):
         pass
     with pytest.raises(NoSuchIndex, match="pruned"):
@@ -442,12 +443,14 @@ def test_asking_a_pruned_index_says_so(store, workshop):
 
 def test_an_index_that_is_pruned_while_it_is_asked_says_so_too(store, workshop):
     workshop.reindex(small_site(3))
+    workshop.reindex(small_site(4))
     old = workshop.live()
+    assert old.revision == 2
     with psycopg.connect(store.url, autocommit=True) as connection:
         connection.execute(sql.SQL("drop table {}").format(sql.Identifier(f"chunk_{old.id}")))
     for ask in (
-        lambda: store.search(old, workshop.embedder.embed_query("x"), [], 5),
-        lambda: store.changes_since(old.id, 0),
+        lambda: store.search(old, [workshop.embedder.embed_query("x")], [], 5),
+        lambda: store.changes_since(old.id, 1),
     ):
         with pytest.raises(NoSuchIndex, match="pruned"):
             ask()

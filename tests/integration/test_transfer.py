@@ -37,7 +37,7 @@ def test_what_is_restored_is_what_was_dumped(store: Store, tmp_path: Path) -> No
     assert manifest["counts"]["chunks"] == len(content(store, "one")) == 10
     assert content(store, "two") == content(store, "one")
     query = workshop.embedder.embed_query("apples")
-    nearest = [store.search(store.live_index(name), query, [], 3)[1] for name in ("one", "two")]
+    nearest = [store.search(store.live_index(name), [query], [], 3).nearest[0] for name in ("one", "two")]
     assert [hit.chunk_id for hit in nearest[0]] == [hit.chunk_id for hit in nearest[1]]
     assert np.allclose([hit.score for hit in nearest[0]], [hit.score for hit in nearest[1]], atol=1e-6)
 
