@@ -5,7 +5,6 @@ The base of the store's parts; knows none of their tables.
 
 import functools
 import re
-import select
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -82,7 +81,7 @@ class Connected:
             timeout=timeout_s,
             reconnect_timeout=1.0,
             configure=register_vector,
-            check=check,
+            check=ConnectionPool.check_connection,
             open=False,
         )
         self._opening = threading.Lock()
@@ -192,14 +191,6 @@ def snapshot(connection: Connection) -> Iterator[None]:
     finally:
         with suppress(psycopg.Error):  # of a connection that is gone
             connection.isolation_level = connection.read_only = None
-
-
-def check(connection: Connection) -> None:
-    """Raise unless the connection is good. A server that ends a session says so: only then it is asked, a way saved."""
-    heard = select.poll()
-    heard.register(connection.fileno(), select.POLLIN)
-    if heard.poll(0):
-        ConnectionPool.check_connection(connection)
 
 
 def alive(connection: Connection) -> bool:
