@@ -7,9 +7,8 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 
 import argparse
 import contextlib
-import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from pipelines.records import Hit, Index
 from pipelines.store import Store
 from pipelines.tokens import load_tokenizer
 from pipelines.training import embedder
-from pipelines.training.card import CARD_FILE, Verdict, card, judged, write_card
+from pipelines.training.card import CARD_FILE, Verdict, beside, card, judged, put
 from pipelines.training.mining import Corpus, Triple, answered, split, triples
 
 NOT_ACCEPTED = 4
@@ -79,6 +78,7 @@ def work(args: argparse.Namespace) -> int:
         settings={**asdict(plan(args)), **settings(args), "triples": len(mined), "collection": index.collection},
         forced=args.accept,
     )
+    (beside(args.output) / "evaluation").replace(beside(args.output) / "model" / "evaluation")
     put(made, args.output)
     summary = {"folder": str(args.output), "seconds": round(time.monotonic() - started, 1), **made}
     finish(summary, args.json, f"{verdict}\n{args.output}: {'accepted' if made['accepted'] else 'not accepted'}")
@@ -178,22 +178,6 @@ def train(
     model.save(str(folder))
     after = embedder.ranks(model, test, beside(args.output) / "evaluation", "after")
     return judged([before[name] for name in test.queries], [after[name] for name in test.queries])
-
-
-def put(made: Mapping[str, Any], output: Path) -> None:
-    """The finished model takes its place: weights, what was found before and after, and the card."""
-    folder = beside(output) / "model"
-    (beside(output) / "evaluation").replace(folder / "evaluation")
-    write_card(folder, made)
-    if output.exists():
-        shutil.rmtree(output)
-    folder.replace(output)
-    shutil.rmtree(beside(output), ignore_errors=True)
-
-
-def beside(output: Path) -> Path:
-    """Where checkpoints and the model lie until it is whole."""
-    return output.with_name(f".{output.name}.training")
 
 
 if __name__ == "__main__":

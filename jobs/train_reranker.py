@@ -9,9 +9,8 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 import argparse
 import asyncio
 import contextlib
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from pipelines.evaluation.feedback import Feedback, from_ratings
 from pipelines.records import Hit
 from pipelines.tokens import load_tokenizer
 from pipelines.training import cross_encoder
-from pipelines.training.card import CARD_FILE, Verdict, card, judged, write_card
+from pipelines.training.card import CARD_FILE, Verdict, beside, card, judged, put
 from pipelines.training.embedder import check_trainer
 from pipelines.training.mining import Corpus, Triple, answered, split
 
@@ -230,21 +229,6 @@ def verdict_of(
         return [cross_encoder.place(example, hits) for example, hits in zip(kept, cut, strict=True)]
 
     return judged(places(found), places(after), k=k, ks=sorted({*KS, k}))
-
-
-def put(made: Mapping[str, Any], output: Path) -> None:
-    """The finished model takes its place, card last."""
-    folder = beside(output) / "model"
-    write_card(folder, made)
-    if output.exists():
-        shutil.rmtree(output)
-    folder.replace(output)
-    shutil.rmtree(beside(output), ignore_errors=True)
-
-
-def beside(output: Path) -> Path:
-    """Where checkpoints and the model lie until it is whole."""
-    return output.with_name(f".{output.name}.training")
 
 
 if __name__ == "__main__":

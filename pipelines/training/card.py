@@ -4,6 +4,7 @@ Written beside the weights as card.json. Knows no kind of model: what is judged 
 """
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -116,3 +117,18 @@ def write_card(folder: Path, card: Mapping[str, Any]) -> None:
 def _row(name: str, scores: Scores) -> str:
     values = [*scores.retrieval_score.values(), scores.mrr]
     return f"| {name} | " + " | ".join(f"{v.value:.3f} [{v.low:.3f}, {v.high:.3f}]" for v in values) + " |"
+
+
+def beside(output: Path) -> Path:
+    """Where checkpoints and the model lie until it is whole."""
+    return output.with_name(f".{output.name}.training")
+
+
+def put(made: Mapping[str, Any], output: Path) -> None:
+    """The finished model, with its card, takes its place: what lay there goes last."""
+    folder = beside(output) / "model"
+    write_card(folder, made)
+    if output.exists():
+        shutil.rmtree(output)
+    folder.replace(output)
+    shutil.rmtree(beside(output), ignore_errors=True)
