@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.answering.extractive import VECTOR, heading, snippet
+from pipelines.answering.extractive import heading, snippet
+from pipelines.answering.legs import VECTOR
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Citation, Hit
 

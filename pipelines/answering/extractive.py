@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pipelines.answering.legs import VECTOR
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 
@@ -22,9 +23,6 @@ MOST_CODE_LINES = 25
 
 # Shares of a question's words, on the same questions: 2 of the 83 have 0.2 or less, 1 of the 20 has 0.76.
 SOME, NEARLY_ALL = 0.2, 0.8
-
-# The leg whose score is a cosine.
-VECTOR = "vector"
 
 UNKNOWN = "I do not know: nothing in this collection seems to answer that."
 
