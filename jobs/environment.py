@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from rich.console import Console
 
 from pipelines import embedded
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.configuration import Configuration, complaint
 from pipelines.store import CollectionBusy, Store
 
 # Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that
@@ -50,7 +50,9 @@ def home() -> Path:
 class Answering(BaseSettings, Configuration):
     """What answers are made with, from the variables that the service reads too."""
 
-    model_config = SettingsConfigDict(env_prefix="RAYDEX_", populate_by_name=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="RAYDEX_", populate_by_name=True, extra="ignore", hide_input_in_errors=True
+    )
 
 
 def answering() -> Answering:
@@ -58,7 +60,9 @@ def answering() -> Answering:
     try:
         return Answering(home=home())
     except ValidationError as error:
-        raise BadInput(str(error)) from error
+        raise BadInput(complaint(error)) from error
+    except SettingsError as error:
+        raise BadInput(f"{error}: write it as JSON") from error
 
 
 @contextlib.contextmanager

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 import ray
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from ray import serve
 
 from pipelines import embedded
+from pipelines.answering.configuration import complaint
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build
@@ -31,7 +33,9 @@ def main() -> int:
         with database(settings) as url, local_ray():
             run(settings.model_copy(update={"database_url": url}), stop)
     except ValidationError as error:
-        return _failed(str(error), 2)
+        return _failed(complaint(error), 2)
+    except SettingsError as error:
+        return _failed(f"{error}: write it as JSON", 2)
     except (StoreUnavailable, UnusableDatabase, embedded.EmbeddedPostgresFailed) as error:
         return _failed(str(error), 1)
     return 0

@@ -19,7 +19,9 @@ class Settings(BaseSettings, Configuration):
     gets values.
     """
 
-    model_config = SettingsConfigDict(env_prefix="RAYDEX_", populate_by_name=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="RAYDEX_", populate_by_name=True, extra="forbid", hide_input_in_errors=True
+    )
 
     database_url: Annotated[str, Field(validation_alias=AliasChoices("database_url", "DATABASE_URL"), repr=False)] = ""
     home: Path = Field(default_factory=lambda: user_data_path("raydex"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipelines.answering.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.answering.agent import LLMAgent
@@ -163,6 +163,12 @@ class Configuration(BaseModel):
         yield from (("router_rules", rule.agent) for rule in self.router_rules)
         if self.reranker == "llm" and self.reranker_model:
             yield "reranker_model", self.reranker_model
+
+
+def complaint(error: ValidationError) -> str:
+    """What is wrong with a configuration, setting by setting; no values, since some are keys."""
+    said = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return "; ".join(f"setting {where}: {what}" if where else what for where, what in said)
 
 
 def all_agents(configuration: Configuration) -> list[AgentConfiguration]:

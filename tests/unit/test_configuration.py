@@ -10,6 +10,7 @@ from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.configuration import (
     Configuration,
     all_agents,
+    complaint,
     make_agent,
     make_reranker,
     make_rewriter,
@@ -43,6 +44,13 @@ def configured(**settings: Any) -> Configuration:
 def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         configured(**settings)
+
+
+def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
+    with pytest.raises(ValidationError) as caught:
+        configured(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
+    assert "setting k: " in complaint(caught.value) and "setting agents.0.model: " in complaint(caught.value)
+    assert "secret-3" not in complaint(caught.value)
 
 
 def test_by_default_there_is_no_model() -> None:
