@@ -83,6 +83,8 @@ class Configuration(BaseModel):
     lexical_k: Annotated[int, Field(ge=0)] = 5  # of fusion `insert`
     vector_weight: Annotated[float, Field(ge=0)] = 1.0  # of the fusion; 0 switches the leg off
     bm25_weight: Annotated[float, Field(ge=0)] = 1.0
+    rrf_k: Annotated[int, Field(ge=0)] = 30  # a hit of rank r counts weight / (rrf_k + r)
+    reference_weight: Annotated[float, Field(gt=0, le=1)] = 0.3  # prior of reference pages not named
     pages_first: bool = True  # the best hit of every page before a second one of any
     max_per_page: Annotated[int, Field(ge=0)] = 0  # most hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = 0  # chunks of the section joined to each side of a hit
@@ -223,6 +225,8 @@ def make_retriever(configuration: Configuration, store: Store) -> Retriever:
         weights={"vector": configuration.vector_weight, "bm25": configuration.bm25_weight},
         fusion=configuration.fusion,
         lexical_k=configuration.lexical_k,
+        rrf_k=configuration.rrf_k,
+        reference_weight=configuration.reference_weight,
         pages_first=configuration.pages_first,
         neighbours=configuration.neighbours,
         patience=configuration.patience_s,

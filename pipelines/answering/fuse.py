@@ -6,9 +6,10 @@ what a leg is or how it searched.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from pipelines.answering.prior import Prior, no_prior
 from pipelines.records import Hit
 
 # Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning
@@ -34,8 +35,8 @@ def check_weight(name: str, weight: float) -> None:
         raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
 
 
-def fuse(legs: Iterable[Leg], *, k: int = RRF_K) -> list[Hit]:
-    """All hits of all legs, best first: the sum over legs of weight / (k + rank), ranks from 1.
+def fuse(legs: Iterable[Leg], *, k: int = RRF_K, prior: Prior = no_prior) -> list[Hit]:
+    """All hits of all legs, best first: the sum over legs of weight / (k + rank / prior), ranks from 1.
 
     Hits of equal `text_hash` are one hit: that of the best rank, with the sources of all. Each leg's rank and
     score stay on the hit (the best, where legs share a name, as those of several queries do), and the sum as score
@@ -45,28 +46,27 @@ def fuse(legs: Iterable[Leg], *, k: int = RRF_K) -> list[Hit]:
     for leg in legs:
         for rank, hits in enumerate(ranked(leg.hits), start=1):
             text = texts.setdefault(hits[0].text_hash, _Text())
-            text.add(leg.name, rank, hits, leg.weight / (k + rank))
+            text.add(leg.name, rank, hits, leg.weight / (k + rank / prior(hits[0])))
     return [text.hit() for text in sorted(texts.values(), key=_Text.place)]
 
 
-def insert(legs: Iterable[Leg], *, at: int, inserted: str = "bm25") -> list[Hit]:
+def insert(
+    legs: Iterable[Leg], *, at: int, inserted: str = "bm25", k: int = RRF_K, prior: Prior = no_prior
+) -> list[Hit]:
     """The first `at` hits of the leg `inserted`, put after the `at`-th hit of the others, which RRF fuses first.
 
     The way of "Building RAG-based LLM Applications for Production" (Anyscale, 2023), whose lexical hits went so
     into the list of vector hits; here an equal text keeps its first place alone. The score "insert" is 1 / place.
     """
     legs = list(legs)
-    main = fuse(leg for leg in legs if leg.name != inserted)
-    extra = fuse(leg for leg in legs if leg.name == inserted)
-    whole = {hit.text_hash: hit for hit in fuse(legs)}
+    main = fuse((leg for leg in legs if leg.name != inserted), k=k, prior=prior)
+    extra = fuse((leg for leg in legs if leg.name == inserted), k=k, prior=prior)
+    whole = {hit.text_hash: hit for hit in fuse(legs, k=k, prior=prior)}
     order = dict.fromkeys(hit.text_hash for hit in [*main[:at], *extra[:at], *main[at:], *extra[at:]])
     return [_labelled(whole[text], "insert", 1 / place) for place, text in enumerate(order, start=1)]
 
 
-FUSIONS: Mapping[str, Callable[[Iterable[Leg], int], list[Hit]]] = {
-    "rrf": lambda legs, _: fuse(legs),
-    "insert": lambda legs, at: insert(legs, at=at),
-}
+FUSIONS = ("rrf", "insert")
 
 
 def diverse(hits: Iterable[Hit], k: int, max_per_page: int | None = None) -> list[Hit]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from pipelines.answering.fuse import FUSIONS, Leg, check_weight, pages_first
+from pipelines.answering.fuse import FUSIONS, RRF_K, Leg, check_weight, fuse, insert, pages_first
+from pipelines.answering.prior import reference_prior
 from pipelines.records import Filters, Hit, Index
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,8 @@ class Mix:
     """How the legs are put together: their weights and the fusion.
 
     `weights` are 1 where not given; 0 switches a leg off: it is neither searched nor reported. Raises UnknownLeg,
-    and ValueError for a weight that is none, for an unknown fusion, or if no leg is left that searches. With
+    and ValueError for a weight that is none, for an unknown fusion, or if no leg is left that searches. `rrf_k` is
+    the constant of reciprocal rank fusion, `reference_weight` the prior of reference pages that no query names. With
     `pages_first` the best hit of every page comes before a second one of any.
     """
 
@@ -57,6 +59,8 @@ class Mix:
         original_weight: float = 1.0,
         fusion: str = "rrf",
         lexical_k: int = 1,
+        rrf_k: int = RRF_K,
+        reference_weight: float = 1.0,
         pages_first: bool = False,
     ) -> None:
         for name in weights:
@@ -74,7 +78,8 @@ class Mix:
                 f"the weights of all legs that search are 0 ({', '.join(searching)}); give one more than 0"
             )
         self._original_weight = original_weight
-        self._fuse, self._lexical_k, self._pages_first = FUSIONS[fusion], lexical_k, pages_first
+        self._fusion, self._lexical_k, self._rrf_k = fusion, lexical_k, rrf_k
+        self._reference_weight, self._pages_first = reference_weight, pages_first
 
     def uses(self, leg: str) -> bool:
         """Whether the leg counts at all."""
@@ -85,9 +90,13 @@ class Mix:
         weights = [1.0 if leg == PREVIOUS else self._original_weight, *(1.0 for _ in found[1:])]
         return [Leg(leg, hits, self._weights[leg] * weight) for hits, weight in zip(found, weights, strict=False)]
 
-    def fused(self, legs: Sequence[Leg]) -> list[Hit]:
-        """All hits, best first."""
-        hits = self._fuse(legs, self._lexical_k)
+    def fused(self, legs: Sequence[Leg], queries: Sequence[str]) -> list[Hit]:
+        """All hits of the legs that were asked `queries`, best first."""
+        prior = reference_prior(queries, self._reference_weight)
+        if self._fusion == "insert":
+            hits = insert(legs, at=self._lexical_k, inserted=BM25, k=self._rrf_k, prior=prior)
+        else:
+            hits = fuse(legs, k=self._rrf_k, prior=prior)
         return pages_first(hits) if self._pages_first else hits
 
 

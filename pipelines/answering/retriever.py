@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from pipelines.answering.fuse import RRF_K
 from pipelines.answering.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Mix, Steps
 from pipelines.answering.searcher import IndexStore, Retrieval, Search, Searcher
 from pipelines.answering.serving import CollectionNotNamed, ModelNotReady, QueryEmbedder, Serving, Servings, Vector
@@ -36,7 +37,8 @@ class Retriever:
     `weights` by leg (vector, bm25, previous, the others') are 1 where not given; 0 switches a leg off. What was
     cited before, `previous`, so counts as one further list among those of the queries. `original_weight` is how
     much the first query counts against each other one. `fusion` is one of FUSIONS; `lexical_k` the place and
-    number of inserted hits. `neighbours` is how many chunks of its section on each side a hit's context gets.
+    number of inserted hits; `rrf_k` and `reference_weight` are Mix's. `neighbours` is how many chunks of its section
+    on each side a hit's context gets.
 
     `patience` is how many seconds a question waits for BM25 to follow or for a new index to be prepared before it
     is answered with what is ready; `timeout_s` how long it waits for a leg beyond that (None: for ever).
@@ -54,6 +56,8 @@ class Retriever:
         original_weight: float = 1.0,
         fusion: str = "rrf",
         lexical_k: int = 1,
+        rrf_k: int = RRF_K,
+        reference_weight: float = 1.0,
         pages_first: bool = False,
         neighbours: int = 0,
         others: Sequence[LegRetriever] = (),
@@ -68,6 +72,8 @@ class Retriever:
             original_weight=original_weight,
             fusion=fusion,
             lexical_k=lexical_k,
+            rrf_k=rrf_k,
+            reference_weight=reference_weight,
             pages_first=pages_first,
         )
         self._servings = Servings(store, load_embedder, lexical, collection, patience)

@@ -118,7 +118,7 @@ class Searcher:
         if found.too_slow:
             steps.lose(VECTOR, f"the store took longer than {self._timeout_s} s")
         self._check_words(serving, said.words, found, steps)
-        fused = steps.run("fuse", lambda: self._mix.fused(self._lists(search, said, found)))
+        fused = steps.run("fuse", lambda: self._mix.fused(self._lists(search, said, found), search.queries))
         hits = self._in_context(index, fused[: search.k], steps)
         return Retrieval(
             question=search.queries[0],

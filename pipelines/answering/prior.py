@@ -1,0 +1,48 @@
+"""What speaks for a page before its words are compared with the question's.
+
+Knows titles and the words of a question; not how a hit was found.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from functools import lru_cache
+
+from pipelines.records import Hit
+
+Prior = Callable[[Hit], float]
+
+# `ray.data.Dataset.map`, `std::vector`, `os.path.join()`: the whole title of a page that a documentation generator
+# makes for one object (Sphinx autosummary, rustdoc, Doxygen, …).
+_OBJECT = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+(?:\(\))?")
+_SITE = re.compile(r"\s+[—–|-]\s[^—–|]*$")  # " — Ray 3.0.0" after a page's own title
+_WORD = re.compile(r"\w+")
+
+
+def no_prior(_: Hit) -> float:
+    """Every hit counts alike."""
+    return 1.0
+
+
+def reference_prior(queries: Collection[str], weight: float) -> Prior:
+    """`weight` for a hit on the reference page of an object that no query names, 1 for all others.
+
+    A site has thousands of such pages, and each repeats the words of the guide that a question is about: without
+    this they crowd it out. A query names an object by the last part of its name: "map" for `ray.data.Dataset.map`.
+    """
+    if weight == 1:
+        return no_prior
+    words = {word for query in queries for word in _WORD.findall(query.lower())}
+
+    def prior(hit: Hit) -> float:
+        last = documented(hit.headings[0] if hit.headings else _SITE.sub("", hit.title))
+        return weight if last and last not in words else 1.0
+
+    return prior
+
+
+@lru_cache(maxsize=65_536)
+def documented(title: str) -> str:
+    """The last part, in lower case, of the object whose reference page has this title; "" for any other page."""
+    if not _OBJECT.fullmatch(title):
+        return ""
+    return re.split(r"\.|::", title.removesuffix("()"))[-1].lower()
