@@ -4,6 +4,7 @@ Knows JSON and its usual damages (json-repair) and how models write numbers; no 
 no verdict: asking again costs a call, a wrong score costs the evaluation.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,28 +113,44 @@ def _checked(found: _Found, lowest: int, highest: int) -> Score:
 
 def _from_json(text: str) -> list[tuple[_Found, str]]:
     """Score and reason of each JSON object with a score. Raises NoVerdict for a score that is no number."""
-    starts = [begins.start() for begins in _OBJECT.finditer(text)]
-    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=False)]
-    return [(_of_object(found), _reason_of(found)) for part in parts for found in _objects(part)]
+    sound, rest = _sound(text)
+    return [(_of_object(found), _reason_of(found)) for found in (*sound, *_damaged(rest))]
 
 
-def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """The object that `text` begins with, if it has a score."""
+def _sound(text: str) -> tuple[list[Mapping[str, Any]], str]:
+    """The objects with a score that are JSON as it should be, whatever their strings hold, and the text without."""
+    decoder, place, objects, rest = json.JSONDecoder(strict=False), 0, [], text
+    while (place := text.find("{", place)) >= 0:
+        try:
+            found, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            found, end = None, place + 1
+        if named := _scored(found):
+            objects.append(named)
+            rest = rest.replace(text[place:end], " ")
+        place = end if named else place + 1
+    return objects, rest
+
+
+def _damaged(text: str) -> list[Mapping[str, Any]]:
+    """The objects with a score as json-repair reads them."""
     import json_repair
 
-    loaded = json_repair.loads(text)
-    candidates = loaded if isinstance(loaded, list) else [loaded]
-    for candidate in candidates[:1]:
-        if isinstance(candidate, dict):
-            named = {str(key).lower(): value for key, value in candidate.items()}
-            if set(named) & set(SCORES):
-                yield named
+    starts = [begins.start() for begins in _OBJECT.finditer(text)]
+    parts = [json_repair.loads(text[start:end]) for start, end in zip(starts, [*starts[1:], len(text)], strict=False)]
+    return [named for part in parts if (named := _scored(part[0] if isinstance(part, list) and part else part))]
+
+
+def _scored(found: Any) -> Mapping[str, Any]:
+    """The object with its names in lower case, if it has a score; else nothing."""
+    named = {str(key).lower(): value for key, value in found.items()} if isinstance(found, dict) else {}
+    return named if set(named) & set(SCORES) else {}
 
 
 def _of_object(found: Mapping[str, Any]) -> _Found:
     value = next(found[name] for name in SCORES if name in found)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _Found(float(value), None, 0, 0)
+        return _Found(float(str(value)), None, 0, 0)  # an integer beyond any float is infinite as a text
     match = re.match(rf"\s*{_VALUE}", str(value), re.IGNORECASE)
     if not match:
         raise NoVerdict(f"the score {value!r} is not a number")

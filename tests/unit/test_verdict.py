@@ -21,6 +21,9 @@ SCORED = [
     ('{"score": 4, "reasoning": "A {brace} and a "quote" inside"}', 4),
     ('<think>Perhaps {"score": 1}? No.</think>{"score": 5, "reasoning": "Fine."}', 5),
     ('{"reasoning": "It would be a score: 2 without the example", "score": 4}', 4),
+    ('{"reasoning": "It maps {a: 1}, which is 2 of 5 steps", "score": 3}', 3),
+    ('{"reasoning": "It uses {x}. Score: 2 would be too low.", "score": 4}\nThanks for {asking}', 4),
+    ('{"reasoning": "The answer says {\\"score\\": 5} of itself", "score": 1}', 1),
     # the study's form: the score on the first line
     ("4\nThe answer is mostly right.", 4),
     ("4.5\n\nReasoning: it misses one setting.", 4.5),
@@ -92,7 +95,10 @@ UNSCORED = [
     '{"score": 6, "reasoning": "Beyond"}',
     '{"score": "good", "reasoning": "It is"}',
     '{"score": true}',
+    f'{{"score": {"9" * 400}}}',
     '{"score": 2, "reasoning": "a"}\n{"score": 4, "reasoning": "b"}',
+    '{"score": 4}\nor rather {score: 3}',
+    '{"reasoning": "The answer says {"score": 5} of itself", "score": 1,}',
     '{"reasoning": "The answer is cut before its sc',
     "Score: 3\nOn reflection:\nScore: 4",
     "1. The answer names the setting.\n2. It cites a source.",
@@ -123,6 +129,7 @@ def test_what_is_doubtful_is_no_score(text):
     [
         ('{"reasoning": "It says num_cpus.", "score": 4}', "It says num_cpus."),
         ('{"score": 4}\nReasoning: it is right.', "it is right."),
+        ('{"reasoning": "It maps {a: 1} to {b}.", "score": 4}', "It maps {a: 1} to {b}."),
         ("4\nIt says num_cpus and **why**.", "It says num_cpus and why."),
         ("Score: 4\nReasoning: It is right.", "It is right."),
         ("It is right.\n\nScore: 4/5", "It is right."),
