@@ -41,8 +41,8 @@ class Example:
 
     @property
     def id(self) -> str:
-        """The same for the same question and sources, in whichever file."""
-        return digest(self.question, *self.sources)
+        """The same for the same question, sources and answer, in whichever file."""
+        return digest(self.question, *self.sources, json.dumps(self.answer))
 
 
 def page_of(source: str) -> str:
@@ -53,8 +53,9 @@ def page_of(source: str) -> str:
 def read_dataset(path: Path | str) -> list[Example]:
     """The examples of a file in its order.
 
-    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array; other keys
-    are ignored, an empty answer is none. Raises BadDataset, also for a file that is missing or not text.
+    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array; either of
+    source and sources is one text or a list; other keys are ignored, an empty answer is none. Raises BadDataset, also
+    for a file that is missing or not text.
     """
     path = Path(path)
     examples: list[Example] = []
@@ -91,7 +92,7 @@ def as_row(example: Example) -> dict[str, Any]:
 
 def fingerprint(examples: Sequence[Example]) -> str:
     """Names the content of a data set: questions, sources and answers in their order."""
-    return digest(*(part for example in examples for part in (example.id, json.dumps(example.answer))))
+    return digest(*(example.id for example in examples))
 
 
 def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
@@ -160,6 +161,8 @@ def _object(line: str) -> Any:
         return json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON: {error.msg} at character {error.colno}") from error
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
 
 
 def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
@@ -169,6 +172,8 @@ def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
         elements = json.loads(text)
     except json.JSONDecodeError as error:
         raise BadDataset(path, [(error.lineno, f"is not JSON: {error.msg}")]) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets thousands deep
+        raise BadDataset(path, [(0, f"can't be read: {error}")]) from error
     for _ in elements:
         while text[place] in " \t\r\n,":
             place += 1
@@ -197,13 +202,13 @@ def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:
     if len(named) != 1:
         raise ValueError(f"has {' and '.join(named) or 'neither source nor sources'}: give one of source and sources")
     value = row[named[0]]
-    sources = [value] if named == ["source"] else value
+    sources = [value] if isinstance(value, str) else value
     if (
         not isinstance(sources, list)
         or not sources
         or not all(isinstance(s, str) and page_of(s.strip()) for s in sources)
     ):
         raise ValueError(
-            f"{named[0]} is {str(value)[:100]!r}: it must name a page, url or url#anchor (sources: a list of them)"
+            f"{named[0]} is {str(value)[:100]!r}: it must name a page, url or url#anchor, or be a list of them"
         )
-    return tuple(dict.fromkeys(source.strip() for source in sources))
+    return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in sources))

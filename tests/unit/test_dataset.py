@@ -42,6 +42,12 @@ def test_lines_and_an_array_of_the_same_objects_are_the_same_data_set(file):
     assert read_dataset(file(json.dumps(ROWS, indent=2))) == EXAMPLES
 
 
+@pytest.mark.parametrize("name", ["source", "sources"])
+def test_a_source_is_one_text_or_a_list_under_either_name(file, name):
+    for given, read in [("u#a", ("u#a",)), (["u", " v#a ", "u"], ("u", "v#a")), ("u#", ("u",))]:
+        assert read_dataset(file(json.dumps({"question": "q", name: given, "more": 1})))[0].sources == read
+
+
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "out.jsonl"
     examples = [*EXAMPLES, Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",))]
@@ -60,13 +66,14 @@ def test_what_is_written_is_read_again(tmp_path):
         ('{"question": "a"}', 1, "neither source nor sources"),
         ('{"question": "a", "source": "u", "sources": ["u"]}', 1, "source and sources"),
         ('{"question": "a", "source": "#anchor"}', 1, "'#anchor'"),
-        ('{"question": "a", "source": ["u"]}', 1, "must name a page"),
+        ('{"question": "a", "source": ["u", 7]}', 1, "must name a page"),
         ('{"question": "a", "sources": []}', 1, "must name a page"),
-        ('{"question": "a", "sources": "u"}', 1, "must name a page"),
+        ('{"question": "a", "sources": {"u": 1}}', 1, "must name a page"),
         ('{"question": "a", "source": "u", "answer": 7}', 1, "answer is '7'"),
         ('[{"question": "a", "source": "u"},\n {"question": 3, "source": "u"}]', 2, "question is 3"),
         ('[{"question": "a", "source": "u"},\n\n {"question": "a" "source": "u"}]', 3, "not JSON"),
         (b'{"question": "a", "source": "u"}\n"\xff\xfe"', 2, "not UTF-8"),
+        ('\n{"question": ' + "[" * 9_999, 2, "nested too deeply"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(file, text, line, words):
@@ -90,15 +97,22 @@ def test_a_file_without_a_question_is_refused(file, text):
         read_dataset(file(text))
 
 
+@pytest.mark.parametrize("text", ["[" * 9_999, "[" + "9" * 9_999 + "]"])
+def test_an_array_beyond_what_can_be_read_is_refused(file, text):
+    with pytest.raises(BadDataset, match="can't be read"):
+        read_dataset(file(text))
+
+
 def test_a_missing_file_is_refused_by_name(tmp_path):
     with pytest.raises(BadDataset, match=r"absent\.jsonl.*No such file"):
         read_dataset(tmp_path / "absent.jsonl")
 
 
-def test_an_id_names_question_and_sources_and_a_fingerprint_the_answers_too():
+def test_an_id_and_a_fingerprint_name_question_sources_and_answer():
     one, other = EXAMPLES[0], Example("How?", ("https://d.test/a.html#one",), "Otherwise.")
-    assert one.id == other.id != EXAMPLES[1].id
-    assert fingerprint([one]) != fingerprint([other]) != fingerprint([other, one])
+    assert one.id == Example(one.question, one.sources, one.answer).id
+    assert len({one.id, other.id, EXAMPLES[1].id, Example(one.question, one.sources).id}) == 4
+    assert fingerprint([one, other]) == fingerprint([one, other]) != fingerprint([other, one])
 
 
 def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
