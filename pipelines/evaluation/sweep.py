@@ -3,8 +3,10 @@
 A file that can't be used is refused before anything is done. Knows neither a database nor what an index holds.
 """
 
+import difflib
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,7 +15,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.answering.prompts import Prompts, TemplateError
+from pipelines.evaluation.dimensions import BadDimension, dimension_of
 from pipelines.records import IndexSettings, digest
 
 KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions", "base", "grid", "runs")
@@ -31,6 +35,20 @@ MOST_CELLS = 1_000
 
 class BadSweep(ValueError):
     """A sweep file can't be used; the message names file, key and what to do."""
+
+
+class _OneOfEachKey(yaml.SafeLoader):
+    """Refuses a key that is there twice: YAML's own loader forgets the first one, and its runs with it."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                raise BadSweep(f"{key.start_mark.name}: line {key.start_mark.line + 1}: {key.value} is there twice")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +102,8 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
     `dataset` is relative to the file's folder.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            data = yaml.load(file, _OneOfEachKey)
     except (OSError, UnicodeDecodeError) as error:
         raise BadSweep(f"sweep file {path} can't be read: {error}") from error
     except yaml.YAMLError as error:
@@ -107,11 +126,10 @@ def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, 
     if not isinstance(answers, bool):
         raise BadSweep(f"answers is {answers!r}: it must be true or false")
     cells = tuple(_named(_distinct(_cells(data))))
-    if len(cells) > MOST_CELLS:
-        raise BadSweep(f"{len(cells):,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
-    _check(cells, environment)
-    ks, judging = _ks(data.get("ks", KS)), _judging(data, answers)
-    return Sweep(data["name"], data["collection"], folder / data["dataset"], ks, answers, cells, *judging)
+    _not_too_many(len(cells))
+    ks, (judge, dimensions) = _ks(data.get("ks", KS)), _judging(data, answers)
+    _check(cells, environment, judge)
+    return Sweep(data["name"], data["collection"], folder / data["dataset"], ks, answers, cells, judge, dimensions)
 
 
 # --------------------------------------------------------------------------------------------- what is said
@@ -123,7 +141,14 @@ def _known(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
         if key in SECRETS:
             raise BadSweep(f"{where}{key}: keys do not belong into a file: set RAYDEX_{key.upper()}")
         if key not in keys:
-            raise BadSweep(f"{where}{key} is unknown; there are: {', '.join(keys)}")
+            near = difflib.get_close_matches(str(key), keys, 1)
+            meant = f": did you mean {near[0]}?" if near else ";"
+            raise BadSweep(f"{where}{key} is unknown{meant} there are: {', '.join(keys)}")
+
+
+def _not_too_many(count: int) -> None:
+    if count > MOST_CELLS:
+        raise BadSweep(f"{count:,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
 
 
 def _ks(value: Any) -> tuple[int, ...]:
@@ -139,7 +164,10 @@ def _judging(data: Mapping[str, Any], answers: bool) -> tuple[str, tuple[str, ..
         raise BadSweep(f"judge is {judge!r}: it must name an agent, and needs answers: true")
     if not isinstance(dimensions, list) or not dimensions or not all(isinstance(name, str) for name in dimensions):
         raise BadSweep(f"dimensions is {dimensions!r}: it must be a list of names, like [quality]")
-    return judge, tuple(dimensions)
+    try:
+        return judge, tuple(dimension_of(name).name for name in dimensions)
+    except BadDimension as error:
+        raise BadSweep(f"dimensions: {error}") from error
 
 
 def _settings(value: Any, where: str) -> dict[str, Any]:
@@ -173,7 +201,7 @@ def _cells(data: Mapping[str, Any]) -> Iterator[Cell]:
 def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
     """Every combination of a grid's values. A setting's values are a list, or a mapping of labels to values."""
     if not isinstance(grid, dict) or not grid:
-        raise BadSweep(f"grid is {grid!r}: it must hold settings with lists of values; it is empty otherwise")
+        raise BadSweep(f"grid is {grid!r}: it must hold settings with lists of values")
     axes = []
     for name, values in grid.items():
         _settings({name: None}, "grid")
@@ -181,6 +209,7 @@ def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
             raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, and not an empty one")
         labelled = values.items() if isinstance(values, dict) else [(label(value), value) for value in values]
         axes.append([(name, str(text), value) for text, value in labelled])
+    _not_too_many(math.prod(map(len, axes)))
     for combination in itertools.product(*axes):
         varied = {name: value for name, _, value in combination}
         labels = {name: text for name, text, _ in combination}
@@ -232,14 +261,21 @@ def _named(cells: Iterator[Cell]) -> Iterator[Cell]:
         yield Cell(name, cell.settings, cell.varied, cell.labels)
 
 
-def _check(cells: Sequence[Cell], environment: Mapping[str, Any]) -> None:
-    """Refuse values that no configuration can have."""
+def _check(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:
+    """Refuse values that no configuration can have, and a judge whom one of them does not know."""
     for cell in cells:
         try:
-            cell.configuration(environment)
+            configuration = cell.configuration(environment)
+            Prompts.from_mapping(configuration.prompts, configuration.prompt_variables)
         except ValidationError as error:
             problems = "; ".join(_problem(problem) for problem in error.errors())
             raise BadSweep(f"{cell.name}: {problems}") from error
+        except TemplateError as error:
+            raise BadSweep(f"{cell.name}: prompts: {error}") from error
+        names = [agent.name for agent in all_agents(configuration)]
+        if judge and judge not in names:
+            there = ", ".join(names) or "none"
+            raise BadSweep(f"{cell.name}: there is no agent {judge!r} to judge; there are: {there}")
 
 
 def _problem(problem: Any) -> str:

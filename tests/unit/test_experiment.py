@@ -14,6 +14,8 @@ from pipelines.evaluation.sweep import BadSweep, Cell, Sweep, read_sweep
 from pipelines.store import EvaluatedQuestion
 
 ROOT = Path(__file__).parents[2]
+# So many combinations that no machine can hold them.
+HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, lexical_k: *many, rrf_k: *many}}\n"
 HEAD = "collection: docs\ndataset: questions.jsonl\n"
 EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
 PLAN = Plan("docs", (1, 3))
@@ -74,9 +76,9 @@ def test_single_runs_stand_beside_several_grids_and_no_configuration_is_there_tw
 
 
 def test_values_can_have_names(tmp_path):
-    sweep = sweep_of(tmp_path, "grid: {prompts: {plain: {}, terse: {qa: 'Say it in one word.'}}}\n")
+    sweep = sweep_of(tmp_path, "grid: {prompts: {plain: {}, terse: {qa: 'In a word: {question} {context}'}}}\n")
     assert [cell.name for cell in sweep.cells] == ["prompts=plain", "prompts=terse"]
-    assert sweep.cells[1].settings["prompts"] == {"qa": "Say it in one word."}
+    assert sweep.cells[1].settings["prompts"] == {"qa": "In a word: {question} {context}"}
 
 
 def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
@@ -88,11 +90,17 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("grid: {}\n", "it is empty"),
+        ("grid: {}\n", "grid is {}: it must hold settings"),
         ("grid: {k: []}\n", "grid.k is []"),
         ("grid: {k: 5}\n", "grid.k is 5: it must be a list"),
         ("", "nothing to compare"),
-        ("grid: {kk: [1]}\n", "grid.kk is unknown; there are: model,"),
+        ("grid: {zz: [1]}\n", "grid.zz is unknown; there are: model,"),
+        ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
+        ("grid: {k: [1],\n  k: [2]}\n", "line 4: k is there twice"),
+        (HUGE, "configurations are more than 1,000: make the grid smaller"),
+        ("runs: [{prompts: {question: x}}]\n", "prompts: no prompt is called question"),
+        ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
+        ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions: "),
         ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
         ("runs: [{k: 0}]\n", "k=0: k = 0: Input should be greater than or equal to 1"),
         ("runs: [{fusion: magic}]\n", "fusion=magic: fusion = 'magic'"),
@@ -116,7 +124,7 @@ def test_a_file_that_cant_be_used_is_refused_with_what_is_wrong(tmp_path, text, 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "sweeps").glob("*.yaml")), ids=lambda path: path.name)
 def test_the_sweeps_of_this_repository_can_be_used(path):
-    assert len(read_sweep(path).cells) >= 12
+    assert len(read_sweep(path).cells) > 1
 
 
 # ---------------------------------------------------------------------------------------------- side by side
