@@ -2,7 +2,8 @@
 
 The first configured language model writes them, or headings and first sentences do without one (--without-llm); each
 is kept once, and only if retrieval finds its source. With --answers DATASET the model writes the reference answers that
-a data set lacks. Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
+a data set lacks. What the model has said is kept beside --out: a run that was ended goes on from there.
+Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
 """
 
 import argparse
@@ -14,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import FAILED, Answering, BadInput, answering, finish, main, open_store, say
-from pipelines.answering.configuration import all_agents, make_engine, make_llm, make_retriever
-from pipelines.answering.llm import LLM
+from pipelines.answering.configuration import AgentConfiguration, all_agents, make_engine, make_llm, make_retriever
 from pipelines.evaluation.asking import Progress
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
+from pipelines.evaluation.kept_replies import KeptReplies
 from pipelines.evaluation.questions import (
     LEAST_TEXT,
     Made,
@@ -53,6 +54,7 @@ def arguments() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--at-once", type=int, default=4, help="calls of the model at a time (default 4)")
     parser.add_argument("--seed", type=int, default=0, help="draws other chunks")
+    parser.add_argument("--fresh", action="store_true", help="ask the model anew, whatever it has said before")
     parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
     return parser
 
@@ -80,7 +82,7 @@ def check(args: argparse.Namespace) -> None:
 
 def questions(args: argparse.Namespace, configuration: Answering, store: Store) -> dict[str, Any]:
     """Make questions and write those that are kept; the summary."""
-    llm = None if args.without_llm else model(configuration, args.agent)
+    llm = None if args.without_llm else model(configuration, args)
     with scanned(store, args.collection) as chunks:
         starts = section_starts(chunks)
     made, asked = asyncio.run(writing(llm, starts, args)) if llm else templates(starts, args)
@@ -95,7 +97,7 @@ def answers(
     args: argparse.Namespace, configuration: Answering, store: Store, examples: Sequence[Example]
 ) -> dict[str, Any]:
     """Fill in the missing answers and write the whole data set; the summary."""
-    llm = model(configuration, args.agent)
+    llm = model(configuration, args)
     sources = {source for example in examples if example.answer is None for source in example.sources}
     with scanned(store, args.collection) as chunks:
         passages = section_passages(chunks, sources)
@@ -110,7 +112,7 @@ def answers(
     return written(args, made.examples, llm, made, {"had_answers": had, "answered": have - had})
 
 
-async def writing(llm: LLM, starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, int]:
+async def writing(llm: KeptReplies, starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, int]:
     """Questions that the model writes, and of how many chunks."""
     chunks = drawn(starts, args.limit, args.seed, LEAST_TEXT)
     made = await closing(llm, written_questions(llm, chunks, args.per_chunk, args.at_once, told("chunks")))
@@ -124,7 +126,7 @@ def templates(starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, in
     return Made(tuple(good[chunk.source] for chunk in chunks), Usage(), {}), len(chunks)
 
 
-async def closing(llm: LLM, made: Any) -> Made:
+async def closing(llm: KeptReplies, made: Any) -> Made:
     """What `made` comes to, the model's connections closed after it."""
     try:
         result: Made = await made
@@ -136,9 +138,10 @@ async def closing(llm: LLM, made: Any) -> Made:
 def found(
     args: argparse.Namespace, configuration: Answering, store: Store, examples: Sequence[Example]
 ) -> list[Example]:
-    """The examples whose page the configured retrieval finds."""
+    """The examples whose page the configured retrieval finds, without what else would be asked a model for each."""
+    free = configuration.model_copy(update={"num_queries": 1, "reranker": "none"})
     with contextlib.closing(make_retriever(configuration, store)) as retriever:
-        engine = make_engine(configuration, retriever)
+        engine = make_engine(free, retriever)
 
         async def search(question: str) -> Sequence[Hit]:
             return (await engine.asearch(question, collection=args.collection, k=args.find_in)).hits
@@ -146,15 +149,24 @@ def found(
         return asyncio.run(findable(examples, search, args.at_once, told("searched")))
 
 
-def model(configuration: Answering, agent: str | None) -> LLM:
-    """The language model that writes. Raises BadInput."""
+def model(configuration: Answering, args: argparse.Namespace) -> KeptReplies:
+    """The language model that writes, with what it has said for this --out. Raises BadInput."""
+    path = args.out.with_name(f".{args.out.name}.replies")
+    llm = make_llm(writer(configuration, args.agent))
+    if args.fresh:
+        path.unlink(missing_ok=True)
+    return KeptReplies(llm, path)
+
+
+def writer(configuration: Answering, agent: str | None) -> AgentConfiguration:
+    """The agent whose model writes. Raises BadInput."""
     agents = all_agents(configuration)
     named = [one for one in agents if agent in (None, one.name)]
     if not agents:
         raise BadInput("no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or --without-llm")
     if not named:
         raise BadInput(f"--agent is {agent!r}; there are: {', '.join(one.name for one in agents)}")
-    return make_llm(named[0])
+    return named[0]
 
 
 @contextlib.contextmanager
@@ -175,7 +187,7 @@ def told(what: str) -> Progress:
 
 
 def written(
-    args: argparse.Namespace, examples: Sequence[Example], llm: LLM | None, made: Made, counts: dict[str, int]
+    args: argparse.Namespace, examples: Sequence[Example], llm: KeptReplies | None, made: Made, counts: dict[str, int]
 ) -> dict[str, Any]:
     """Write the data set, unless it is empty; the summary."""
     if examples:
@@ -188,6 +200,7 @@ def written(
         **counts,
         "failed": sum(made.errors.values()),
         "errors": made.errors,
+        "reused": llm.reused if llm else 0,
         "usage": asdict(made.usage),
     }
 
@@ -195,8 +208,8 @@ def written(
 def describe(summary: dict[str, Any]) -> str:
     """The summary for a person."""
     shown: dict[str, Callable[[Any], str]] = {"usage": lambda u: f"{u['calls']:,} calls, ${u['cost']:.4f}"}
-    names = ("model", "chunks", "made", "duplicates", "not_found", "had_answers", "answered", "failed", "usage")
-    lines = [f"  {name:12} {shown.get(name, str)(summary[name])}" for name in names if summary.get(name) is not None]
+    counted = {name: value for name, value in summary.items() if name not in ("collection", "out", "written", "errors")}
+    lines = [f"  {name:12} {shown.get(name, str)(value)}" for name, value in counted.items() if value is not None]
     lines += [f"  {count:>5,} × {reason}" for reason, count in summary["errors"].items()]
     head = (
         f"{summary['written']:,} questions in {summary['out']}" if summary["written"] else "no question could be made"

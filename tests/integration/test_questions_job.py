@@ -1,9 +1,11 @@
 """`python -m jobs.questions`: a data set out of an index, with a model over HTTP and without one."""
 
 import json
+import subprocess
+import sys
 
 import pytest
-from scripted_llm import ScriptedLLM
+from scripted_llm import Reply, ScriptedLLM, in_turn
 from workshop import Workshop
 
 from jobs import questions
@@ -56,6 +58,33 @@ def test_questions_are_written_filtered_and_then_answered(job, monkeypatch, tmp_
     answered = read_dataset(tmp_path / "answered.jsonl")
     assert code == 0 and summary["answered"] == len(examples)
     assert {e.answer for e in answered} == {"Set num_replicas."}
+
+
+def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, monkeypatch, tmp_path):
+    made = [json.dumps({"questions": [q]}) for q in ("How do I scale a deployment?", "How do I rotate a log?")]
+    with ScriptedLLM(default=in_turn(made[0], Reply(hang=True), made[1])) as server:
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
+        flags = ("--find-in", "0", "--at-once", "1")
+        command = [sys.executable, "-m", "jobs.questions", "--collection", "docs", "--out", tmp_path / "made.jsonl"]
+        with subprocess.Popen([*command, *flags], stderr=subprocess.DEVNULL) as killed:
+            assert server.wait_for(lambda llm: len(llm.asked) == 2, 60)
+            killed.kill()
+        assert not (tmp_path / "made.jsonl").exists()
+        code, summary = job(*flags)
+        assert code == 0 and summary["written"] == 2 and summary["reused"] == 1 and summary["usage"]["calls"] == 1
+        assert len(server.asked) == 3 and server.asked[1].prompt == server.asked[2].prompt
+        assert job(*flags)[1]["usage"]["calls"] == 0 and len(server.asked) == 3
+        assert job(*flags, "--fresh")[1]["usage"]["calls"] == 2
+
+
+def test_the_filter_asks_no_model(job, monkeypatch):
+    with ScriptedLLM(default=json.dumps({"questions": ["How do I scale a deployment?"]})) as server:
+        for name, value in (("LLM_MODEL", "scripted"), ("LLM_URL", server.url), ("NUM_QUERIES", "3")):
+            monkeypatch.setenv(f"RAYDEX_{name}", value)
+        monkeypatch.setenv("RAYDEX_RERANKER", "llm")
+        code, summary = job("--limit", "1")
+    assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
 
 
 def test_without_a_model_first_sentences_do(job, tmp_path):
