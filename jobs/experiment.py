@@ -6,7 +6,6 @@ shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every conf
 """
 
 import argparse
-import contextlib
 import json
 import math
 import sys
@@ -16,16 +15,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jobs.collection_file import Indexing
 from jobs.environment import FAILED, BadInput, answering, finish, home, main, open_store, say
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
 from jobs.experiment_index import Indexes, drop
-from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.answering.configuration import AgentConfiguration, Configuration, all_agents, complaint
 from pipelines.evaluation.cost import Price, UnknownPrice, load_prices, price_of
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
@@ -46,6 +47,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
     parser.add_argument("--metric", help="what is ranked and judged by (default: retrieval_score at the largest k ≤ 9)")
     parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the table into this page, between its marks")
+    parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of models; they win over the known ones")
     parser.add_argument("--study", type=Path, metavar="FILE", help="the study's results, for a table beside ours")
     gating = parser.add_argument_group("gate")
     gating.add_argument(
@@ -74,6 +76,7 @@ class Measuring:
     environment: Mapping[str, Any]
     indexes: Indexes
     args: argparse.Namespace
+    prices: Mapping[str, Price]
 
     def __call__(self, number: int, cell: Cell) -> Record:
         """The record of a cell, measured or failed."""
@@ -85,12 +88,14 @@ class Measuring:
             say(f"{where}: failed: {error}")
             return failed(cell, self._settings(cell, {}), error)
         value, low, high = record["scores"].get(self.args.metric, (math.nan,) * 3)
-        say(f"{where}: {self.args.metric} {value:.3f} [{low:.3f}, {high:.3f}], {time.perf_counter() - began:.1f} s")
+        said = "".join(f", {count:,} {what}" for what, count in shortcomings(record).items() if count)
+        seconds = time.perf_counter() - began
+        say(f"{where}: {self.args.metric} {value:.3f} [{low:.3f}, {high:.3f}]{said}, {seconds:.1f} s")
         return record
 
     def _measure(self, cell: Cell) -> Record:
         index = self.store.live_index(self.indexes.collection(cell.index))
-        configuration = cell.configuration({**self.environment, "collection": index.collection})
+        configuration = priced(cell.configuration({**self.environment, "collection": index.collection}), self.prices)
         plan = Plan(index.collection, self.sweep.ks, self.sweep.answers)
         at_once = ANSWERS_AT_ONCE if self.sweep.answers else 1
         job = AskJob(self.store.url, configuration, plan, index, 0, at_once, self.sweep.judge, self.sweep.dimensions)
@@ -106,20 +111,42 @@ class Measuring:
             **self.store.index_stats(index.id),
         }
         settings = self._settings(cell, asdict(index.settings))
+        price = known_price(index.settings.model, self.prices)
+        used = {a.model: Price(a.prompt_price, a.completion_price) for a in all_agents(configuration)}
         more = {key: result[key] for key in ("fingerprint", "evaluation", "num_kept", "seconds")}
-        return done(cell, settings, about, self.examples, rows, plan, price_of_answers(configuration), **more)
+        more["prices"] = {model: asdict(each) for model, each in {**used, index.settings.model: price}.items()}
+        return done(cell, settings, about, self.examples, rows, plan, price, **more)
 
     def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
         """All that the cell was made with."""
         return {**described(cell.configuration(self.environment)), **index, **cell.index}
 
 
-def price_of_answers(configuration: Configuration) -> Price | None:
-    """The known price of the one language model that answers; None where there are several, or it is not known."""
-    models = sorted({agent.model for agent in all_agents(configuration)})
-    with contextlib.suppress(UnknownPrice):
-        return price_of(models[0], load_prices()) if len(models) == 1 else None
-    return None
+def shortcomings(record: Record) -> dict[str, int]:
+    """How many questions were not answered, answered by less than all that was configured, or not scored."""
+    failed_scores = {f"without {name}": count for name, count in record["score_errors"].items()}
+    return {"failed": record["errors"], "degraded": record["degraded"], **failed_scores}
+
+
+def priced(configuration: Configuration, prices: Mapping[str, Price]) -> Configuration:
+    """`configuration` with the known prices of those agents that name none; every call then says what it cost."""
+    agents = [_priced(agent, prices) for agent in all_agents(configuration)]
+    return configuration.model_copy(update={"agents": agents, "llm_model": "", "llm_url": "", "llm_key": ""})
+
+
+def _priced(agent: AgentConfiguration, prices: Mapping[str, Price]) -> AgentConfiguration:
+    if agent.prompt_price or agent.completion_price:
+        return agent
+    price = known_price(agent.model, prices)
+    return agent.model_copy(update={"prompt_price": price.prompt, "completion_price": price.completion})
+
+
+def known_price(model: str, prices: Mapping[str, Price]) -> Price:
+    """The price of a model, nothing where none is known."""
+    try:
+        return price_of(model, prices)
+    except UnknownPrice:
+        return Price()
 
 
 def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
@@ -127,6 +154,8 @@ def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
 
     Raises BadInput, NotComparable and NoPlace for what would only be noticed when all is measured.
     """
+    for cell in sweep.cells:
+        check_index(args.file, cell)
     if args.write:
         around(args.write, sweep.name)
     study_of(args)
@@ -143,6 +172,14 @@ def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
             raise BadInput(f"--baseline {args.baseline!r} is neither a file nor a run; runs are: {'; '.join(names)}")
         return read_results(Path(args.baseline))
     return None
+
+
+def check_index(file: Path, cell: Cell) -> None:
+    """Raise BadInput for values that no index can have."""
+    try:
+        Indexing.model_validate(cell.index)
+    except ValidationError as error:
+        raise BadInput(f"{file}: {cell.name}: {complaint(error)}") from error
 
 
 def study_of(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -162,10 +199,11 @@ def work(args: argparse.Namespace) -> int:
     earlier = check(args, sweep)
     examples = read_dataset(sweep.dataset)
     args.metric = args.metric or main_metric(sweep.ks)
+    prices = load_prices(args.prices)
     with open_store() as store:
         if args.dry_run:
             return dry_run(store, sweep, examples, args)
-        measure = Measuring(store, sweep, examples, environment, Indexes(store, sweep.collection), args)
+        measure = Measuring(store, sweep, examples, environment, Indexes(store, sweep.collection), args, prices)
         records = [measure(number, cell) for number, cell in enumerate(sweep.cells, 1)]
         if args.drop_indexes:
             say(f"dropped: {', '.join(drop(store, sweep.collection)) or 'nothing'}")
@@ -187,13 +225,16 @@ def work(args: argparse.Namespace) -> int:
 def dry_run(store: Store, sweep: Sweep, examples: Sequence[Example], args: argparse.Namespace) -> int:
     """Say what would be measured, and which indexes it needs."""
     indexes = Indexes(store, sweep.collection)
-    plan: dict[str, Any] = {"questions": len(examples), "runs": {}}
+    plan: dict[str, Any] = {"questions": len(examples), "runs": {}, "failing": {}}
     for cell in sweep.cells:
-        with contextlib.suppress(Exception):  # what fails here will fail as a run, with its error
+        try:
             plan["runs"][cell.name] = indexes.name(cell.index)
+        except Exception as error:  # as a run it would fail with the same error
+            plan["failing"][cell.name] = f"{type(error).__name__}: {error}"
     wanted = sorted(set(plan["runs"].values()) - {sweep.collection})
     plan["to_build"] = [name for name in wanted if name not in store.copies(sweep.collection)]
     lines = [f"  {name}: {index}" for name, index in plan["runs"].items()]
+    lines += [f"  {name}: will fail: {error}" for name, error in plan["failing"].items()]
     text = "\n".join([f"dry run: {len(examples):,} questions, {len(sweep.cells)} runs", *lines,
                       f"indexes to build: {', '.join(plan['to_build']) or 'none'}"])  # fmt: skip
     finish(plan, args.json, text)
@@ -222,7 +263,12 @@ def summary(found: Mapping[str, Any], judged: Sequence[Judged], folder: Path) ->
         "varied",
         "scores",
         "against",
+        "cost_per_question",
         "cost_per_1000",
+        "agents",
+        "errors",
+        "degraded",
+        "score_errors",
         "fingerprint",
         "num_kept",
         "seconds",
@@ -235,6 +281,8 @@ def summary(found: Mapping[str, Any], judged: Sequence[Judged], folder: Path) ->
         "best": leader and leader["name"],
         "num_questions": found["dataset"]["questions"],
         "num_failed": sum(run["state"] == "failed" for run in found["runs"]),
+        "frontier": found["frontier"],
+        "routers": found["routers"],
         "runs": [{key: run[key] for key in kept if key in run} for run in found["runs"]],
         "gate": [{**asdict(verdict), "passed": verdict.passed} for verdict in judged],
         "report": str(folder / "report.html"),

@@ -111,13 +111,13 @@ class Bill:
     calls: float
 
 
-def bill(usages: Sequence[Usage], price: Price | None = None, embedded_tokens: int = 0) -> Bill:
+def bill(usages: Sequence[Usage], price: Price | None = None, embedding: float = 0.0) -> Bill:
     """The cost of questions that used so much each: as recorded, or at another `price` for the same tokens.
 
-    `embedded_tokens` are of all questions together and cost something at a given price alone.
+    `embedding`: US dollars of embedding all of them.
     """
     costs = [price.cost(u.prompt_tokens, u.completion_tokens) if price else u.cost for u in usages]
-    total = sum(costs) + (price.cost(embedded_tokens=embedded_tokens) if price else 0.0)
+    total = sum(costs) + embedding
     n = len(usages) or 1
     used = sum(usages, Usage())
     each = total / n

@@ -4,22 +4,28 @@ Knows records as they stand in results.json; no engine and no database.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from pipelines.evaluation.cost import Point, Price, frontier
+from pipelines.answering.token_count import estimate
+from pipelines.evaluation.cost import Point, Price, bill, frontier
 from pipelines.evaluation.dataset import Example, as_row
 from pipelines.evaluation.metrics import Matrix, intervals, paired
 from pipelines.evaluation.results import Rows, per_question, results
+from pipelines.evaluation.routing import routers
 from pipelines.evaluation.run import Plan
 from pipelines.evaluation.sweep import Cell, Sweep, label
+from pipelines.records import Usage
 
 FORMAT = "raydex experiment 1"
 # They have their means alone: by question they say little beyond retrieval_score and ndcg.
 MEANS_ALONE = ("recall@", "any_source_score@")
+USED = ("prompt_tokens", "completion_tokens", "calls", "cost")
 # Above it a score at k says more about how long the list is than about its order.
 MAIN_K = 9
 DECIMALS = 4
@@ -38,15 +44,12 @@ def done(cell: Cell, settings: Mapping[str, Any], index: Mapping[str, Any], exam
          plan: Plan, price: Price | None = None, **more: Any) -> Record:  # fmt: skip
     """The record of a cell that was measured: means with intervals, seconds by step, cost, values by question.
 
-    `settings` are all it was made with, `index` describes what it searched, `price` is that of its language model
-    where the answers themselves do not say what they cost. Raises NothingToScore.
+    `settings` are all it was made with, `index` describes what it searched, `price` is that of its embedding model.
+    Raises NothingToScore.
     """
     result = results(examples, rows, plan)
     questions = {question["id"]: question for question in per_question(examples, rows, plan)}
-    usage = result.get("usage")
-    if usage and price and not usage["cost"]:
-        usage = {**usage, "cost": price.cost(usage["prompt_tokens"], usage["completion_tokens"])}
-    answered = len(examples) - result["num_errors"]
+    found = [_found(questions.get(example.id), example) for example in examples]
     return {
         "name": cell.name,
         "state": "done",
@@ -55,13 +58,13 @@ def done(cell: Cell, settings: Mapping[str, Any], index: Mapping[str, Any], exam
         "index": dict(index),
         "scores": _flat(result),
         "timings": result["timings"],
-        "cost_per_1000": round(1000 * usage["cost"] / answered, 6) if usage else None,
-        "usage": usage,
+        **_costs(examples, rows, price or Price()),
+        "agents": dict(Counter(one["agent"] for one in found if one["agent"]).most_common()),
         "errors": result["num_errors"],
         "degraded": result["num_degraded"],
         "score_errors": result.get("score_errors", {}),
         "values": _values(examples, questions),
-        "found": [_found(questions.get(example.id), example) for example in examples],
+        "found": found,
         **more,
     }
 
@@ -70,6 +73,25 @@ def failed(cell: Cell, settings: Mapping[str, Any], error: Exception) -> Record:
     """The record of a cell that could not be measured."""
     said = f"{type(error).__name__}: {error}"
     return {"name": cell.name, "state": "failed", "error": said, "settings": dict(settings), "scores": {}}
+
+
+def _costs(examples: Sequence[Example], rows: Rows, price: Price) -> Record:
+    """What a question costs and what 1,000 do, with the tokens of one; None where nothing has a price to be asked for.
+
+    Tokens that a question's embedding takes are estimated: endpoints do not say them question by question.
+    """
+    asked = [example for example in examples if example.id in rows and not rows[example.id].error]
+    answers = [answer for example in asked if (answer := rows[example.id].answer)]
+    usages = [Usage(**{name: answer[name] for name in USED}) for answer in answers] or [Usage() for _ in asked]
+    embedding = price.cost(embedded_tokens=sum(estimate(example.question) for example in asked))
+    made = bill(usages, embedding=embedding)
+    known = bool(answers or embedding)
+    return {
+        "cost_per_question": round(made.per_question, 9) if known else None,
+        "cost_per_1000": round(made.per_1000, 6) if known else None,
+        "embedding_per_1000": round(1000 * embedding / max(1, made.questions), 6),
+        "bill": asdict(made) if answers else None,
+    }
 
 
 def _flat(result: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -97,12 +119,14 @@ def _round(value: float | None) -> float | None:
 def _found(question: Mapping[str, Any] | None, example: Example) -> Record:
     """What came back for a question, without its scores."""
     if question is None:
-        return {"hits": [], "rank": None, "answer": None, "error": "was not asked"}
-    answer = question["answered"]
+        return {"hits": [], "rank": None, "answer": None, "agent": None, "cost": None, "error": "was not asked"}
+    answer = question["answered"] or {}
     return {
         "hits": [[hit["sources"][0], hit["title"], _rightness(hit, example)] for hit in question["hits"]],
         "rank": question["rank"],
-        "answer": answer and answer["text"],
+        "answer": answer.get("text"),
+        "agent": answer.get("agent"),
+        "cost": answer.get("cost"),
         "error": question["error"],
     }
 
@@ -144,6 +168,7 @@ def experiment(
         "questions": [{"id": example.id, **as_row(example)} for example in examples],
         "effects": effects(runs, sweep.parameters),
         "frontier": unbeaten(runs, metric),
+        "routers": routers(runs),
         "places": _places(runs),
         "runs": runs,
     }

@@ -34,7 +34,7 @@ class Judged:
     def __str__(self) -> str:
         verdict = "passed" if self.passed else "FAILED"
         if self.error:
-            return f"{verdict}: {self.run} could not be measured: {self.error}"
+            return f"{verdict}: {self.run} could not be judged: {self.error}"
         value, low, high, p = self.difference
         return (
             f"{verdict}: {self.run} against {self.baseline}: {self.metric} {value:+.4f} ({low:+.4f} to {high:+.4f}, "
@@ -70,11 +70,15 @@ def _earlier(earlier: Mapping[str, Any], name: str) -> Record:
 def _judged(run: Record, baseline: Record, metric: str, drop: float) -> Judged:
     for one in (run, baseline):
         if one["state"] != "done":
-            return Judged(run["name"], baseline["name"], metric, drop, (), f"{one['name']}: {one['error']}")
+            return Judged(run["name"], baseline["name"], metric, drop, (), _why(one, run))
     try:
         return Judged(run["name"], baseline["name"], metric, drop, difference(run, baseline, metric))
     except NoSuchRun as error:
         return Judged(run["name"], baseline["name"], metric, drop, (), str(error))
+
+
+def _why(one: Record, run: Record) -> str:
+    return str(one["error"]) if one is run else f"the baseline {one['name']!r} could not be measured: {one['error']}"
 
 
 def read_results(path: Path) -> dict[str, Any]:

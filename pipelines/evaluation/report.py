@@ -50,7 +50,7 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without(run: Record, drawn: set[int]) -> Record:
-    kept = {key: value for key, value in run.items() if key not in ("settings", "index", "usage", "score_errors")}
+    kept = {key: value for key, value in run.items() if key not in ("settings", "index")}
     if "found" in run:
         kept["found"] = [row if number in drawn else None for number, row in enumerate(run["found"])]
     return kept

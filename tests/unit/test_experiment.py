@@ -1,11 +1,14 @@
 """Sweep files, what their runs come to side by side, and the gate."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipelines.evaluation.cost import Price
+from jobs.experiment import priced
+from pipelines.answering.configuration import Configuration
+from pipelines.evaluation.cost import Price, load_prices
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.experiment import NoSuchRun, best, done, effects, experiment, failed, main_metric
 from pipelines.evaluation.gate import NotComparable, gate, read_results
@@ -146,11 +149,54 @@ def test_cost_is_of_a_thousand_questions_that_were_answered():
     assert record("free", [1] * 8)["cost_per_1000"] is None
 
 
-def test_a_models_known_price_counts_where_its_answers_do_not_say_what_they_cost():
-    rows = {e.id: row(e, 1, cost=0.0) for e in EXAMPLES}
-    plan, price = Plan("docs", (1, 3), answers=True), Price(prompt=3.0, completion=2.0)
-    paid = done(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, plan, price)
-    assert paid["cost_per_1000"] == pytest.approx(1000 * 5 / 1_000_000)
+def test_agents_without_a_price_have_the_known_one_of_their_model():
+    own = {"name": "own", "model": "gpt-4", "prompt_price": 1.0}
+    local = {"name": "local", "model": "nobody/knows"}
+    configuration = Configuration.model_validate({"llm_model": "openai/GPT-4", "llm_key": "k", "agents": [own, local]})
+    agents = priced(configuration, load_prices()).agents
+    assert [(a.name, a.prompt_price, a.completion_price) for a in agents] == [
+        ("llm", 30, 60), ("own", 1, 0), ("local", 0, 0),
+    ]  # fmt: skip
+    assert agents[0].api_key == "k"
+
+
+def test_embedding_a_question_costs_what_its_model_does():
+    rows = {e.id: row(e, 1) for e in EXAMPLES}
+    free = done(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
+    paid = done(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN, Price(embedding=1.0))
+    assert free["cost_per_question"] is None
+    tokens = paid["cost_per_question"] * 1_000_000
+    assert 3 <= tokens <= 8  # "What is 1?"
+    assert paid["cost_per_1000"] == paid["embedding_per_1000"] == pytest.approx(1000 * paid["cost_per_question"])
+
+
+def routed_record(name: str, agents: list[str], **settings: object) -> dict:
+    """The easy agent is right in the first half of the questions, the hard one in all, for ten times the money."""
+    rows = {}
+    for number, (example, agent) in enumerate(zip(EXAMPLES, agents, strict=True)):
+        one = row(example, 1, cost=0.001 if agent == "easy" else 0.01)
+        right = agent == "hard" or number < 4
+        rows[example.id] = replace(
+            one, answer={**one.answer, "agent": agent}, scores={"quality": 5.0 if right else 1.0}
+        )
+    settings = {"router": "fixed", "k": 5, **settings}
+    return done(Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, Plan("docs", (1, 3), answers=True))
+
+
+def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():
+    easy, hard = ["easy"] * 4, ["hard"] * 4
+    alone = [routed_record("cheap", easy * 2, router_default="easy"), routed_record("dear", hard * 2)]
+    found = compared(*alone, routed_record("routed", easy + hard, router="rules"))
+    (effect,) = found["routers"]
+    assert (effect["run"], effect["easy_run"], effect["hard_run"]) == ("routed", "cheap", "dear")
+    quality = effect["metrics"]["quality"]
+    assert quality["easy"] == pytest.approx([3.0, 0.001]) and quality["hard"] == pytest.approx([5.0, 0.01])
+    assert (quality["easy_share"], quality["score"], quality["random_score"]) == (0.5, 5.0, 4.0)
+    assert quality["gain"] == pytest.approx(1.0) and quality["difference"][0] == pytest.approx(1.0)
+    assert found["runs"][2]["agents"] == {"easy": 4, "hard": 4}
+    json.dumps(found)
+    other = routed_record("other", easy + hard, router="rules", k=9)
+    assert compared(*alone, other)["routers"] == []
 
 
 def test_the_frontier_are_the_runs_that_none_beats_in_both_score_and_cost():

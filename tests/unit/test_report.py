@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from test_experiment import EXAMPLES, compared, failed, record
+from test_experiment import EXAMPLES, compared, failed, record, routed_record
 
 from pipelines.evaluation.report import MOST_QUESTIONS, NoPlace, as_html, as_markdown, into_page
 from pipelines.evaluation.sweep import Cell
@@ -14,10 +14,10 @@ from pipelines.evaluation.sweep import Cell
 EVIL = "</script><script>document.title='x'</script><img src=x onerror=\"document.title='x'\"> & <b>bold</b> \u2028"
 
 
-def results(name: str = "one", title: str = "Title") -> dict:
-    """Three runs, one of which failed; every text that a document or a person could have written is `title`."""
+def results(name: str = "one", title: str = "Title", *more: dict) -> dict:
+    """Three runs, one of which failed, and `more`; every text that a document or a person could write is `title`."""
     broken = failed(Cell("broken", {}), {}, RuntimeError(title))
-    found = compared(record(name, [1] * 6 + [None] * 2), record("two", [1] * 8), broken)
+    found = compared(record(name, [1] * 6 + [None] * 2), record("two", [1] * 8), broken, *more)
     for question in found["questions"]:
         question["question"] = title
     found["places"] = [[source, title] for source, _ in found["places"]]
@@ -79,7 +79,12 @@ def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no chromium on this machine")
-    (tmp_path / "report.html").write_text(as_html(results(name=EVIL, title=EVIL)))
+    easy, hard = ["easy"] * 4, ["hard"] * 4
+    agents = {"cheap": easy * 2, "dear": hard * 2, "routed": easy + hard}
+    answered = [
+        routed_record(name, each, router="rules" if name == "routed" else "fixed") for name, each in agents.items()
+    ]
+    (tmp_path / "report.html").write_text(as_html(results(EVIL, EVIL, *answered)))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
     done = subprocess.run(
         [browser, *flags, f"file://{tmp_path}/report.html"], check=False, capture_output=True, text=True, timeout=120
@@ -88,6 +93,7 @@ def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
     assert "<circle" in drawn, done.stderr[-2000:]
     assert "<title>s: experiment</title>" in drawn
     assert "&lt;b&gt;bold" in drawn and "<b>bold" not in drawn
+    assert "easy 50 %, hard 50 %" in drawn and "+1.000 [+" in drawn  # what it cost, and the router against a coin
 
 
 # ---------------------------------------------------------------------------------------------- Markdown
