@@ -5,9 +5,10 @@ Pure arithmetic over examples and what was found for them. Knows no engine, no d
 
 import re
 import string
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -164,19 +165,20 @@ def ranking(examples: Sequence[Example], found: Sequence[Retrieved], ks: Sequenc
     from ir_measures import RR, R, nDCG
 
     named = {R @ k: f"recall@{k}" for k in ks} | {nDCG @ k: f"ndcg@{k}" for k in ks} | {RR: "mrr"}
-    relevant = {str(n): dict.fromkeys(_pages(example), 1) for n, example in enumerate(examples)}
-    run = {str(n): _ranked(one) for n, one in enumerate(found)}
+    numbers = defaultdict[str, str](map(str, count()).__next__)  # trec_eval dies of some names, of a NUL in a URL
+    relevant = {str(n): {numbers[page]: 1 for page in _pages(example)} for n, example in enumerate(examples)}
+    run = {str(n): _ranked([numbers[page] for page in one.pages]) for n, one in enumerate(found)}
     rows = [dict.fromkeys(named.values(), 0.0) for _ in examples]
     for metric in ir_measures.iter_calc(list(named), relevant, run):
         rows[int(metric.query_id)][named[metric.measure]] = float(metric.value)
     return rows
 
 
-def _ranked(found: Retrieved) -> dict[str, float]:
+def _ranked(pages: Sequence[str]) -> dict[str, float]:
     """The hits as a ranked list of documents: a page at its first hit, and a name of its own for each further one."""
     ranked: dict[str, float] = {}
-    for place, page in enumerate(found.pages):
-        ranked[f"{place} again: {page}" if page in ranked else page] = -float(place)
+    for place, page in enumerate(pages):
+        ranked[f"again {place}" if page in ranked else page] = -float(place)
     return ranked
 
 

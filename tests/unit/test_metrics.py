@@ -100,6 +100,14 @@ def test_with_one_reference_recall_is_the_retrieval_score():
     assert [row["mrr"] for row in scores.rows] == [1, 1 / 2, 1 / 4, 0]
 
 
+def test_names_that_no_url_has_are_names_like_others():
+    for odd in ["https://d.test/a\0b", "https://d.test/\udfff", "two words", "again 1", "0", "Ünï"]:
+        found = Retrieved((("x",), (odd,)), ((), ()))
+        scored = summarise([Example("q", (odd,)), Example("q", ("z",))], [found, found], [1, 2])
+        assert [row["mrr"] for row in scored.rows] == [0.5, 0]
+        assert [scored.rows[0][f"recall@{k}"] for k in (1, 2)] == [0, 1]
+
+
 def test_nothing_found_scores_nothing():
     rows = summarise([example("a"), example("a")], [Retrieved((), ()), FOUND], [2]).rows
     assert set(rows[0].values()) == {0.0}
