@@ -16,7 +16,7 @@ from jobs.environment import BadInput, answering, finish, main, open_store, say
 from jobs.evaluating import AskJob, ask_here, ask_over_ray, make_judge
 from pipelines.answering.configuration import Configuration, all_agents
 from pipelines.evaluation import results
-from pipelines.evaluation.dataset import Example, read_dataset, sample
+from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
 from pipelines.evaluation.run import Plan, described, fingerprint, whole
 from pipelines.records import Index, digest
@@ -29,6 +29,7 @@ MOST = 100  # what one search returns at most
 FEW = 200
 # Who asks language models mostly waits; else a question has the processor to itself: its seconds mean something.
 ANSWERS_AT_ONCE = 8
+NO_JUDGE = "none"
 
 
 class NothingAnswered(RuntimeError):
@@ -44,8 +45,16 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of --limit and of the intervals")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
-    answers.add_argument("--judge", metavar="AGENT", help="the configured agent whose model judges the answers")
+    answers.add_argument(
+        "--judge", metavar="AGENT", help=f"the agent whose model judges them (default: the first, {NO_JUDGE!r}: none)"
+    )
     answers.add_argument("--dimensions", default="quality", help="what it judges, by commas (default quality)")
+    answers.add_argument(
+        "--component",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="answer each question from its reference section too: the score that retrieval can't spoil",
+    )
     running = parser.add_argument_group("running")
     running.add_argument("--fresh", action="store_true", help="ask everything anew, whatever is stored already")
     running.add_argument(
@@ -80,9 +89,26 @@ def check(args: argparse.Namespace, configuration: Configuration) -> None:
             raise BadInput(f"--{flag.replace('_', '-')} is {value}: it must be {least} or more")
     if args.judge and not args.answers:
         raise BadInput("--judge needs --answers: there is nothing else to judge")
-    names = [agent.name for agent in all_agents(configuration)]
-    if args.judge and args.judge not in names:
-        raise BadInput(f"there is no agent {args.judge!r} to judge; configured are: {', '.join(names) or 'none'}")
+
+
+def judging(args: argparse.Namespace, configuration: Configuration, examples: Sequence[Example]) -> str:
+    """The agent whose model judges, "" for none: the one named, else the first where there is a reference answer.
+
+    Raises BadInput for an agent that is not configured.
+    """
+    agents = [agent.name for agent in all_agents(configuration)]
+    if args.judge and args.judge not in (*agents, NO_JUDGE):
+        raise BadInput(f"there is no agent {args.judge!r} to judge; configured are: {', '.join(agents) or 'none'}")
+    if args.judge:
+        return "" if args.judge == NO_JUDGE else str(args.judge)
+    return agents[0] if agents and args.answers and any(example.answer for example in examples) else ""
+
+
+def not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:
+    """The examples none of whose reference pages is in the index: no retrieval can find them."""
+    pages = {page_of(source) for example in examples for source in example.sources}
+    there = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
+    return [example for example in examples if not there & set(map(page_of, example.sources))]
 
 
 def live_index(store: Store, configuration: Configuration, named: str | None) -> Index:
@@ -133,10 +159,15 @@ def evaluate(args: argparse.Namespace, job: AskJob, examples: Sequence[Example],
     errors = [row.error for row in rows.values() if row.error]
     if len(errors) == len(rows):
         raise NothingAnswered(f"every question failed, the first with: {errors[0]}")
+    absent = not_indexed(store, index, examples)
+    if absent:
+        say(f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {absent[0].sources[0]}")
     result = {
         "collection": index.collection,
         "dataset": args.dataset.name,
         **results.results(examples, rows, plan),
+        "num_not_indexed": len(absent),
+        "judge": job.judge or None,
         "num_kept": kept,
         "seconds": round(time.perf_counter() - began, 3),
         "index": index.id,
@@ -161,8 +192,9 @@ def work(args: argparse.Namespace) -> int:
         index = live_index(store, configuration, args.collection)
         at_once = args.at_once or (ANSWERS_AT_ONCE if args.answers and all_agents(configuration) else 1)
         dimensions = tuple(part.strip() for part in args.dimensions.split(","))
-        plan = Plan(index.collection, ks, args.answers, args.seed)
-        job = AskJob(store.url, configuration, plan, index, 0, at_once, args.judge or "", dimensions)
+        plan = Plan(index.collection, ks, args.answers, args.seed, args.answers and args.component)
+        judge = judging(args, configuration, examples)
+        job = AskJob(store.url, configuration, plan, index, 0, at_once, judge, dimensions)
         result = evaluate(args, job, examples, store)
     finish(result, args.json, describe(result))
     return 0

@@ -7,19 +7,21 @@ import contextlib
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.environment import check_reach, machines, ray_cluster, say
 from pipelines.answering.configuration import Configuration, all_agents, make_engine, make_llm, make_retriever
-from pipelines.evaluation.dataset import Example
+from pipelines.answering.extractive import heading
+from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.judge import Judge, StoreCache
+from pipelines.evaluation.questions import section_passages
 from pipelines.evaluation.run import Evaluation, Plan
 from pipelines.records import Index
-from pipelines.store import Store
+from pipelines.store import EvaluatedQuestion, Store
 
-# Rows that are written at a time: what a kill loses.
+# Questions that an actor is given at a time. Each row is written as it comes: a kill loses what is under way.
 BATCH = 16
 PROGRESS_S = 5.0
 # An evaluation waits for BM25 and for a database that restarts: a hurried answer is not what is measured.
@@ -57,7 +59,18 @@ def asking(job: AskJob) -> Iterator["Asking"]:
         retriever.prepare(job.plan.collection)
         judge = make_judge(configuration, job.judge, job.dimensions, store) if job.judge else None
         engine = make_engine(configuration, retriever)
-        yield Asking(store, job, Evaluation(engine, job.plan, index=job.index, judge=judge, at_once=job.at_once))
+
+        def passages(sources: Sequence[str]) -> dict[str, str]:
+            chunks = store.chunks_of_pages(job.index.id, set(map(page_of, sources)))
+            return {
+                source: f"{heading(hit)}\n\n{hit.text}" for source, hit in section_passages(chunks, sources).items()
+            }
+
+        yield Asking(
+            store,
+            job,
+            Evaluation(engine, job.plan, index=job.index, judge=judge, passages=passages, at_once=job.at_once),
+        )
 
 
 @dataclass(frozen=True)
@@ -68,20 +81,20 @@ class Asking:
     job: AskJob
     evaluation: Evaluation
 
-    def __call__(self, examples: Sequence[Example]) -> int:
-        """How many of the questions failed."""
-        rows = self.evaluation.ask(examples)
-        self.store.record_evaluated(self.job.evaluation, rows)
-        return sum(row.error is not None for row in rows)
+    def __call__(self, examples: Sequence[Example], told: Callable[[int, int], None] = lambda *_: None) -> int:
+        """How many of the questions failed; `told` hears of each: 1, and 1 if it failed."""
+
+        def keep(row: EvaluatedQuestion) -> None:
+            self.store.record_evaluated(self.job.evaluation, [row])
+            told(1, int(row.error is not None))
+
+        return sum(row.error is not None for row in self.evaluation.ask(examples, keep))
 
 
 def ask_here(job: AskJob, examples: Sequence[Example]) -> None:
     """Ask in this process."""
     with asking(job) as ask:
-        progress = Progress(len(examples))
-        for start in range(0, len(examples), BATCH):
-            batch = examples[start : start + BATCH]
-            progress.add(len(batch), ask(batch))
+        ask(examples, Progress(len(examples)).add)
 
 
 class Asker:

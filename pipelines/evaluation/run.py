@@ -6,7 +6,7 @@ Knows the engine, the metrics and a judge's one method; no database, no Ray and 
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ import numpy as np
 
 import pipelines
 from pipelines.answering.configuration import Configuration
-from pipelines.answering.engine import QueryEngine
+from pipelines.answering.engine import CONTEXT_ONLY, QueryEngine
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
 from pipelines.evaluation.metrics import Retrieved, similarity, supported_share, token_f1
@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
 # The files whose change may change an answer.
 CODE = ("*.py", "answering/*.py", "store/chunks.py", "store/reading.*", "evaluation/run.py", "evaluation/metrics.py")
+
+
+Keep = Callable[[EvaluatedQuestion], None]
 
 
 class Judged(Protocol):
@@ -56,18 +59,23 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured: hits at each of `ks`, answers too if `answers`; `seed` of the intervals."""
+    """What is measured: hits at each of `ks`, answers too if `answers`; `seed` of the intervals.
+
+    `component`: beside each answer, one from the reference sections (mode context_only): what retrieval costs it.
+    """
 
     collection: str
     ks: tuple[int, ...]
     answers: bool = False
     seed: int = 0
+    component: bool = False
 
 
 class Evaluation:
     """Asks `engine` questions, `at_once` of them at a time.
 
-    `index`: the one that is measured; a question that another index or revision answered is an error.
+    `index`: the one that is measured; a question that another index or revision answered is an error. `passages` gives
+    the text of each of some sources, as far as there is one; a plan with `component` needs it.
     """
 
     def __init__(
@@ -77,21 +85,29 @@ class Evaluation:
         *,
         index: Index | None = None,
         judge: Judge | None = None,
+        passages: Callable[[Sequence[str]], Mapping[str, str]] | None = None,
         at_once: int = 1,
     ) -> None:
         self._engine, self._plan, self._index, self._judge, self._at_once = engine, plan, index, judge, at_once
+        self._passages = passages if plan.component else None
 
-    def ask(self, examples: Sequence[Example]) -> list[EvaluatedQuestion]:
+    def ask(self, examples: Sequence[Example], keep: Keep | None = None) -> list[EvaluatedQuestion]:
         """As `aask`, waited for."""
-        return asyncio.run(self.aask(examples))
+        return asyncio.run(self.aask(examples, keep))
 
-    async def aask(self, examples: Sequence[Example]) -> list[EvaluatedQuestion]:
-        """One row for each example, in their order. A question that fails is a row with its error."""
+    async def aask(self, examples: Sequence[Example], keep: Keep | None = None) -> list[EvaluatedQuestion]:
+        """One row for each example, in their order; `keep` gets each as soon as it is there, in a thread.
+
+        A question that fails is a row with its error. Raises what `keep` raises.
+        """
         free = asyncio.Semaphore(self._at_once)
 
         async def one(example: Example) -> EvaluatedQuestion:
             async with free:
-                return await self._row(example)
+                row = await self._row(example)
+                if keep:
+                    await asyncio.to_thread(keep, row)
+                return row
 
         return list(await asyncio.gather(*map(one, examples)))
 
@@ -110,14 +126,40 @@ class Evaluation:
         if not self._plan.answers:
             return row
         answer = await self._engine.aquery(example.question, collection=self._plan.collection)
-        judged = await self._judge.judge(example, answer) if self._judge else {}
+        if answer.index:  # a mode without retrieval answers from none
+            self._check(answer.index, answer.revision)
+        kept, scores = await self._measured(example, answer)
+        row = replace(row, degraded=_all(row, answer), timings=answer.timings, answer=kept, scores=scores)
+        context = await self._context(example)
+        return await self._with_component(example, row, context) if context else row
+
+    async def _with_component(
+        self, example: Example, row: EvaluatedQuestion, context: tuple[str, ...]
+    ) -> EvaluatedQuestion:
+        """The row with the answer from `context` and its scores beside the end-to-end ones."""
+        answer = await self._engine.aquery(
+            example.question, collection=self._plan.collection, mode=CONTEXT_ONLY, context=context
+        )
+        kept, scores = await self._measured(example, answer)
+        beside = {f"{CONTEXT_ONLY}_{name}": score for name, score in scores.items()}
         return replace(
             row,
-            degraded=tuple(dict.fromkeys((*row.degraded, *answer.degraded))),
-            timings=answer.timings,
-            answer={**_answer_row(answer), "judgements": {name: _judged_row(one) for name, one in judged.items()}},
-            scores=await self._scored(example, answer) | {name: one.score for name, one in judged.items()},
+            degraded=_all(row, answer),
+            answer={**(row.answer or {}), CONTEXT_ONLY: kept},
+            scores={**row.scores, **beside},
         )
+
+    async def _context(self, example: Example) -> tuple[str, ...]:
+        """The text of the reference sections; nothing where no component is asked for or the index has none of it."""
+        if self._passages is None:
+            return ()
+        return tuple((await asyncio.to_thread(self._passages, example.sources)).values())
+
+    async def _measured(self, example: Example, answer: Answer) -> tuple[dict[str, Any], dict[str, float | None]]:
+        """An answer as its row keeps it, and its scores."""
+        judged = await self._judge.judge(example, answer) if self._judge else {}
+        kept = {**_answer_row(answer), "judgements": {name: _judged_row(one) for name, one in judged.items()}}
+        return kept, await self._scored(example, answer) | {name: one.score for name, one in judged.items()}
 
     def _check(self, index: int, revision: int) -> None:
         if self._index and (index, revision) != (self._index.id, self._index.revision):
@@ -175,6 +217,11 @@ def retrieved(row: EvaluatedQuestion) -> Retrieved:
     return Retrieved(tuple(tuple(h["sources"]) for h in row.hits), tuple(tuple(h["anchors"]) for h in row.hits))
 
 
+def _all(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
+    """What either of them had to do without."""
+    return tuple(dict.fromkeys((*row.degraded, *answer.degraded)))
+
+
 def _answer_row(answer: Answer) -> dict[str, Any]:
     return {
         "text": answer.text,
@@ -205,7 +252,7 @@ def fingerprint(
         "collection": plan.collection,
         "index": [index.id, index.revision],
         "hits": max(plan.ks),
-        "answers": plan.answers,
+        "answers": [plan.answers, plan.component],
         "judge": judge,
         "configuration": described(configuration),
         "models": {name: _state(path) for name, path in _folders(configuration)},

@@ -3,7 +3,7 @@
 Every read is one snapshot, so that a publish is seen whole or not at all. How chunks are searched, chunks.py knows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from psycopg.rows import DictRow
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import ChunkSearch, Found, hit_columns, hit_of
-from pipelines.store.connection import Connected, Connection, chunk_table, drop_index, snapshot, statement
+from pipelines.store.connection import Connected, Connection, chunk_table, clean, drop_index, snapshot, statement
 
 # A BM25 replica that is further behind than this many revisions is built anew.
 CHANGES_KEPT = 100
@@ -118,6 +118,13 @@ class Reading(Connected):
         for row in rows:
             found.setdefault(row["of"], []).append(hit_of(row, "none"))
         return found
+
+    def chunks_of_pages(self, index: int, urls: Collection[str]) -> list[Hit]:
+        """The chunks of these pages, page by page in reading order. Raises NoSuchIndex."""
+        with _of(index):
+            asked = {"urls": list(map(clean, urls))}
+            rows = self._all("chunks_of_pages", asked, chunk=chunk_table(index), hit=hit_columns())
+        return [hit_of(row, "none") for row in rows]
 
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:

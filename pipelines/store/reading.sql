@@ -47,6 +47,9 @@ from {chunk} h join {chunk} c
     on c.url = h.url and c.anchor = h.anchor and c.ordinal between h.ordinal - %(reach)s and h.ordinal + %(reach)s
 where h.id = any(%(ids)s) order by h.id, c.ordinal;
 
+-- name: chunks_of_pages
+select {hit}, 0.0::float8 as score from {chunk} c where c.url = any(%(urls)s) order by c.url, c.ordinal;
+
 -- name: scan_chunks
 select {hit}, 0.0::float8 as score from {chunk} c;
 

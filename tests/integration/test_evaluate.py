@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jobs import evaluate
 from jobs.environment import run_job
 from pipelines.answering.engine import QueryEngine
 from pipelines.evaluation.dataset import Example, write_dataset
-from pipelines.store import Store
+from pipelines.store import Store, StoreUnavailable
 
 SITE = small_site(6)
 
@@ -68,6 +69,7 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(
     assert result["section_score"]["1"] == pytest.approx(4 / 6, abs=1e-5)
     low, high = result["intervals"]["retrieval_score"]["1"]
     assert 0 < low < 4 / 6 < high <= 1
+    assert result["num_not_indexed"] == 1 and "1 of 6 questions name no page of the index" in done.err
     live = store.live_index("docs")
     assert (result["index"], result["revision"], result["num_errors"]) == (live.id, live.revision, 0)
     assert result["configuration"]["fusion"] == "rrf" and result["timings"]["total"]["p50"] > 0
@@ -81,16 +83,15 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(
 
 
 def test_an_evaluation_goes_on_where_it_stopped(job: Job, store: Store, monkeypatch) -> None:
-    monkeypatch.setattr("jobs.evaluating.BATCH", 2)
-    record, batches = Store.record_evaluated, iter(range(9))
+    record, calls = Store.record_evaluated, count()
 
     def stopped(self: Store, evaluation: int, rows: Any) -> None:
-        if next(batches) == 2:
-            raise KeyboardInterrupt
+        if next(calls) == 4:
+            raise StoreUnavailable("the database is away")
         record(self, evaluation, rows)
 
     monkeypatch.setattr(Store, "record_evaluated", stopped)
-    assert job("--k", "2").code == 130
+    assert job("--k", "2").code == 1
     rest = job("--k", "2", "--json").result
     assert (rest["num_kept"], rest["num_questions"]) == (4, 6)
     again = job("--k", "1,2", "--json").result
@@ -118,12 +119,16 @@ def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answ
     with ScriptedLLM(rules, default="It is so [1].") as llm:
         monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        done = job("--answers", "--judge", "llm", "--k", "2", "--json")
+        done = job("--answers", "--k", "2", "--json")  # the first agent judges
         assert done.code == 0, done.err
         result = done.result
         assert result["quality"] == 4 and result["num_scored"]["quality"] == 5
         assert result["score_errors"]["quality"] == 1 and result["usage"]["calls"] == 6
+        assert result["context_only_quality"] == 4 and result["num_scored"]["context_only_quality"] == 4
+        assert result["judge"] == "llm"
         judged = sum("generated_answer" in request.text for request in llm.requests)
+        alone = job("--answers", "--judge", "none", "--no-component", "--k", "2", "--json").result
+        assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
         fresh = job("--answers", "--judge", "llm", "--k", "2", "--json", "--fresh").result
         again = sum("generated_answer" in request.text for request in llm.requests) - judged
         assert fresh["quality"] == 4 and 0 < again < judged  # the failed one alone is tried again

@@ -138,6 +138,53 @@ def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
     assert result["usage"]["calls"] == 0 and "synthesize" in result["timings"]
 
 
+def test_beside_each_answer_stands_one_from_its_reference_section(engine):
+    judge, plan = CountingJudge(), replace(PLAN, answers=True, component=True)
+    given = {f"{BASE}metal.html#iron": "Iron. Iron rusts in salt water."}
+    passages = lambda sources: {source: given[source] for source in sources if source in given}  # noqa: E731
+    rows = Evaluation(engine, plan, judge=judge, passages=passages).ask(EXAMPLES)
+    first, second = rows[0], rows[1]
+    assert first.answer is not None and "salt" in first.answer["context_only"]["text"]
+    assert "salt" not in first.answer["text"] and "salt" in judge.answers[1]
+    assert first.scores["quality"] == 1 and first.scores["context_only_quality"] is None
+    assert "context_only_token_f1" in first.scores and "context_only_supported" in first.scores
+    assert second.answer is not None and "context_only" not in second.answer  # the index has nothing of its source
+    result = results.results(EXAMPLES, by_id(rows), plan)
+    assert result["score_errors"]["context_only_quality"] == 1 and result["num_scored"]["quality"] == 2
+    assert result["intervals"]["context_only_token_f1"][0] > 0
+
+
+def test_an_answer_from_an_index_published_meanwhile_is_an_error_too(engine, store):
+    aquery = engine.aquery
+
+    async def published_before(question, **more):
+        store.publish(1, make_hit(f"{BASE}other.html#x", "Other words."))
+        return await aquery(question, **more)
+
+    engine.aquery = published_before
+    row = Evaluation(engine, replace(PLAN, answers=True), index=INDEX).ask(EXAMPLES[:1])[0]
+    assert row.error is not None and row.error.startswith("IndexChanged")
+
+
+def test_each_row_is_kept_as_soon_as_it_is_there(engine):
+    kept: list[EvaluatedQuestion] = []
+
+    def keep(row: EvaluatedQuestion) -> None:
+        if len(kept) == 2:
+            raise OSError("the disk is full")
+        kept.append(row)
+
+    with pytest.raises(OSError, match="full"):
+        Evaluation(engine, PLAN).ask(EXAMPLES, keep)
+    assert [row.id for row in kept] == [example.id for example in EXAMPLES[:2]]
+
+
+def test_a_question_with_two_reference_answers_is_scored_by_each(engine):
+    both = [EXAMPLES[0], replace(EXAMPLES[0], answer="Something quite different.")]
+    rows = by_id(Evaluation(engine, replace(PLAN, answers=True)).ask(both))
+    assert rows[both[0].id].scores["token_f1"] > rows[both[1].id].scores["token_f1"] == 0
+
+
 def test_each_question_has_its_own_scores(engine):
     rows = by_id(Evaluation(engine, PLAN).ask(EXAMPLES))
     rows[EXAMPLES[1].id] = EvaluatedQuestion(EXAMPLES[1].id, "q", EXAMPLES[1].sources, error="lost")
@@ -167,6 +214,7 @@ CHANGES: dict[str, Callable[[], str]] = {
     "a revision": lambda: fingerprint(EXAMPLES, PLAN, replace(INDEX, revision=2), CONFIGURATION),
     "the largest k": lambda: fingerprint(EXAMPLES, replace(PLAN, ks=(1, 3)), INDEX, CONFIGURATION),
     "answers": lambda: fingerprint(EXAMPLES, replace(PLAN, answers=True), INDEX, CONFIGURATION),
+    "a component": lambda: fingerprint(EXAMPLES, replace(PLAN, component=True), INDEX, CONFIGURATION),
     "a setting": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION.model_copy(update={"candidates": 9})),
     "a judge": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION, "judge"),
 }
