@@ -2,7 +2,8 @@
 
 The first configured language model writes them, or headings and first sentences do without one (--without-llm); each
 is kept once, and only if retrieval finds its source. With --answers DATASET the model writes the reference answers that
-a data set lacks. What the model has said is kept beside --out: a run that was ended goes on from there.
+a data set lacks; with --feedback the questions whose answers were rated well are the data set. What the model has said
+is kept beside --out: a run that was ended goes on from there.
 Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
 """
 
@@ -18,6 +19,7 @@ from jobs.environment import FAILED, Answering, BadInput, answering, finish, mai
 from pipelines.answering.configuration import AgentConfiguration, all_agents, make_engine, make_llm, make_retriever
 from pipelines.evaluation.asking import Progress
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
+from pipelines.evaluation.feedback import from_ratings
 from pipelines.evaluation.kept_replies import KeptReplies
 from pipelines.evaluation.questions import (
     LEAST_TEXT,
@@ -45,6 +47,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, help="the data set to write (JSONL)")
     parser.add_argument("--answers", type=Path, metavar="DATASET", help="fill in its missing reference answers")
     parser.add_argument("--without-llm", action="store_true", help="from headings and first sentences")
+    parser.add_argument("--feedback", action="store_true", help="questions with well-rated answers, as these cite")
     parser.add_argument("--agent", help="the agent whose model writes (default: the first)")
     parser.add_argument("--limit", type=int, default=200, help="chunks to ask about, 0 for all (default 200)")
     parser.add_argument("--per-chunk", type=int, default=2, help="questions of a chunk at most (default 2)")
@@ -64,7 +67,12 @@ def work(args: argparse.Namespace) -> int:
     configuration = answering().model_copy(update={"patience_s": PATIENCE_S})
     examples = read_dataset(args.answers) if args.answers else []
     with open_store() as store:
-        summary = answers(args, configuration, store, examples) if examples else questions(args, configuration, store)
+        if args.feedback:
+            summary = rated(args, store)
+        elif args.answers:
+            summary = answers(args, configuration, store, examples)
+        else:
+            summary = questions(args, configuration, store)
     finish(summary, args.json, describe(summary))
     return 0 if summary["written"] else FAILED
 
@@ -76,6 +84,8 @@ def check(args: argparse.Namespace) -> None:
             raise BadInput(f"--{name.replace('_', '-')} is {value}: it must be {least} to {most}")
     if args.answers and args.without_llm:
         raise BadInput("--answers needs a language model: leave --without-llm out")
+    if args.feedback and (args.answers or args.without_llm):
+        raise BadInput("--feedback writes what was asked and rated: leave --answers and --without-llm out")
     if not args.out.parent.is_dir():
         raise BadInput(f"--out is {args.out}: there is no folder {args.out.parent}")
 
@@ -110,6 +120,12 @@ def answers(
     had = sum(example.answer is not None for example in examples)
     have = sum(example.answer is not None for example in made.examples)
     return written(args, made.examples, llm, made, {"had_answers": had, "answered": have - had})
+
+
+def rated(args: argparse.Namespace, store: Store) -> dict[str, Any]:
+    """Write the questions whose answers were rated well, with the sources that these cite; the summary."""
+    said = from_ratings(store.rated_questions(args.collection))
+    return written(args, said.examples, None, Made((), Usage(), {}), {"disliked": len(said.disliked)})
 
 
 async def writing(llm: KeptReplies, starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, int]:

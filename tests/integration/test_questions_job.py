@@ -10,8 +10,9 @@ from workshop import Workshop
 
 from jobs import questions
 from jobs.environment import run_job
-from pipelines.evaluation.dataset import read_dataset
+from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.store import Store
+from pipelines.store.asked import QuestionRow
 
 FACTS = {
     "scale.html": {"scaling": "To scale a running deployment, set num_replicas to the copies that run at once. " * 3},
@@ -85,6 +86,20 @@ def test_the_filter_asks_no_model(job, monkeypatch):
         monkeypatch.setenv("RAYDEX_RERANKER", "llm")
         code, summary = job("--limit", "1")
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
+
+
+def test_what_was_rated_well_becomes_a_data_set(job, database_url, tmp_path):
+    source = "https://docs.test/scale.html#scaling"
+    cited = [{"source": source, "supported": True}]
+    with Store(database_url) as store:
+        rows = [QuestionRow(id, f"{id}?", "docs", answer="So.", citations=cited) for id in ("good", "bad")]
+        store.record_questions(rows)
+        store.record_feedback("good", 1, key_name="a")
+        store.record_feedback("bad", -1, key_name="a")
+    code, summary = job("--feedback")
+    assert code == 0 and summary["written"] == 1
+    assert read_dataset(tmp_path / "made.jsonl") == [Example("good?", (source,), "So.")]
+    assert job("--feedback", "--without-llm")[0] == 2
 
 
 def test_without_a_model_first_sentences_do(job, tmp_path):
