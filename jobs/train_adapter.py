@@ -6,6 +6,7 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 """
 
 import argparse
+import math
 import shutil
 import time
 from collections.abc import Sequence
@@ -19,11 +20,11 @@ from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.adapter import KIND, Matrix, QueryAdapter
 from pipelines.answering.configuration import make_embedder, make_retriever
 from pipelines.embed import Embedder
-from pipelines.evaluation.dataset import Example, folds, page_of, read_dataset
+from pipelines.evaluation.dataset import Example, page_of, read_dataset
 from pipelines.records import Index
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
-from pipelines.training.card import CARD_FILE, Verdict, card, judged, write_card
-from pipelines.training.mining import FOLDS, Corpus, answered
+from pipelines.training.card import Verdict, card, check_free, judged, write_card
+from pipelines.training.mining import Corpus, answered, page_folds
 
 NOT_ACCEPTED = 4
 
@@ -47,7 +48,8 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    check_output(args.output)
+    check(args)
+    examples, others = read_dataset(args.dataset), read_dataset(args.check) if args.check else []
     if args.threads:
         import torch
 
@@ -55,22 +57,22 @@ def work(args: argparse.Namespace) -> int:
     started = time.monotonic()
     index, corpus, chunks = material(args.collection)
     bench = Bench(corpus, chunks, make_embedder(answering(), index.settings.model), plan(args))
-    examples = answered(read_dataset(args.dataset), corpus)
+    examples = answered(examples, corpus)
     asked = bench.embed(examples)
     say(f"{len(examples):,} questions embedded in {time.monotonic() - started:.0f} s")
     verdict = bench.cross_judged(examples, asked)
     say(f"{verdict}\n")
-    check = bench.checked(examples, asked, read_dataset(args.check)) if args.check else None
+    checked = bench.checked(examples, asked, others) if others else None
     learning = time.monotonic()
     adapter = QueryAdapter(bench.learn(examples, asked), bench.embedder.counter.identity)
     seconds = time.monotonic() - learning
     base = {"model": index.settings.model, "identity": adapter.identity, "dimension": adapter.dimension}
     settings = {**asdict(plan(args)), "collection": index.collection, "index": index.id, "revision": index.revision}
     made = card(KIND, base=base, examples=examples, verdict=verdict, settings=settings, forced=args.accept)
-    made["check"] = asdict(check) if check else None
+    made["check"] = asdict(checked) if checked else None
     put(adapter, made, args.output)
     word = "accepted" if made["accepted"] else "not accepted"
-    text = f"{verdict}\n" + (f"\nchecked on {args.check}\n{check}\n" if check else "")
+    text = f"{verdict}\n" + (f"\nchecked on {args.check}\n{checked}\n" if checked else "")
     finish(
         {"folder": str(args.output), "seconds": round(seconds, 1), **made},
         args.json,
@@ -79,10 +81,13 @@ def work(args: argparse.Namespace) -> int:
     return 0 if made["accepted"] else NOT_ACCEPTED
 
 
-def check_output(output: Path) -> None:
-    """Raise BadInput for a folder that holds something else."""
-    if output.exists() and any(output.iterdir()) and not (output / CARD_FILE).is_file():
-        raise BadInput(f"--output {output} holds something else: name a new folder or that of a trained adapter")
+def check(args: argparse.Namespace) -> None:
+    """Raise BadInput and NotFree for what can't be used."""
+    check_free(args.output)
+    if min(args.epochs, args.stay, args.threads) < 0:
+        raise BadInput("--epochs, --stay and --threads can't be negative")
+    if not 0 < args.temperature < math.inf or not 0 < args.learning_rate < math.inf:
+        raise BadInput("--temperature and --learning-rate must be more than 0")
 
 
 def plan(args: argparse.Namespace) -> AdapterPlan:
@@ -124,14 +129,14 @@ class Bench:
 
     def cross_judged(self, examples: Sequence[Example], asked: Matrix) -> Verdict:
         """The verdict over all examples, each by a map that has not seen its pages."""
-        parts = folds(examples, FOLDS, self.plan.seed)
-        mapped = cross_fitted(asked, self.chunks, self._answering(examples), parts, self.plan)
+        folds = page_folds(examples, self.corpus, self.plan.seed)
+        mapped = cross_fitted(asked, self.chunks, self._answering(examples), folds, self.plan)
         return self._judged(examples, asked, mapped)
 
     def checked(self, examples: Sequence[Example], asked: Matrix, others: Sequence[Example]) -> Verdict:
         """The verdict over `others`, by a map that has learned from no page of theirs."""
-        pages = {page_of(source) for example in others for source in example.sources}
-        apart = [n for n, e in enumerate(examples) if pages.isdisjoint(page_of(source) for source in e.sources)]
+        pages = {page for example in others for page in self._pages(example)}
+        apart = [place for place, example in enumerate(examples) if pages.isdisjoint(self._pages(example))]
         if not apart:
             raise BadInput("every page that --dataset asks for is one of --check too: nothing is left to learn from")
         matrix = self.learn([examples[place] for place in apart], asked[apart])
@@ -144,6 +149,11 @@ class Bench:
             ranks(before, self.chunks, right, self._texts),
             ranks(after, self.chunks, right, self._texts),
         )
+
+    def _pages(self, example: Example) -> set[str]:
+        """The pages that hold what answers: the reference pages, and those with a copy."""
+        copies = {self.corpus.chunks[place].url for place in self.corpus.answering(example)}
+        return copies.union(map(page_of, example.sources))
 
     def _answering(self, examples: Sequence[Example]) -> list[list[int]]:
         return [self.corpus.answering(example) for example in examples]

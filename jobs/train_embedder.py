@@ -7,6 +7,7 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 
 import argparse
 import contextlib
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -19,9 +20,9 @@ from pipelines.answering.retriever import Retriever, Search
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.records import Hit, Index
 from pipelines.store import Store
-from pipelines.tokens import load_tokenizer
+from pipelines.tokens import TokenCounter, load_tokenizer
 from pipelines.training import embedder
-from pipelines.training.card import CARD_FILE, Verdict, beside, card, judged, put
+from pipelines.training.card import Verdict, beside, card, check_free, checkpoints, judged, put
 from pipelines.training.mining import Corpus, Triple, answered, split, triples
 
 NOT_ACCEPTED = 4
@@ -59,17 +60,17 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     check(args)
     embedder.check_trainer()
+    examples = read_dataset(args.dataset)
     started = time.monotonic()
     with material(args) as (index, corpus, retriever):
         base = load_tokenizer(args.model or index.settings.model)
         if base.folder is None:
             raise BadInput(f"{base.model} has no weights here: train a packaged model, a folder or a hub model")
-        examples = answered(read_dataset(args.dataset), corpus)
-        learned, kept = parts(examples, args)
+        learned, kept = parts(answered(examples, corpus), corpus, args)
         say(f"{len(learned):,} questions to learn from, {len(kept):,} to judge by")
         mined = mine(learned, kept, corpus, retriever, args)
     say(f"{len(mined):,} triples mined in {time.monotonic() - started:.0f} s")
-    verdict = train(base.model, mined, kept, corpus, args)
+    verdict = train(base, mined, kept, corpus, args)
     made = card(
         "embedding-model",
         base={"model": base.model, "identity": base.identity, "dimension": base.dimension},
@@ -86,11 +87,12 @@ def work(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raise BadInput for what can't be used together, before hours are spent."""
-    if args.output.exists() and any(args.output.iterdir()) and not (args.output / CARD_FILE).is_file():
-        raise BadInput(f"--output {args.output} holds something else: name a new folder or that of a trained model")
+    """Raise BadInput and NotFree for what can't be used together, before hours are spent."""
+    check_free(args.output)
     if min(args.questions, args.held_out, args.candidates, args.new_words, args.skip, args.max_tokens) < 0:
         raise BadInput("numbers of questions, chunks, words and tokens can't be negative")
+    if args.epochs <= 0 or (args.learning_rate is not None and args.learning_rate <= 0):
+        raise BadInput("--epochs and --learning-rate must be more than 0")
     if args.negatives < 1 or args.batch_size < 2:
         raise BadInput(
             "--negatives must be at least 1 and --batch-size 2: a question needs wrong answers to learn from"
@@ -111,9 +113,9 @@ def corpus_of(store: Store, index: Index) -> Corpus:
         return Corpus(chunks)
 
 
-def parts(examples: Sequence[Example], args: argparse.Namespace) -> tuple[list[Example], list[Example]]:
+def parts(examples: Sequence[Example], corpus: Corpus, args: argparse.Namespace) -> tuple[list[Example], list[Example]]:
     """What is learned from and what is judged by: no page is on both sides."""
-    divided = split(examples, args.seed)
+    divided = split(examples, corpus, args.seed)
     learned, kept = ([examples[place] for place in places] for places in (divided.train, divided.held_out))
     return (
         sample(learned, args.questions or len(learned), args.seed),
@@ -157,7 +159,7 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def train(
-    base: str, mined: Sequence[Triple], kept: Sequence[Example], corpus: Corpus, args: argparse.Namespace
+    base: TokenCounter, mined: Sequence[Triple], kept: Sequence[Example], corpus: Corpus, args: argparse.Namespace
 ) -> Verdict:
     """Train, save to --output and judge."""
     import torch
@@ -166,15 +168,16 @@ def train(
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    model = embedder.load_model(base, available_device(args.device, torch.cuda.is_available()))
+    model = embedder.load_model(base.model, available_device(args.device, torch.cuda.is_available()))
     test = embedder.held_out(kept, corpus, args.candidates, args.seed)
     before = embedder.ranks(model, test, beside(args.output) / "evaluation", "before")
     say(f"judged before among {len(test.texts):,} chunks; training")
     if args.new_words:
         words = embedder.frequent_words([hit.text for hit in corpus.chunks], model, args.new_words)
         say(f"{embedder.extend_vocabulary(model, words):,} words join the vocabulary")
-    embedder.fine_tune(model, mined, plan(args), beside(args.output) / "checkpoints")
+    embedder.fine_tune(model, mined, plan(args), checkpoints(args.output, base.identity))
     folder = beside(args.output) / "model"
+    shutil.rmtree(folder, ignore_errors=True)  # an earlier run may have died between saving and the card
     model.save(str(folder))
     after = embedder.ranks(model, test, beside(args.output) / "evaluation", "after")
     return judged([before[name] for name in test.queries], [after[name] for name in test.queries])

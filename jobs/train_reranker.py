@@ -9,6 +9,7 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 import argparse
 import asyncio
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -21,11 +22,11 @@ from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import CrossEncoderReranker
 from pipelines.answering.retriever import Search
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
-from pipelines.evaluation.feedback import Feedback, from_ratings
+from pipelines.evaluation.feedback import Feedback, from_ratings, same
 from pipelines.records import Hit
-from pipelines.tokens import load_tokenizer
+from pipelines.tokens import TokenCounter, load_tokenizer
 from pipelines.training import cross_encoder
-from pipelines.training.card import CARD_FILE, Verdict, beside, card, judged, put
+from pipelines.training.card import Verdict, beside, card, check_free, checkpoints, judged, put
 from pipelines.training.embedder import check_trainer
 from pipelines.training.mining import Corpus, Triple, answered, split
 
@@ -64,6 +65,7 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     check(args)
     check_trainer()
+    examples = read_dataset(args.dataset)
     started = time.monotonic()
     with open_store() as store, contextlib.closing(make_retriever(answering(), store)) as retriever:
         index = retriever.prepare(args.collection)
@@ -73,17 +75,25 @@ def work(args: argparse.Namespace) -> int:
         def retrieve(question: str, k: int = MINED_FROM) -> Sequence[Hit]:
             return retriever.retrieve(Search((question,), args.collection, k=k)).hits
 
-        learned, kept = parts(read_dataset(args.dataset), corpus, args)
+        learned, kept = parts(examples, corpus, args)
         feedback = from_ratings(store.rated_questions(index.collection) if args.feedback else [])
         liked = apart(answerable(feedback.examples, corpus), kept)
-        mined = mine([*learned, *liked], kept, corpus, with_disliked(retrieve, feedback, corpus), args)
+        mined = cross_encoder.mine(
+            [*learned, *liked],
+            corpus,
+            retrieve,
+            forbidden=pages(kept),
+            negatives=args.negatives,
+            seed=args.seed,
+            disliked=disliked(feedback, corpus),
+        )
         found = [retrieve(example.question, args.depth) for example in kept]
     say(f"{len(mined):,} questions mined, {len(kept):,} to judge by, {time.monotonic() - started:.0f} s")
-    base = args.model or index.settings.model
+    base = load_tokenizer(args.model or index.settings.model)
     steps, verdict, latency = train(base, mined, kept, found, args)
     made = card(
         "cross-encoder",
-        base={"model": base, "identity": load_tokenizer(base).identity},
+        base={"model": base.model, "identity": base.identity},
         examples=[*learned, *liked, *kept],
         verdict=verdict,
         settings={**asdict(plan(args)), **settings(args), "steps": steps, "collection": index.collection},
@@ -98,9 +108,8 @@ def work(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Raise BadInput for what can't be used together, before hours are spent."""
-    if args.output.exists() and (not args.output.is_dir() or foreign(args.output)):
-        raise BadInput(f"--output {args.output} holds something else: name a new folder or that of a trained model")
+    """Raise BadInput and NotFree for what can't be used together, before hours are spent."""
+    check_free(args.output)
     if min(args.questions, args.held_out, args.minutes) < 0:
         raise BadInput("--questions, --held-out and --minutes can't be negative")
     if min(args.negatives, args.batch_size) < 1 or not args.k <= args.depth <= 200 or args.k < 1:
@@ -109,30 +118,14 @@ def check(args: argparse.Namespace) -> None:
         raise BadInput("--max-tokens must be at least 16, --epochs and --learning-rate more than 0")
 
 
-def foreign(folder: Path) -> bool:
-    return any(folder.iterdir()) and not (folder / CARD_FILE).is_file()
-
-
 def parts(examples: Sequence[Example], corpus: Corpus, args: argparse.Namespace) -> tuple[list[Example], list[Example]]:
     """What is learned from and what is judged by: no page is on both sides."""
     examples = answered(examples, corpus)
-    divided = split(examples, args.seed)
+    divided = split(examples, corpus, args.seed)
     learned, kept = ([examples[place] for place in places] for places in (divided.train, divided.held_out))
     return (
         sample(learned, args.questions or len(learned), args.seed),
         sample(kept, args.held_out or len(kept), args.seed),
-    )
-
-
-def mine(
-    learned: Sequence[Example],
-    kept: Sequence[Example],
-    corpus: Corpus,
-    retrieve: Callable[[str], Sequence[Hit]],
-    args: argparse.Namespace,
-) -> list[Triple]:
-    return cross_encoder.mine(
-        learned, corpus, retrieve, forbidden=pages(kept), negatives=args.negatives, seed=args.seed
     )
 
 
@@ -145,21 +138,20 @@ def answerable(examples: Sequence[Example], corpus: Corpus) -> list[Example]:
 
 
 def apart(examples: Sequence[Example], kept: Sequence[Example]) -> list[Example]:
-    """Those that share no page with `kept`."""
-    return [example for example in examples if not pages([example]) & pages(kept)]
+    """Those that share neither page nor question with `kept`."""
+    held, asked = pages(kept), {same(example.question) for example in kept}
+    return [example for example in examples if not pages([example]) & held and same(example.question) not in asked]
 
 
-def with_disliked(
-    retrieve: Callable[[str], Sequence[Hit]], feedback: Feedback, corpus: Corpus
-) -> Callable[[str], Sequence[Hit]]:
-    """`retrieve` with the hits first that did not help with the question, where the index still has them."""
+def disliked(feedback: Feedback, corpus: Corpus) -> Callable[[str], Sequence[Hit]]:
+    """The chunks of hits that did not help with a question, where the index still has them."""
     chunks = {hit.chunk_id: hit for hit in corpus.chunks} if feedback.disliked else {}
 
-    def both(question: str) -> Sequence[Hit]:
-        wrong = [chunks[hit.chunk_id] for hit in feedback.wrong(question) if hit.chunk_id in chunks]
-        return [*wrong, *retrieve(question)]
+    def wrong(question: str) -> Sequence[Hit]:
+        ids = dict.fromkeys(hit.chunk_id for hit in feedback.wrong(question))
+        return [chunks[id] for id in ids if id in chunks]
 
-    return both
+    return wrong
 
 
 def plan(args: argparse.Namespace) -> cross_encoder.Plan:
@@ -181,7 +173,7 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def train(
-    base: str,
+    base: TokenCounter,
     mined: Sequence[Triple],
     kept: Sequence[Example],
     found: Sequence[Sequence[Hit]],
@@ -195,9 +187,10 @@ def train(
     if args.threads:
         torch.set_num_threads(args.threads)
     device = available_device(args.device, torch.cuda.is_available())
-    model = cross_encoder.load_model(base, device, args.max_tokens)
-    steps = cross_encoder.fine_tune(model, mined, plan(args), beside(args.output) / "checkpoints")
+    model = cross_encoder.load_model(base.model, device, args.max_tokens)
+    steps = cross_encoder.fine_tune(model, mined, plan(args), checkpoints(args.output, base.identity))
     folder = beside(args.output) / "model"
+    shutil.rmtree(folder, ignore_errors=True)  # an earlier run may have died between saving and the card
     model.save_pretrained(str(folder))
     say(f"trained for {steps:,} steps; judging")
     started = time.monotonic()

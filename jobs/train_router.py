@@ -13,6 +13,7 @@ from typing import Any
 
 from jobs.environment import BadInput, finish, main
 from pipelines.training import curves, router
+from pipelines.training.card import check_free
 
 NOT_ACCEPTED = 4
 
@@ -34,6 +35,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
+    check_free(args.output)
     if not 0 <= args.threshold <= 1 or args.folds < 2:
         raise BadInput("--threshold is a probability from 0 to 1, --folds at least 2")
     if min(args.strong_cost, args.cheap_cost) < 0:

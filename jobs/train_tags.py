@@ -8,7 +8,7 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 import argparse
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,12 +20,12 @@ from pipelines.answering.configuration import make_retriever
 from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import TagReranker
 from pipelines.answering.retriever import Search
-from pipelines.evaluation.dataset import Example, read_dataset, sample
+from pipelines.evaluation.dataset import Example, folds, read_dataset, sample
 from pipelines.records import Hit
 from pipelines.training import curves, tags
-from pipelines.training.card import Verdict, judged
+from pipelines.training.card import Verdict, check_free, judged
 from pipelines.training.cross_encoder import place
-from pipelines.training.mining import split
+from pipelines.training.mining import FOLDS
 
 NOT_ACCEPTED = 4
 THRESHOLDS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
@@ -57,27 +57,36 @@ def work(args: argparse.Namespace) -> int:
     by_people = tags.read_corrections(args.corrections) if args.corrections else []
     rows = tags.merged([*by_url, *by_people], args.at_least)
     judgement = tags.judge(rows, args.folds, args.seed)
-    say(f"accuracy on {args.folds} folds: {judgement.accuracy}")
+    say(f"accuracy on {args.folds} folds: {numbers(judgement.accuracy)}")
     measured = measure(examples, rows, args) if args.collection else None
     verdict, threshold, by_threshold = measured or (None, 0.0, [])
-    passed = tags.minimum(tags.fit(rows), tags.RAY_QUESTIONS if args.plain == "ray" else ())
+    classifier = tags.fit(rows)
+    passed = tags.minimum(classifier, tags.RAY_QUESTIONS if args.plain == "ray" else ())
     gained = bool(verdict and verdict.accepted and not passed.failed)
     more = {
         "prefix": args.prefix,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "accepted": gained or args.accept,
         "forced": args.accept and not gained,
-        "settings": {**tags.SHAPE, "at_least": args.at_least, "folds": args.folds, "threshold": threshold},
+        "settings": {
+            **tags.SHAPE,
+            "at_least": args.at_least,
+            "folds": args.folds,
+            "seed": args.seed,
+            "threshold": threshold,
+        },
         "gate": asdict(verdict) if verdict else None,
         "gain_by_threshold": by_threshold,
     }
-    made = tags.card(rows, judgement, passed, more)
-    tags.fit(rows, made).save(args.output, "tag")
+    classifier.metadata = made = tags.card(rows, judgement, passed, more)
+    classifier.save(args.output, "tag")
     finish({"folder": str(args.output), "kind": "tag", **made}, args.json, shown(args.output, judgement, verdict, made))
     return 0 if made["accepted"] else NOT_ACCEPTED
 
 
 def check(args: argparse.Namespace) -> None:
+    """Raise BadInput and NotFree for what can't be used."""
+    check_free(args.output)
     if args.folds < 2 or args.at_least < 1 or args.held_out < 0:
         raise BadInput("--folds must be at least 2, --at-least 1, and --held-out not negative")
     if not 1 <= args.k <= args.depth <= 200:
@@ -91,10 +100,10 @@ def measure(
 
     The threshold is chosen on one half of the questions, the verdict is of the other.
     """
-    divided = split(examples, args.seed)
-    kept = [examples[p] for p in divided.held_out]
+    held_out = folds(examples, FOLDS, args.seed)[0]
+    kept = [examples[p] for p in held_out]
     kept = sample(kept, args.held_out or len(kept), args.seed)
-    seen = [rows[p] for p in [*divided.train, *range(len(examples), len(rows))]]
+    seen = apart(rows, held_out)
     classifier = tags.fit(seen, {"prefix": args.prefix})
     with open_store() as store, contextlib.closing(make_retriever(answering(), store)) as retriever:
         retriever.prepare(args.collection)
@@ -105,6 +114,13 @@ def measure(
     best = max(THRESHOLDS, key=lambda t: (served(after[t][:half], args.k), t))
     rest = judged(before[half:], after[best][half:], args.k)
     return rest, best, [row(t, judged(before, after[t], args.k)) for t in THRESHOLDS]
+
+
+def apart(rows: Sequence[tags.Tagged], held_out: Sequence[int]) -> list[tags.Tagged]:
+    """Those that share neither a page nor a near-duplicate question with the rows at `held_out`."""
+    group = tags.groups(rows)
+    judging = {group[place] for place in held_out}
+    return [row for row, of in zip(rows, group, strict=True) if of not in judging]
 
 
 def reranked(
@@ -144,14 +160,19 @@ def row(threshold: float, verdict: Verdict) -> dict[str, float]:
     }
 
 
+def numbers(by_name: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in by_name.items())
+
+
 def shown(folder: Path, judged_: tags.Judgement, verdict: Verdict | None, made: dict[str, Any]) -> str:
     """The verdict for a person."""
     plain = made["metrics"]["minimum_functionality"]
     lines = [
-        f"{judged_.questions:,} questions, {judged_.folds} folds: accuracy "
-        + ", ".join(f"{name} {value:.3f}" for name, value in judged_.accuracy.items())
-        + f"; majority {judged_.majority:.3f}",
-        f"the study's way (section title in the input, random fold): {judged_.study or float('nan'):.3f}",
+        f"{judged_.questions:,} questions, {judged_.folds} folds; majority {judged_.majority:.3f}, accuracy where",
+        f"  folds share no page and no near-duplicate: {numbers(judged_.accuracy)}",
+        f"  folds share no page: {numbers(judged_.page_disjoint)}",
+        f"  folds share no question: {numbers(judged_.question_disjoint)}",
+        f"  the study's way, one random fold: {numbers(judged_.study or {})}",
         f"macro AUC {judged_.macro_auc:.3f}, Brier {judged_.brier:.3f}, ECE {judged_.calibration.ece:.3f}",
         "",
         curves.as_rows([asdict(point) for point in judged_.curve]),

@@ -251,7 +251,7 @@ def _read_card(folder: Path, kind: str) -> dict[str, Any]:
     if card.get("version") != VERSION:
         raise _refusal(folder, f"it was saved in version {card.get('version')!r}; this program reads {VERSION}")
     metadata = card["metadata"] if isinstance(card.get("metadata"), dict) else {}
-    if metadata.get("accepted") is False:
+    if metadata.get("accepted", True) is not True:
         raise _refusal(folder, "its evaluation did not accept it (--accept when training takes it all the same)")
     return {**card, "metadata": metadata}
 

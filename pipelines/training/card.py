@@ -13,6 +13,7 @@ from typing import Any
 
 from pipelines.evaluation.dataset import Example, fingerprint, page_of
 from pipelines.evaluation.metrics import Interval, Paired, intervals, paired
+from pipelines.records import digest
 
 CARD_FILE = "card.json"
 VERSION = 1
@@ -107,6 +108,18 @@ def card(
     }
 
 
+class NotFree(ValueError):
+    """A trained model can't take its place: something else is there."""
+
+
+def check_free(output: Path) -> None:
+    """Raise NotFree unless `output` is new, empty, or a trained model that may be replaced."""
+    if not output.exists() or (output / CARD_FILE).is_file():
+        return
+    if not output.is_dir() or any(output.iterdir()):
+        raise NotFree(f"--output {output} holds something else: name a new folder or that of a trained model")
+
+
 def write_card(folder: Path, card: Mapping[str, Any]) -> None:
     """Write it as card.json, the last file of a model folder: a folder without one is not whole."""
     making = folder / f".{CARD_FILE}.making"
@@ -122,6 +135,11 @@ def _row(name: str, scores: Scores) -> str:
 def beside(output: Path) -> Path:
     """Where checkpoints and the model lie until it is whole."""
     return output.with_name(f".{output.name}.training")
+
+
+def checkpoints(output: Path, base: str) -> Path:
+    """Where checkpoints lie of what begins with the weights of the identity `base`: another's are not gone on with."""
+    return beside(output) / "checkpoints" / digest(base)[:16]
 
 
 def put(made: Mapping[str, Any], output: Path) -> None:

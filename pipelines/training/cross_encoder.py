@@ -59,19 +59,23 @@ def mine(
     forbidden: Collection[str] = (),
     negatives: int = 4,
     seed: int = 0,
+    disliked: Callable[[str], Sequence[Hit]] = lambda question: (),
 ) -> list[Triple]:
     """A triple for each example, its texts as a reranker reads them: a chunk of the reference section, and wrong hits.
 
-    The wrong ones are drawn by `seed` from the best of other pages, none on a page of `forbidden`. An example for
-    which fewer than `negatives` are retrieved, or whose section the index lacks, is left out.
+    The wrong ones are those that `disliked` knows of the question, and others drawn by `seed` from the best of other
+    pages, none on a page of `forbidden`. An example for which fewer than `negatives` are found, or whose section the
+    index lacks, is left out.
     """
     rng = random.Random(seed)
     mined = []
     for example in examples:
         right = _right(example, corpus)
+        known = hard_negatives(example, disliked(example.question), corpus, forbidden, negatives)
         wrong = hard_negatives(example, retrieve(example.question), corpus, forbidden, DRAWN_FROM)
-        if right and len(wrong) >= negatives:
-            drawn = rng.sample(wrong, negatives)
+        wrong = [hit for hit in wrong if hit.chunk_id not in {one.chunk_id for one in known}]
+        if right and len(known) + len(wrong) >= negatives:
+            drawn = [*known, *rng.sample(wrong, negatives - len(known))]
             mined.append(Triple(example.question, document(rng.choice(right)), tuple(map(document, drawn))))
     return mined
 

@@ -6,7 +6,7 @@ Knows chunks and questions as data; not where they are stored, and no model.
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.evaluation.dataset import Example, folds, page_of
 from pipelines.records import Hit
@@ -43,6 +43,10 @@ class Corpus:
         pages = {page_of(source) for source in example.sources}
         return self._alike(place for page in pages for place in self._by_source.get(page, ()))
 
+    def pages_with(self, hit: Hit) -> set[str]:
+        """The pages on which the text of `hit` stands."""
+        return {hit.url, *(self.chunks[place].url for place in self._by_text.get(hit.text_hash, ()))}
+
     def _alike(self, places: Iterable[int]) -> list[int]:
         return sorted({same for place in places for same in self._by_text[self.chunks[place].text_hash]})
 
@@ -55,10 +59,23 @@ class Split:
     held_out: list[int]
 
 
-def split(examples: Sequence[Example], seed: int = 0) -> Split:
+def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> Split:
     """One fold of FOLDS is held out. Raises BadFolds."""
-    held_out, *rest = folds(examples, FOLDS, seed)
+    held_out, *rest = page_folds(examples, corpus, seed)
     return Split(sorted(place for fold in rest for place in fold), held_out)
+
+
+def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[list[int]]:
+    """FOLDS lists of places that share no page; pages with a copy of a text that answers count as one. Raises BadFolds.
+
+    Else a text that is learned as an answer could stand, word for word, on a page that judges.
+    """
+    return folds([_with_copies(example, corpus) for example in examples], FOLDS, seed)
+
+
+def _with_copies(example: Example, corpus: Corpus) -> Example:
+    pages = {corpus.chunks[place].url for place in corpus.answering(example)}
+    return replace(example, sources=(*example.sources, *sorted(pages)))
 
 
 def answered(examples: Sequence[Example], corpus: Corpus) -> list[Example]:
@@ -102,12 +119,11 @@ def hard_negatives(
 ) -> list[Hit]:
     """Up to `most` of the retrieved hits, best first after `skip`, that do not answer the example.
 
-    Neither a reference page nor a copy of its text is a negative, and no page of `forbidden` (those that are held
-    out) is learned from.
+    Nothing that stands on a reference page is a negative, and nothing that stands on a page of `forbidden` (those
+    that are held out) is learned from; a copy on another page is the same text.
     """
-    answering = {corpus.chunks[place].text_hash for place in corpus.on_pages(example)}
-    pages = {page_of(source) for source in example.sources}
-    wrong = [hit for hit in found if hit.url not in pages | set(forbidden) and hit.text_hash not in answering]
+    pages = {page_of(source) for source in example.sources}.union(forbidden)
+    wrong = [hit for hit in found if pages.isdisjoint(corpus.pages_with(hit))]
     return wrong[skip : skip + most]
 
 

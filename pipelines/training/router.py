@@ -89,7 +89,7 @@ def read_labelled(path: Path) -> list[Labelled]:
         if line.strip():
             try:
                 rows.append(_labelled(json.loads(line)))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 mistakes.append((number, str(error)))
     if mistakes or not rows:
         raise BadDataset(path, mistakes or [(0, "there is no question in it")])

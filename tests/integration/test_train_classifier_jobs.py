@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs import train_reranker, train_router, train_tags
+from jobs import train_adapter, train_embedder, train_reranker, train_router, train_tags
 from jobs.environment import run_job
 from pipelines.answering.classifier import NotAClassifier, TextClassifier
+from pipelines.training.tags import Tagged
 
 SITE = "https://docs.example/"
 
@@ -65,6 +66,46 @@ def test_tags_without_a_measured_gain_are_not_accepted(tmp_path: Path, capsys):
 )
 def test_bad_input_is_refused_at_once(job, argv, capsys):
     assert run(job, argv, capsys)[0] == 2
+
+
+@pytest.mark.parametrize("job", [train_router, train_tags, train_reranker, train_embedder, train_adapter])
+@pytest.mark.parametrize("there", ["file", "thesis"])
+def test_nothing_of_ours_is_left_alone_before_anything_is_learned(job, there, tmp_path, capsys):
+    output = tmp_path / "output"
+    path = output if there == "file" else output / "thesis.txt"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("do not remove")
+    more = ["--prefix", SITE] if job is train_tags else []
+    assert run_job(job.arguments(), job.work, ["--dataset", "missing", "--output", str(output), *more]) == 2
+    assert "holds something else" in " ".join(capsys.readouterr().err.split())
+    assert path.read_text() == "do not remove"
+
+
+@pytest.mark.parametrize(
+    ("job", "flags"),
+    [
+        (train_adapter, ["--temperature", "0"]),
+        (train_adapter, ["--temperature", "nan"]),
+        (train_adapter, ["--learning-rate", "-1"]),
+        (train_adapter, ["--epochs", "-1"]),
+        (train_embedder, ["--epochs", "0"]),
+        (train_embedder, ["--learning-rate", "0"]),
+    ],
+)
+def test_settings_that_learn_nothing_are_refused(job, flags, tmp_path, capsys):
+    argv = ["--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
+    assert run_job(job.arguments(), job.work, argv) == 2
+    assert flags[0] in capsys.readouterr().err
+
+
+def test_near_duplicates_of_what_judges_are_not_learned_from():
+    rows = [
+        Tagged("how do I read a parquet file", "data", "p1"),
+        Tagged("what is a trial", "tune", "p2"),
+        Tagged("How do I read a parquet file?", "data"),
+        Tagged("how do I stop a trial", "tune"),
+    ]
+    assert train_tags.apart(rows, [0]) == [rows[1], rows[3]]
 
 
 def test_ratings_come_out_of_the_store_with_their_question(store):

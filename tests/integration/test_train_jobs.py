@@ -18,6 +18,7 @@ from pipelines.embed import load_embedder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
 from pipelines.tokens import load_tokenizer, model_folder
+from pipelines.training.card import beside
 
 # The site says "wheel", its readers ask for a "tyre": a word that a map can learn to stand for the other.
 PAGES, MODEL = 30, "hash:64"
@@ -124,6 +125,9 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, quest
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     base, folder = tiny_model(tmp_path), tmp_path / "trained"
+    left = beside(folder) / "model" / "evaluation"  # by a run that died between saving and the card
+    left.mkdir(parents=True)
+    (left / "old").touch()
     words = ("--dataset", str(questions), "--model", str(base), "--output", str(folder), "--questions", "8")
     done = train(train_embedder, *words, "--device", "cpu", "--batch-size", "4", "--accept", "--json")
     assert done.code == 0, done.err
@@ -131,6 +135,7 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, quest
     assert card["kind"] == "embedding-model" and card["base"]["identity"] == load_tokenizer(str(base)).identity
     assert card["metrics"]["questions"] == PAGES // 5 and card["settings"]["triples"] == 8
     assert len(list((folder / "evaluation").glob("*predictions*"))) == 2
+    assert not (folder / "evaluation" / "old").exists()
     trained = load_embedder(str(folder), device="cpu", backend="torch")
     assert trained.counter.identity != card["base"]["identity"]
     assert trained.embed_query("wheel7").shape == (16,)

@@ -176,6 +176,13 @@ def test_an_unfitted_classifier_is_refused(saved):
     assert "no fitted text classifier" in refused(saved)
 
 
+@pytest.mark.parametrize("accepted", [False, None, "no", 0])
+def test_only_what_was_accepted_is_loaded(saved, accepted):
+    card = json.loads((saved / "card.json").read_text())
+    (saved / "card.json").write_text(json.dumps(card | {"metadata": {"accepted": accepted}}))
+    assert "did not accept it" in refused(saved)
+
+
 def test_another_kind_is_refused(saved):
     assert "kind 'tags', and 'router' is needed" in refused(saved, "router")
 

@@ -9,7 +9,7 @@ import pytest
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit
 from pipelines.tokens import ModelNotAccepted, load_tokenizer
-from pipelines.training.card import card, judged, write_card
+from pipelines.training.card import beside, card, checkpoints, judged, write_card
 from pipelines.training.embedder import (
     Plan,
     TrainerMissing,
@@ -89,10 +89,26 @@ def test_a_data_set_of_another_site_is_named() -> None:
 
 def test_no_page_is_on_both_sides() -> None:
     examples = [example(f"question {n}", f"p{n % 40}#s{n}") for n in range(200)]
-    divided = split(examples, seed=3)
+    divided = split(examples, Corpus([]), seed=3)
     learned, kept = ({page_of(examples[n].sources[0]) for n in part} for part in (divided.train, divided.held_out))
     assert learned & kept == set() and sorted(divided.train + divided.held_out) == list(range(200))
     assert len(divided.held_out) == 40
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: int) -> None:
+    pages = [chunk(f"p{n}", f"text {n // 2}", "s") for n in range(40)]  # each text stands on two pages
+    corpus, examples = Corpus(pages), [example(f"question {n}", f"p{n}#s") for n in range(40)]
+    divided = split(examples, corpus, seed)
+    learned, kept = ({n // 2 for n in part} for part in (divided.train, divided.held_out))
+    assert learned & kept == set() and learned | kept == set(range(20))
+    held = {page_of(examples[n].sources[0]) for n in divided.held_out}
+    for asked in (examples[n] for n in divided.train):
+        wrong = hard_negatives(asked, pages, corpus, forbidden=held, most=40)
+        assert {hit.text for hit in wrong}.isdisjoint(f"text {n}" for n in kept) and wrong
+    one_copy = {page_of(examples[n].sources[0]) for n in divided.held_out if n % 2}
+    wrong = hard_negatives(examples[divided.train[0]], pages, corpus, forbidden=one_copy, most=40)
+    assert {hit.text for hit in wrong}.isdisjoint(f"text {n}" for n in kept)
 
 
 def test_what_is_judged_among_holds_the_answers_and_as_many_others_as_asked() -> None:
@@ -119,6 +135,11 @@ def test_only_a_certain_gain_is_accepted() -> None:
     assert not judged([1] * 20 + [0] * 20, [1] * 20 + [0] * 20).accepted
     assert not judged([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty: may be chance
     assert not judged([1] * 40, [0] * 40).accepted
+
+
+def test_checkpoints_of_another_model_are_not_gone_on_with(tmp_path: Path) -> None:
+    one, other = checkpoints(tmp_path / "m", "folder:1"), checkpoints(tmp_path / "m", "folder:2")
+    assert one != other and one.parent == other.parent == beside(tmp_path / "m") / "checkpoints"
 
 
 def written(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:

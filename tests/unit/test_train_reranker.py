@@ -42,6 +42,14 @@ def test_a_question_without_enough_wrong_hits_or_without_its_section_is_left_out
     assert len(mine([ASKED, gone], negatives=12)) == 1
 
 
+def test_what_a_reader_disliked_is_a_wrong_passage_for_certain():
+    for seed in range(5):
+        (triple,) = mine(negatives=2, seed=seed, disliked=lambda _: [CHUNKS[0], CHUNKS[9]])
+        assert "e y text" in triple.negatives[0] and len(set(triple.negatives)) == 2
+    (triple,) = mine(negatives=1, disliked=lambda _: CHUNKS[8:], forbidden={f"{URL}e"})
+    assert "f x text" in triple.negatives[0]
+
+
 def test_mining_is_the_same_for_the_same_seed():
     assert mine(seed=1) == mine(seed=1)
     assert mine(seed=1) != mine(seed=2)

@@ -171,6 +171,13 @@ def test_every_mistake_of_a_file_is_named_with_its_line(tmp_path):
     assert [line for line, _ in caught.value.mistakes] == [2, 3, 4, 5]
 
 
+def test_a_line_of_brackets_is_a_mistake_of_the_file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("[" * 200_000 + "\n")
+    with pytest.raises(BadDataset, match=r"rows\.jsonl:1"):
+        router.read_labelled(path)
+
+
 def test_a_missing_or_empty_file_is_refused(tmp_path):
     (tmp_path / "empty.jsonl").write_text("\n")
     for name in ("empty.jsonl", "missing.jsonl"):

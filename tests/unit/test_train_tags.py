@@ -31,7 +31,7 @@ def test_the_url_says_the_part():
     ]
     rows = tags.of_examples(examples, PREFIX)
     assert [row.tag for row in rows] == ["tune", "other", "other"]
-    assert (rows[0].page, rows[0].title) == (f"{PREFIX}tune/api.html", "run a trial")
+    assert (rows[0].page, rows[0].title) == (f"{PREFIX}tune/api.html", "api.html#run-a-trial")
 
 
 def test_a_correction_wins_over_what_was_predicted(tmp_path):
@@ -75,7 +75,8 @@ def test_judgement_names_the_baselines_and_both_kinds_of_labels():
     )
     assert set(judged.accuracy) == {"all", "pages", "people"}
     assert judged.majority == 0.5
-    assert judged.study is not None
+    assert set(judged.page_disjoint) == set(judged.question_disjoint) == set(judged.accuracy)
+    assert judged.study is not None and set(judged.study) == {"titled", "question"}
     assert 0 <= judged.macro_auc <= 1
     assert [point.coverage for point in judged.curve] == sorted((p.coverage for p in judged.curve), reverse=True)
     json.dumps(tags.card(ROWS, judged, tags.Functionality(0, ()), {"prefix": PREFIX}), default=vars)
