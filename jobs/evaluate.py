@@ -15,9 +15,11 @@ from typing import Any
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from jobs.evaluating import AskJob, ask_here, ask_over_ray, make_judge
 from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.answering.prompts import Template
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
+from pipelines.evaluation.dimensions import Dimension, dimension_of
 from pipelines.evaluation.run import Plan, described, fingerprint, whole
 from pipelines.records import Index, digest
 from pipelines.store import Store, is_copy
@@ -48,7 +50,11 @@ def arguments() -> argparse.ArgumentParser:
     answers.add_argument(
         "--judge", metavar="AGENT", help=f"the agent whose model judges them (default: the first, {NO_JUDGE!r}: none)"
     )
-    answers.add_argument("--dimensions", default="quality", help="what it judges, by commas (default quality)")
+    answers.add_argument(
+        "--dimensions",
+        default="quality",
+        help="what it judges, by commas; NAME=FILE by a prompt of yours (%(default)s)",
+    )
     answers.add_argument(
         "--component",
         action=argparse.BooleanOptionalAction,
@@ -91,8 +97,8 @@ def check(args: argparse.Namespace, configuration: Configuration) -> None:
         raise BadInput("--judge needs --answers: there is nothing else to judge")
 
 
-def judging(args: argparse.Namespace, configuration: Configuration, examples: Sequence[Example]) -> str:
-    """The agent whose model judges, "" for none: the one named, else the first where there is a reference answer.
+def judging(args: argparse.Namespace, configuration: Configuration) -> str:
+    """The agent whose model judges, "" for none: the one named, else the first.
 
     Raises BadInput for an agent that is not configured.
     """
@@ -101,7 +107,25 @@ def judging(args: argparse.Namespace, configuration: Configuration, examples: Se
         raise BadInput(f"there is no agent {args.judge!r} to judge; configured are: {', '.join(agents) or 'none'}")
     if args.judge:
         return "" if args.judge == NO_JUDGE else str(args.judge)
-    return agents[0] if agents and args.answers and any(example.answer for example in examples) else ""
+    return agents[0] if agents and args.answers else ""
+
+
+def dimensions(text: str) -> tuple[Dimension, ...]:
+    """The dimensions of --dimensions: built-in ones by name, others with their prompt's file.
+
+    Raises BadDimension, TemplateError, and BadInput for a file that can't be read.
+    """
+    parts = [part.strip().partition("=") for part in text.split(",")]
+    return tuple(
+        Dimension(name, Template(_text(Path(path)))) if is_own else dimension_of(name) for name, is_own, path in parts
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--dimensions: {path} can't be read: {error}") from error
 
 
 def not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:
@@ -191,10 +215,9 @@ def work(args: argparse.Namespace) -> int:
     with open_store() as store:
         index = live_index(store, configuration, args.collection)
         at_once = args.at_once or (ANSWERS_AT_ONCE if args.answers and all_agents(configuration) else 1)
-        dimensions = tuple(part.strip() for part in args.dimensions.split(","))
         plan = Plan(index.collection, ks, args.answers, args.seed, args.answers and args.component)
-        judge = judging(args, configuration, examples)
-        job = AskJob(store.url, configuration, plan, index, 0, at_once, judge, dimensions)
+        judge = judging(args, configuration)
+        job = AskJob(store.url, configuration, plan, index, 0, at_once, judge, dimensions(args.dimensions))
         result = evaluate(args, job, examples, store)
     finish(result, args.json, describe(result))
     return 0

@@ -15,6 +15,7 @@ from jobs.environment import check_reach, machines, ray_cluster, say
 from pipelines.answering.configuration import Configuration, all_agents, make_engine, make_llm, make_retriever
 from pipelines.answering.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
+from pipelines.evaluation.dimensions import Dimension
 from pipelines.evaluation.judge import Judge, StoreCache
 from pipelines.evaluation.questions import section_passages
 from pipelines.evaluation.run import Evaluation, Plan
@@ -39,10 +40,10 @@ class AskJob:
     evaluation: int
     at_once: int = 1
     judge: str = ""  # the agent whose model judges; "": none
-    dimensions: tuple[str, ...] = ()
+    dimensions: tuple[str | Dimension, ...] = ()
 
 
-def make_judge(configuration: Configuration, agent: str, dimensions: Sequence[str], store: Store) -> Judge:
+def make_judge(configuration: Configuration, agent: str, dimensions: Sequence[str | Dimension], store: Store) -> Judge:
     """The judge that is the model of the configured agent. Raises KeyError for another, and BadDimension."""
     named = {each.name: each for each in all_agents(configuration)}
     return Judge(make_llm(named[agent]), dimensions, StoreCache(store))

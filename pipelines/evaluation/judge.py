@@ -51,6 +51,11 @@ class Judgement:
     hash: str = ""
     cached: bool = False
 
+    @property
+    def judgeable(self) -> bool:
+        """Whether there was what the dimension judges by, a reference answer or a context; else no model was asked."""
+        return bool(self.hash)
+
 
 class Cache(Protocol):
     """Keeps judgements by their hash: rows of hash, dimension, model, score and reasoning."""

@@ -66,7 +66,7 @@ _WAYS = [
         rf"\[\[\s*(?:answer )?{_CHOICE}\s*\]\]",
         rf"\b(?:better|winner|choice|verdict|preferred)(?:\s+answer)?\s*(?:\bis\b|[:=])\s*{_ANSWER}[\"'\[(]*{_CHOICE}",
         rf"^\W*{_ANSWER}{_CHOICE}\W*$",
-        r"\banswer[ _]?(?P<choice>[ab])\b[^.\n]{0,20}?\b(?:is\s+(?:\w+\s+){0,2}better|wins)\b",
+        r"\banswer[ _]?(?P<choice>[ab])\b[^.\n]{0,20}?\b(?:is\s+(?:(?!(?:not|no|never)\b)\w+\s+){0,2}better|wins)\b",
     )
 ]
 

@@ -48,6 +48,9 @@ class Judged(Protocol):
     @property
     def usage(self) -> Usage: ...
 
+    @property
+    def judgeable(self) -> bool: ...
+
 
 class Judge(Protocol):
     """Judges answers."""
@@ -159,7 +162,8 @@ class Evaluation:
         """An answer as its row keeps it, and its scores."""
         judged = await self._judge.judge(example, answer) if self._judge else {}
         kept = {**_answer_row(answer), "judgements": {name: _judged_row(one) for name, one in judged.items()}}
-        return kept, await self._scored(example, answer) | {name: one.score for name, one in judged.items()}
+        by_judge = {name: one.score for name, one in judged.items() if one.judgeable}
+        return kept, await self._scored(example, answer) | by_judge
 
     def _check(self, index: int, revision: int) -> None:
         if self._index and (index, revision) != (self._index.id, self._index.revision):

@@ -111,7 +111,9 @@ def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
     assert result["seed"] == 1 and "quality" not in result
 
 
-def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(job: Job, monkeypatch) -> None:
+def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(
+    job: Job, tmp_path: Path, monkeypatch
+) -> None:
     def unsure(request: Request) -> bool:
         return "generated_answer" in request.text and examples()[5].question in request.text
 
@@ -127,6 +129,9 @@ def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answ
         assert result["context_only_quality"] == 4 and result["num_scored"]["context_only_quality"] == 4
         assert result["judge"] == "llm"
         judged = sum("generated_answer" in request.text for request in llm.requests)
+        (tmp_path / "own.txt").write_text("Rate this generated_answer: {answer}")
+        own = job("--answers", "--no-component", "--k", "2", "--dimensions", f"brevity={tmp_path}/own.txt", "--json")
+        assert own.result["brevity"] == 4 and "quality" not in own.result
         alone = job("--answers", "--judge", "none", "--no-component", "--k", "2", "--json").result
         assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
         fresh = job("--answers", "--judge", "llm", "--k", "2", "--json", "--fresh").result
@@ -164,6 +169,8 @@ REFUSED = [
     (["--limit", "0"], "--limit is 0"),
     (["--workers", "-1"], "--workers is -1"),
     (["--judge", "llm"], "needs --answers"),
+    (["--dimensions", "wit"], "no dimension is called 'wit'"),
+    (["--dimensions", "wit=absent.txt"], "absent.txt can't be read"),
     (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none"),
 ]
 

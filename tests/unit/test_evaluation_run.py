@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
+from judge_fakes import QueuedModel
 
 from pipelines.answering.configuration import Configuration
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retriever import Retriever
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.judge import Judge
 from pipelines.evaluation.metrics import NothingToScore
 from pipelines.evaluation.run import Evaluation, Plan, described, fingerprint, retrieved, whole
 from pipelines.lexical import LexicalIndex
@@ -56,6 +58,7 @@ class Said:
     reasoning: str = ""
     error: str | None = None
     usage: Usage = Usage()
+    judgeable: bool = True
 
 
 class CountingJudge:
@@ -136,6 +139,15 @@ def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
     assert result["quality"] == 2 and result["intervals"]["quality"] == [1, 3]
     assert 0.5 < result["similarity"] <= 1 and 0 < result["token_f1"] <= 1
     assert result["usage"]["calls"] == 0 and "synthesize" in result["timings"]
+
+
+def test_what_lacks_a_reference_answer_was_not_judged_and_is_no_failure(engine):
+    judge, plan = Judge(QueuedModel("Score: 4")), replace(PLAN, answers=True)
+    rows = Evaluation(engine, plan, judge=judge).ask(EXAMPLES)
+    assert [row.scores.get("quality", "none") for row in rows] == [4, "none", "none"] and all(map(whole, rows))
+    assert rows[1].answer is not None and "no reference" in rows[1].answer["judgements"]["quality"]["error"]
+    result = results.results(EXAMPLES, by_id(rows), plan)
+    assert result["num_scored"]["quality"] == 1 and result["score_errors"]["quality"] == 0
 
 
 def test_beside_each_answer_stands_one_from_its_reference_section(engine):

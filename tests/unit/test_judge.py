@@ -218,7 +218,10 @@ def test_a_choice_is_read(text, choice):
     assert parse_choice(text) == choice
 
 
-@pytest.mark.parametrize("text", ["", "Both have merits.", "Better: A\nBetter: B", "It is better a little"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "Both have merits.", "Better: A\nBetter: B", "It is better a little", "Answer B is not better than answer A"],
+)
 def test_what_names_no_choice_or_both_is_none(text):
     with pytest.raises(NoChoice):
         parse_choice(text)
