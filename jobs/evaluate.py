@@ -95,6 +95,11 @@ def check(args: argparse.Namespace, configuration: Configuration) -> None:
             raise BadInput(f"--{flag.replace('_', '-')} is {value}: it must be {least} or more")
     if args.judge and not args.answers:
         raise BadInput("--judge needs --answers: there is nothing else to judge")
+    try:
+        if args.out:
+            args.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out {args.out} can't be made a folder: {error.strerror}") from error
 
 
 def judging(args: argparse.Namespace, configuration: Configuration) -> str:

@@ -169,6 +169,7 @@ REFUSED = [
     (["--limit", "0"], "--limit is 0"),
     (["--workers", "-1"], "--workers is -1"),
     (["--judge", "llm"], "needs --answers"),
+    (["--out", __file__], "can't be made a folder: File exists"),
     (["--dimensions", "wit"], "no dimension is called 'wit'"),
     (["--dimensions", "wit=absent.txt"], "absent.txt can't be read"),
     (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none"),
