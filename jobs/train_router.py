@@ -1,11 +1,12 @@
 """`python -m jobs.train_router`: learn from labelled questions which of them the cheap model answers well enough.
 
 Questions it has not seen judge it: the folder's card.json says whether it was accepted. Use it with
-RAYDEX_ROUTER=classifier and RAYDEX_ROUTER_MODEL=FOLDER.
+RAYDEX_ROUTER=classifier, RAYDEX_ROUTER_MODEL=FOLDER and RAYDEX_ROUTER_THRESHOLD as judged (--threshold).
 Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 
 import argparse
+import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,8 +39,8 @@ def work(args: argparse.Namespace) -> int:
     check_free(args.output)
     if not 0 <= args.threshold <= 1 or args.folds < 2:
         raise BadInput("--threshold is a probability from 0 to 1, --folds at least 2")
-    if min(args.strong_cost, args.cheap_cost) < 0:
-        raise BadInput("--strong-cost and --cheap-cost can't be negative")
+    if not (0 <= args.strong_cost < math.inf and 0 <= args.cheap_cost < math.inf):
+        raise BadInput("--strong-cost and --cheap-cost must be numbers from 0 on")
     rows = router.read_labelled(args.dataset)
     probabilities = router.probabilities(rows, args.folds, args.seed)
     judgement = router.judge(
@@ -61,6 +62,7 @@ def work(args: argparse.Namespace) -> int:
 def shown(folder: Path, judged: router.Judgement, made: dict[str, Any]) -> str:
     """The verdict for a person."""
     gain, area = judged.gain, made["metrics"]["area"]
+    word = "" if made["accepted"] else "not "
     lines = [
         f"{judged.questions:,} questions, for {judged.suffices:,} the cheap model suffices; {judged.folds} folds",
         f"AUC {judged.auc:.3f}; accuracy {judged.accuracy:.3f}, majority {judged.majority:.3f}",
@@ -71,7 +73,7 @@ def shown(folder: Path, judged: router.Judgement, made: dict[str, Any]) -> str:
         "",
         f"area {area['served']:.3f}, by chance {area['random']:.3f}, of one that knows {area['perfect']:.3f}",
         f"gain over chance {gain.difference:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], p = {gain.p:.4f}",
-        f"{folder}: {'accepted' if made['accepted'] else 'not accepted'}",
+        f"{folder}: {word}accepted at the threshold {made['settings']['threshold']:g}",
     ]
     return "\n".join(lines)
 

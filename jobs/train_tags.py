@@ -1,7 +1,7 @@
 """`python -m jobs.train_tags`: learn which part of a site a question is about, from questions with their sources.
 
 Held-out pages judge it, and whether hits of that part in front help decides: the folder's card.json says whether it
-was accepted. Use it with RAYDEX_RERANKER=tag and RAYDEX_RERANKER_MODEL=FOLDER.
+was accepted. Use it with RAYDEX_RERANKER=tag, RAYDEX_RERANKER_MODEL=FOLDER and RAYDEX_RERANKER_THRESHOLD as chosen.
 Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 
@@ -18,7 +18,7 @@ from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.configuration import make_retriever
 from pipelines.answering.fuse import diverse, pages_first
-from pipelines.answering.reranker import TagReranker
+from pipelines.answering.reranker import OTHER, TagReranker
 from pipelines.answering.retriever import Search
 from pipelines.evaluation.dataset import Example, folds, read_dataset, sample
 from pipelines.records import Hit
@@ -54,6 +54,8 @@ def work(args: argparse.Namespace) -> int:
     check(args)
     examples = read_dataset(args.dataset)
     by_url = tags.of_examples(examples, args.prefix)
+    if all(row.tag == OTHER for row in by_url):
+        raise BadInput(f"--prefix is {args.prefix}: no source lies in a folder below it, as {by_url[0].page} does not")
     by_people = tags.read_corrections(args.corrections) if args.corrections else []
     rows = tags.merged([*by_url, *by_people], args.at_least)
     judgement = tags.judge(rows, args.folds, args.seed)

@@ -89,6 +89,7 @@ def test_nothing_of_ours_is_left_alone_before_anything_is_learned(job, there, tm
         (train_adapter, ["--learning-rate", "-1"]),
         (train_adapter, ["--epochs", "-1"]),
         (train_embedder, ["--epochs", "0"]),
+        (train_router, ["--strong-cost", "nan"]),
         (train_embedder, ["--learning-rate", "0"]),
     ],
 )
@@ -96,6 +97,14 @@ def test_settings_that_learn_nothing_are_refused(job, flags, tmp_path, capsys):
     argv = ["--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
     assert run_job(job.arguments(), job.work, argv) == 2
     assert flags[0] in capsys.readouterr().err
+
+
+def test_a_prefix_that_no_source_has_is_named(tmp_path, capsys):
+    path = tmp_path / "qa.jsonl"
+    path.write_text('{"question": "why?", "source": "https://docs.example/tune/a#b"}\n')
+    argv = ["--dataset", str(path), "--prefix", "https://elsewhere.example/", "--output", str(tmp_path / "x")]
+    assert run_job(train_tags.arguments(), train_tags.work, argv) == 2
+    assert "--prefix is https://elsewhere.example/" in capsys.readouterr().err
 
 
 def test_near_duplicates_of_what_judges_are_not_learned_from():
