@@ -34,7 +34,7 @@ class NothingToScore(ValueError):
 
 
 class BadPair(ValueError):
-    """Two lists of values do not belong to the same questions."""
+    """Two lists of values do not belong to the same questions, or hold what is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +226,8 @@ def paired(a: Sequence[float], b: Sequence[float], seed: int = 0) -> Paired:
     if len(a) != len(b):
         raise BadPair(f"{len(a)} values and {len(b)}: a paired test needs one of each for every question")
     differences = np.asarray(a, np.float64) - np.asarray(b, np.float64)
+    if not np.isfinite(differences).all():
+        raise BadPair("a value is not a number: leave out the questions that one of the two could not answer")
     interval = intervals({"difference": differences.tolist()}, seed)["difference"]
     return Paired(interval.value, interval.low, interval.high, _p(differences[differences != 0], seed))
 

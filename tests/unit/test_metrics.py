@@ -169,6 +169,9 @@ def test_a_clear_gain_is_never_p_nought():
 def test_a_pair_of_different_questions_is_refused():
     with pytest.raises(BadPair, match="3 values and 2"):
         paired([1, 2, 3], [1, 2])
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(BadPair, match="not a number"):
+            paired([1, wrong], [1, 2])
 
 
 def test_token_f1_counts_common_words():
