@@ -187,7 +187,7 @@ def run_job(
         say(f"{parser.prog}: {error}")
         return BUSY
     except (ValueError, LookupError) as error:
-        say(f"{parser.prog}: {_words(error)[0]}")
+        say(f"{parser.prog}: {in_words(error)[0]}")
         return BAD_INPUT
     except KeyboardInterrupt:
         say(f"{parser.prog}: interrupted; what was done is kept, the next run goes on from there")
@@ -195,25 +195,25 @@ def run_job(
     except Exception as error:
         if os.environ.get("RAYDEX_DEBUG") or not _expected(error):
             traceback.print_exc()
-        say(f"{parser.prog}: {_words(error)[0]}")
+        say(f"{parser.prog}: {in_words(error)[0]}")
         return FAILED
 
 
 def _expected(error: Exception) -> bool:
-    return _words(error)[1]
+    return in_words(error)[1]
 
 
-def _words(error: Exception) -> tuple[str, bool]:
+def in_words(error: Exception) -> tuple[str, bool]:
     """What went wrong, in words, and whether it is one of our own errors.
 
-    An error of a Ray task carries the cause inside a long text of where it was, that of an actor which could not be
-    made only names it in its last line.
+    An error of a Ray task carries the cause inside a long text of where it was; that of an actor, and what Ray Data
+    makes of one, only names it in a line of its own.
     """
     cause = getattr(error, "cause", None) or error
     module = type(cause).__module__
     if module.startswith("ray."):
-        name, _, message = str(cause).strip().splitlines()[-1].partition(": ")
-        return (message, True) if name.startswith(OURS) else (str(cause), False)
+        ours = [line for line in f"{error}\n{cause}".splitlines() if line.startswith(OURS) and ": " in line]
+        return (ours[-1].partition(": ")[2], True) if ours else (str(cause), False)
     return str(cause), module.startswith((*OURS, "__main__"))
 
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs.collection_file import Indexing
-from jobs.environment import FAILED, BadInput, answering, finish, home, main, open_store, say
+from jobs.environment import FAILED, BadInput, answering, finish, home, in_words, main, open_store, say
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
 from jobs.experiment_index import Indexes, drop
@@ -85,8 +85,9 @@ class Measuring:
         try:
             record = self._measure(cell)
         except Exception as error:  # whatever it is, the other configurations can be measured
-            say(f"{where}: failed: {error}")
-            return failed(cell, self._settings(cell, {}), error)
+            said = in_words(error)[0]
+            say(f"{where}: failed: {said}")
+            return failed(cell, self._settings(cell, {}), error, said)
         value, low, high = record["scores"].get(self.args.metric, (math.nan,) * 3)
         said = "".join(f", {count:,} {what}" for what, count in shortcomings(record).items() if count)
         seconds = time.perf_counter() - began
@@ -295,7 +296,8 @@ def show(found: Mapping[str, Any]) -> None:
     metric, baseline = found["metric"], found["baseline"]
     family = metric.partition("@")[0]
     names = next((list(run["scores"]) for run in found["runs"] if run["state"] == "done"), [])
-    columns = [name for name in names if name.startswith(f"{family}@") or name in (metric, "mrr", "quality")]
+    answers = next((name for name in ("quality", "similarity", "token_f1") if name in names), "")
+    columns = [name for name in names if name.startswith(f"{family}@") or name in (metric, "mrr", answers)]
     table = Table(title=f"{found['name']}: {family}, {found['dataset']['questions']:,} questions", title_justify="left",
                   box=SIMPLE)  # fmt: skip
     table.add_column("run", min_width=24)

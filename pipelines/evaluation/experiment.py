@@ -69,9 +69,9 @@ def done(cell: Cell, settings: Mapping[str, Any], index: Mapping[str, Any], exam
     }
 
 
-def failed(cell: Cell, settings: Mapping[str, Any], error: Exception) -> Record:
-    """The record of a cell that could not be measured."""
-    said = f"{type(error).__name__}: {error}"
+def failed(cell: Cell, settings: Mapping[str, Any], error: Exception, why: str = "") -> Record:
+    """The record of a cell that could not be measured; `why` where the error itself says more than that."""
+    said = why if why and why != str(error) else f"{type(error).__name__}: {error}"
     return {"name": cell.name, "state": "failed", "error": said, "settings": dict(settings), "scores": {}}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.environment import in_words
 from jobs.experiment import priced
 from pipelines.answering.configuration import Configuration
 from pipelines.evaluation.cost import Price, load_prices
@@ -228,6 +229,14 @@ def test_a_failed_cell_stands_beside_the_others_with_its_error():
     assert found["runs"][0]["error"] == "RuntimeError: no model"
     assert best(found["runs"], "retrieval_score@3")["name"] == "fine"
     json.dumps(found)
+
+
+def test_a_failed_cell_says_why_and_not_where_in_ray():
+    ray_error = type("RayTaskError", (Exception,), {"__module__": "ray.exceptions"})
+    trace = "ray::MapWorker() (pid=1)\n  File build.py\npipelines.embed.EmbeddingFailed: no key: set one\nTo retry …"
+    why, ours = in_words(ray_error(trace))
+    assert (why, ours) == ("no key: set one", True)
+    assert failed(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
 
 
 def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
