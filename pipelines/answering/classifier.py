@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 MODEL_FILE = "model.skops"
 CARD_FILE = "card.json"
 VERSION = 1
+# What a card holds of the classifier itself; the rest is its metadata.
+OWN = ("kind", "labels", "version", "signs", "sklearn")
 
 # Every type in a saved classifier that skops does not itself know as harmless: the two private halves of
 # scikit-learn's calibration. The rest (pipeline, TF-IDF, logistic regression, arrays) skops trusts.
@@ -154,12 +156,12 @@ class TextClassifier:
         import sklearn
 
         return {
+            **self.metadata,
             "kind": kind,
             "labels": list(self.labels),
             "version": VERSION,
             "signs": self._signs,
             "sklearn": sklearn.__version__,
-            "metadata": self.metadata,
         }
 
 
@@ -250,10 +252,17 @@ def _read_card(folder: Path, kind: str) -> dict[str, Any]:
         raise _refusal(folder, f"this is a classifier of kind {card.get('kind')!r}, and {kind!r} is needed")
     if card.get("version") != VERSION:
         raise _refusal(folder, f"it was saved in version {card.get('version')!r}; this program reads {VERSION}")
-    metadata = card["metadata"] if isinstance(card.get("metadata"), dict) else {}
+    metadata = _metadata(card)
     if metadata.get("accepted", True) is not True:
         raise _refusal(folder, "its evaluation did not accept it (--accept when training takes it all the same)")
     return {**card, "metadata": metadata}
+
+
+def _metadata(card: Mapping[str, Any]) -> dict[str, Any]:
+    """What a card says beside what the classifier itself needs; older ones have it under "metadata"."""
+    if isinstance(card.get("metadata"), dict):
+        return dict(card["metadata"])
+    return {name: value for name, value in card.items() if name not in OWN}
 
 
 def _read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:

@@ -179,8 +179,20 @@ def test_an_unfitted_classifier_is_refused(saved):
 @pytest.mark.parametrize("accepted", [False, None, "no", 0])
 def test_only_what_was_accepted_is_loaded(saved, accepted):
     card = json.loads((saved / "card.json").read_text())
-    (saved / "card.json").write_text(json.dumps(card | {"metadata": {"accepted": accepted}}))
-    assert "did not accept it" in refused(saved)
+    for said in ({"accepted": accepted}, {"metadata": {"accepted": accepted}}):  # the second is how it once was
+        (saved / "card.json").write_text(json.dumps(card | said))
+        assert "did not accept it" in refused(saved)
+
+
+def test_a_card_says_all_on_one_level_and_one_of_before_is_understood(tmp_path):
+    classifier = TextClassifier.fit(TEXTS, LABELS, metadata={"date": "today", "metrics": {"auc": 1}})
+    classifier.save(tmp_path / "model", "tags")
+    card = json.loads((tmp_path / "model" / "card.json").read_text())
+    assert card["date"] == "today" and card["metrics"] == {"auc": 1} and card["kind"] == "tags"
+    assert TextClassifier.load(tmp_path / "model", "tags").metadata == classifier.metadata
+    older = {name: value for name, value in card.items() if name not in classifier.metadata}
+    (tmp_path / "model" / "card.json").write_text(json.dumps({**older, "metadata": classifier.metadata}))
+    assert TextClassifier.load(tmp_path / "model", "tags").metadata == classifier.metadata
 
 
 def test_another_kind_is_refused(saved):
