@@ -25,13 +25,14 @@ from jobs.collection_file import Indexing
 from jobs.environment import FAILED, BadInput, answering, finish, home, in_words, main, open_store, say
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
-from jobs.experiment_index import Indexes, drop
+from jobs.experiment_index import Indexes
+from jobs.experiment_index import drop as drop_indexes
 from pipelines.answering.configuration import AgentConfiguration, Configuration, all_agents, complaint
 from pipelines.evaluation.cost import Price, UnknownPrice, load_prices, price_of
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
 from pipelines.evaluation.experiment import Record, best, done, experiment, failed, main_metric
-from pipelines.evaluation.gate import Judged, gate, read_results
+from pipelines.evaluation.gate import Judged, gate, read_results, same_questions
 from pipelines.evaluation.report import around, as_html, as_markdown, into_page
 from pipelines.evaluation.run import Plan, described
 from pipelines.evaluation.sweep import Cell, Sweep, read_sweep
@@ -53,7 +54,7 @@ def arguments() -> argparse.ArgumentParser:
     gating.add_argument(
         "--baseline", metavar="RUN", help="compare with this run, or with a results.json of another day"
     )
-    gating.add_argument("--fail-below", type=float, metavar="X", help="exit 4 if a run scores more than X below it")
+    gating.add_argument("--fail-below", type=drop, metavar="X", help="exit 4 if a run scores more than X below it")
     gating.add_argument("--candidate", metavar="RUN", help="judge this run alone (default: all but the baseline)")
     running = parser.add_argument_group("running")
     running.add_argument("--fresh", action="store_true", help="ask everything anew, whatever is stored already")
@@ -64,6 +65,17 @@ def arguments() -> argparse.ArgumentParser:
     running.add_argument("--dry-run", action="store_true", help="say what would be measured, do nothing")
     running.add_argument("--json", action="store_true", help="print a summary as one JSON object, last line")
     return parser
+
+
+def drop(text: str) -> float:
+    """The X of --fail-below: how far below, so its sign says nothing. Raises ArgumentTypeError."""
+    try:
+        value = abs(float(text))
+    except ValueError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number: say how far a score may fall, like 0.02")
+    return value
 
 
 @dataclass(frozen=True)
@@ -199,6 +211,9 @@ def work(args: argparse.Namespace) -> int:
     sweep = read_sweep(args.file, environment)
     earlier = check(args, sweep)
     examples = read_dataset(sweep.dataset)
+    dataset = dataset_fingerprint(examples)
+    if earlier:
+        same_questions(earlier, {"name": sweep.dataset.name, "questions": len(examples), "fingerprint": dataset})
     args.metric = args.metric or main_metric(sweep.ks)
     prices = load_prices(args.prices)
     with open_store() as store:
@@ -207,9 +222,9 @@ def work(args: argparse.Namespace) -> int:
         measure = Measuring(store, sweep, examples, environment, Indexes(store, sweep.collection), args, prices)
         records = [measure(number, cell) for number, cell in enumerate(sweep.cells, 1)]
         if args.drop_indexes:
-            say(f"dropped: {', '.join(drop(store, sweep.collection)) or 'nothing'}")
+            say(f"dropped: {', '.join(drop_indexes(store, sweep.collection)) or 'nothing'}")
     own = args.baseline if args.baseline and not earlier else ""
-    found = experiment(sweep, examples, records, dataset_fingerprint(examples), args.metric, own)
+    found = experiment(sweep, examples, records, dataset, args.metric, own)
     judged = (
         gate(found, earlier, args.metric, args.fail_below, args.candidate or "") if args.fail_below is not None else []
     )

@@ -50,16 +50,22 @@ def gate(
     The baseline is `current`'s own; with `earlier` (another experiment's results) it is the run of the same name
     there, or the only one. Raises NoSuchRun, NotComparable.
     """
-    if earlier and earlier["dataset"]["fingerprint"] != current["dataset"]["fingerprint"]:
-        raise NotComparable(
-            f"the baseline was asked {earlier['dataset']['name']} ({earlier['dataset']['questions']} questions), "
-            f"this experiment {current['dataset']['name']} ({current['dataset']['questions']}): they must be the same"
-        )
+    if earlier:
+        same_questions(earlier, current["dataset"])
     own = run_of(current["runs"], current["baseline"]) if not earlier else None
     judged = [run_of(current["runs"], candidate)] if candidate else [run for run in current["runs"] if run is not own]
     if not judged:
         raise NoSuchRun("there is nothing to judge: the baseline is the only run")
     return [_judged(run, own or _earlier(earlier or {}, run["name"]), metric, drop) for run in judged]
+
+
+def same_questions(earlier: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raise NotComparable unless an `earlier` experiment asked what `asked` describes: name, questions, fingerprint."""
+    if earlier["dataset"]["fingerprint"] != asked["fingerprint"]:
+        raise NotComparable(
+            f"the baseline was asked {earlier['dataset']['name']} ({earlier['dataset']['questions']} questions), "
+            f"this experiment {asked['name']} ({asked['questions']}): they must be the same"
+        )
 
 
 def _earlier(earlier: Mapping[str, Any], name: str) -> Record:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.environment import in_words
-from jobs.experiment import priced
+from jobs.experiment import arguments, priced
 from pipelines.answering.configuration import Configuration
 from pipelines.evaluation.cost import Price, load_prices
 from pipelines.evaluation.dataset import Example
@@ -229,6 +229,16 @@ def test_a_failed_cell_stands_beside_the_others_with_its_error():
     assert found["runs"][0]["error"] == "RuntimeError: no model"
     assert best(found["runs"], "retrieval_score@3")["name"] == "fine"
     json.dumps(found)
+
+
+@pytest.mark.parametrize("said", ["0.02", "-0.02"])
+def test_how_far_a_run_may_fall_has_no_sign(said):
+    assert arguments().parse_args(["s.yaml", "--baseline", "a", "--fail-below", said]).fail_below == 0.02
+
+
+def test_a_drop_that_is_no_number_is_refused():
+    with pytest.raises(SystemExit):
+        arguments().parse_args(["s.yaml", "--fail-below", "nan"])
 
 
 def test_a_failed_cell_says_why_and_not_where_in_ray():
