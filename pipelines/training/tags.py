@@ -42,7 +42,7 @@ RAY_QUESTIONS = (
     ("How do I configure the cluster launcher on AWS?", "cluster"),
     ("How do I create an actor with ray.remote?", "ray-core"),
     ("How do I put an object into the object store?", "ray-core"),
-    ("How do I open the Ray dashboard?", "ray-observability"),
+    ("How do I list tasks with the State API?", "ray-observability"),
 )
 
 
