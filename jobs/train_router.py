@@ -1,7 +1,7 @@
 """`python -m jobs.train_router`: learn from labelled questions which of them the cheap model answers well enough.
 
 Questions it has not seen judge it: the folder's card.json says whether it was accepted. Use it with
-RAYDEX_ROUTER=classifier, RAYDEX_ROUTER_MODEL=FOLDER and RAYDEX_ROUTER_THRESHOLD as judged (--threshold).
+RAYDEX_ROUTER=classifier and RAYDEX_ROUTER_MODEL=FOLDER, at the threshold it was judged at (--threshold).
 Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 

@@ -1,7 +1,7 @@
 """`python -m jobs.train_tags`: learn which part of a site a question is about, from questions with their sources.
 
 Held-out pages judge it, and whether hits of that part in front help decides: the folder's card.json says whether it
-was accepted. Use it with RAYDEX_RERANKER=tag, RAYDEX_RERANKER_MODEL=FOLDER and RAYDEX_RERANKER_THRESHOLD as chosen.
+was accepted, and from which probability. Use it with RAYDEX_RERANKER=tag and RAYDEX_RERANKER_MODEL=FOLDER.
 Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 

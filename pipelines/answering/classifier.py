@@ -124,6 +124,12 @@ class TextClassifier:
         """How probable `label`, one of `labels`, is for `text`."""
         return float(self.probabilities([text])[0][self.labels.index(label)])
 
+    def threshold(self, otherwise: float) -> float:
+        """The probability from which it was judged to be of use; `otherwise` where its card names none."""
+        settings = self.metadata.get("settings")
+        judged = settings.get("threshold") if isinstance(settings, Mapping) else None
+        return float(judged) if isinstance(judged, int | float) and 0 <= judged <= 1 else otherwise
+
     def save(self, folder: str | Path, kind: str) -> None:
         """Writes model and card to `folder`, all or nothing; a classifier that is there is replaced.
 

@@ -119,14 +119,15 @@ class Configuration(BaseModel):
     reranker_url: str = ""
     reranker_key: Annotated[str, Field(repr=False)] = ""
     reranker_device: str = "cpu"
-    reranker_threshold: Annotated[float, Field(ge=0, le=1)] = 0.7  # of the tag classifier
+    reranker_threshold: Annotated[float, Field(ge=0, le=1)] | None = None  # of the tag classifier; None: as judged
     depth: Annotated[int, Field(ge=1, le=200)] = 30  # hits that the reranker sees
 
     router: Literal["fixed", "rules", "classifier"] = "fixed"
     router_default: str = ""  # the agent where no rule matches; "": the first
     router_rules: list[RuleConfiguration] = []
     router_model: Path = Path()  # folder of a trained classifier
-    router_threshold: Annotated[float, Field(ge=0, le=1)] = 0.5  # P(the easy agent will do) from which it is asked
+    # P(the easy agent will do) from which it is asked; None: the one at which the classifier was judged
+    router_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     router_easy: str = ""
     router_hard: str = ""
 
@@ -298,7 +299,8 @@ def make_reranker(configuration: Configuration) -> Reranker | None:
         agent = _agent(c, c.reranker_model)
         return LLMReranker(make_llm(agent)) if agent else None
     if c.reranker == "tag":
-        return TagReranker(TextClassifier.load(Path(c.reranker_model), "tag"), threshold=c.reranker_threshold)
+        classifier = TextClassifier.load(Path(c.reranker_model), "tag")
+        return TagReranker(classifier, threshold=_threshold(c.reranker_threshold, classifier, 0.7))
     return None
 
 
@@ -310,8 +312,13 @@ def make_router(configuration: Configuration, agents: Sequence[Agent]) -> Router
         return RuleRouter([Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in c.router_rules], default)
     if c.router == "classifier":
         classifier = TextClassifier.load(c.router_model, "router")
-        return ClassifierRouter(classifier, c.router_threshold, easy=c.router_easy, hard=c.router_hard)
+        threshold = _threshold(c.router_threshold, classifier, 0.5)
+        return ClassifierRouter(classifier, threshold, easy=c.router_easy, hard=c.router_hard)
     return FixedRouter(default)
+
+
+def _threshold(chosen: float | None, classifier: TextClassifier, otherwise: float) -> float:
+    return classifier.threshold(otherwise) if chosen is None else chosen
 
 
 def _agent(configuration: Configuration, name: str) -> AgentConfiguration | None:

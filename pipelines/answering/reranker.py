@@ -106,11 +106,20 @@ class CrossEncoderReranker:
         return Reranked(by_score(hits, scores.tolist(), self.name))
 
 
+def _accepted(card: Path) -> bool:
+    """Whether training says that the model beside this card may be used; a card that can't be read does not."""
+    try:
+        read = json.loads(card.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(read, dict) and read.get("accepted") is True
+
+
 def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
     from sentence_transformers import CrossEncoder
 
     card = Path(model) / "card.json"
-    if card.is_file() and json.loads(card.read_text()).get("accepted") is False:
+    if card.is_file() and not _accepted(card):
         raise RerankFailed(f"the cross-encoder in {model} was not accepted when it was trained: its card says why")
     try:
         encoder = CrossEncoder(model, device=device)

@@ -17,6 +17,7 @@ from pipelines.answering.configuration import (
     make_router,
 )
 from pipelines.answering.prompts import TemplateError
+from pipelines.answering.router import ClassifierRouter
 
 BIG, SMALL = {"name": "big", "model": "m"}, {"name": "small", "model": "s", "system_prompt": "Be brief."}
 
@@ -94,3 +95,17 @@ def test_a_trained_router_is_loaded_from_its_folder(tmp_path: Path) -> None:
     )  # fmt: skip
     router = make_router(trained, [])
     assert router.route("easy thing 3").agent == "small" and router.route("hard question 3").agent == "big"
+
+
+def test_a_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
+    learned = TextClassifier.fit(["easy a", "easy b", "hard a", "hard b"], ["1", "1", "0", "0"], calibrated=False)
+    learned.metadata = {"settings": {"threshold": 0.8}}
+    learned.save(tmp_path / "router", "router")
+
+    def threshold(**settings: Any) -> float:
+        ends = {"router_easy": "small", "router_hard": "big", "router_model": tmp_path / "router"}
+        router = make_router(configured(agents=[BIG, SMALL], router="classifier", **ends, **settings), [])
+        assert isinstance(router, ClassifierRouter)
+        return router.threshold
+
+    assert threshold() == 0.8 and threshold(router_threshold=0.3) == 0.3

@@ -474,7 +474,8 @@ def test_no_question_breaks_the_tags(tags, question):
     assert len(asyncio.run(TagReranker(tags, threshold=0.1).rerank(question, hits())).hits) == 4
 
 
-def test_a_cross_encoder_that_its_training_did_not_accept_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "card.json").write_text('{"accepted": false}')
+@pytest.mark.parametrize("card", ['{"accepted": false}', '{"accepted": null}', "{}", "[]", "{", "\xff"])
+def test_a_cross_encoder_that_its_training_did_not_accept_is_refused(tmp_path: Path, card: str) -> None:
+    (tmp_path / "card.json").write_bytes(card.encode("latin-1"))
     with pytest.raises(RerankFailed, match="not accepted"):
         CrossEncoderReranker(str(tmp_path))
