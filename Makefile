@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install demo test check lock clean
+.PHONY: help install demo test check quality lock clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
 	@echo "make test                                 the whole test suite"
 	@echo "make check                                format, lint, types, architecture"
+	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make install                              only create $(VENV) and install"
 
 install: $(VENV)/.installed
@@ -33,6 +34,14 @@ check: install
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy pipelines serve jobs
 	@$(BIN)/python -m pytest -q tests/unit/test_architecture.py
+
+# One table for each sweep; what is trained is read from models/ (docs/training.md), and a run without it is listed as failed.
+DATA ?= ../shared/data
+quality: install
+	@for sweep in ray-docs ray-docs-chunks ray-docs-trained; do \
+	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write docs/quality.md \
+	    `test $$sweep = ray-docs && echo --study $(DATA)/study-results.json` || exit; \
+	done
 
 # Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
 lock:

@@ -18,7 +18,8 @@ from psycopg.sql import SQL
 from rank_bm25 import BM25Okapi
 from synthetic import COLLECTION, Synthetic
 
-from pipelines.answering.configuration import Configuration, make_embedder
+from pipelines.answering.composition import make_embedder
+from pipelines.answering.configuration import Configuration
 from pipelines.answering.retriever import Retriever, Search
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index

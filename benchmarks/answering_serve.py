@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 from answering_server import PLACEMENTS
 
-from pipelines.answering.configuration import make_engine, make_retriever
+from pipelines.answering.composition import make_engine, make_retriever
 from pipelines.answering.engine import Ask, Delta, QueryEngine
 from pipelines.store import Store
 from serve.settings import Settings

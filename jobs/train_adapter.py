@@ -18,7 +18,7 @@ import numpy as np
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.adapter import KIND, Matrix, QueryAdapter
-from pipelines.answering.configuration import make_embedder, make_retriever
+from pipelines.answering.composition import make_embedder, make_retriever
 from pipelines.embed import Embedder
 from pipelines.evaluation.dataset import Example, page_of, read_dataset
 from pipelines.records import Index

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.configuration import make_retriever
+from pipelines.answering.composition import make_retriever
 from pipelines.answering.retriever import Retriever, Search
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.records import Hit, Index

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.configuration import make_retriever
+from pipelines.answering.composition import make_retriever
 from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import CrossEncoderReranker
 from pipelines.answering.retriever import Search

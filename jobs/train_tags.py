@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.classifier import TextClassifier
-from pipelines.answering.configuration import make_retriever
+from pipelines.answering.composition import make_retriever
 from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import OTHER, TagReranker
 from pipelines.answering.retriever import Search

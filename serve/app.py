@@ -18,14 +18,8 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
 
-from pipelines.answering.configuration import (
-    AgentConfiguration,
-    all_agents,
-    make_agent,
-    make_engine,
-    make_reranker,
-    make_retriever,
-)
+from pipelines.answering.composition import make_agent, make_engine, make_reranker, make_retriever
+from pipelines.answering.configuration import AgentConfiguration, all_agents
 from pipelines.answering.reranked import Reranked, by_score
 from pipelines.answering.reranker import CrossEncoderReranker
 from pipelines.answering.retriever import Retrieval, Retriever, Search

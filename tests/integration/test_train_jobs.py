@@ -12,7 +12,8 @@ from workshop import BASE, Workshop
 from jobs import train_adapter, train_embedder
 from jobs.environment import run_job
 from pipelines.answering.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
-from pipelines.answering.configuration import Configuration, make_retriever
+from pipelines.answering.composition import make_retriever
+from pipelines.answering.configuration import Configuration
 from pipelines.answering.retriever import Search
 from pipelines.embed import load_embedder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from pipelines.answering.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
-from pipelines.answering.configuration import Configuration, make_retriever
+from pipelines.answering.composition import make_retriever
+from pipelines.answering.configuration import Configuration
 from pipelines.embed import EmbeddingFailed, load_embedder
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
 from pipelines.training.mining import NothingToLearn

@@ -7,15 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from pipelines.answering.classifier import TextClassifier
-from pipelines.answering.configuration import (
-    Configuration,
-    all_agents,
-    complaint,
-    make_agent,
-    make_reranker,
-    make_rewriter,
-    make_router,
-)
+from pipelines.answering.composition import make_agent, make_reranker, make_rewriter, make_router
+from pipelines.answering.configuration import Configuration, all_agents, complaint
 from pipelines.answering.prompts import TemplateError
 from pipelines.answering.router import ClassifierRouter
 
