@@ -176,5 +176,6 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT, too: a shell starts background jobs with it ignored
+        signal.signal(number, _interrupt)
     main(arguments(), work)
