@@ -142,7 +142,7 @@ def _openai_counter(model: str, name: str, max_tokens: int) -> TokenCounter:
 
 
 def _folder_counter(model: str, folder: Path, max_tokens: int) -> TokenCounter:
-    if _json(folder / TRAINING_CARD).get("accepted") is False:
+    if not accepted(folder):
         raise ModelNotAccepted(
             f"{folder} brought no certain gain on held-out questions and was not accepted ({TRAINING_CARD} has the "
             "figures): train it on more, or once more with --accept to use it all the same"
@@ -198,6 +198,15 @@ def weights_digest(folder: Path) -> str:
 def _file_digest(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
+
+
+def accepted(folder: Path) -> bool:
+    """Whether a model folder may be used: training left no card there, or one that says so and can be read."""
+    try:
+        card = _json(folder / TRAINING_CARD) if (folder / TRAINING_CARD).is_file() else {"accepted": True}
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(card, dict) and card.get("accepted") is True
 
 
 def _json(path: Path) -> Any:

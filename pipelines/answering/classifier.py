@@ -1,7 +1,7 @@
 """A calibrated text classifier on disk: TF-IDF, logistic regression, skops.
 
-Knows texts, labels and probabilities; not what a label decides (router.py, reranker.py). A file is data, never
-code: nothing is unpickled, and only the types written down here are loaded.
+Knows texts, labels and probabilities; not what a label decides (router.py, reranker.py), nor what in a folder can be
+trusted (classifier_folder.py).
 """
 
 import json
@@ -17,15 +17,15 @@ from zipfile import ZIP_DEFLATED
 import numpy as np
 from numpy.typing import NDArray
 
-MODEL_FILE = "model.skops"
-CARD_FILE = "card.json"
-VERSION = 1
-# What a card holds of the classifier itself; the rest is its metadata.
-OWN = ("kind", "labels", "version", "signs", "sklearn")
-
-# Every type in a saved classifier that skops does not itself know as harmless: the two private halves of
-# scikit-learn's calibration. The rest (pipeline, TF-IDF, logistic regression, arrays) skops trusts.
-TRUSTED = ("sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration")
+from pipelines.answering.classifier_folder import (
+    CARD_FILE,
+    MODEL_FILE,
+    VERSION,
+    read_card,
+    read_estimator,
+    refusal,
+    replace,
+)
 
 # Chosen on both labelled sets of the Ray assistant (1,801 routed and 2,906 tagged questions, 4-fold accuracy): single
 # words with C=10 give 0.840 and 0.766; pairs of words too 0.842 and 0.764, with a fit that takes three times as long;
@@ -41,10 +41,6 @@ SIGNS = {
     "trace": "Traceback", "colon": ":",
 }  # fmt: skip
 WORD = re.compile(r"[^\W_]+[+#]*")
-
-
-class NotAClassifier(ValueError):
-    """A folder that holds no classifier, or one that must not be loaded."""
 
 
 class CannotLearn(ValueError):
@@ -144,7 +140,7 @@ class TextClassifier:
             io.dump(self._estimator, building / MODEL_FILE, compression=ZIP_DEFLATED)
             (building / CARD_FILE).write_text(json.dumps(self._card(kind), indent=2, ensure_ascii=False) + "\n")
             building.chmod(0o755)
-            _replace(folder, building)
+            replace(folder, building)
         finally:
             shutil.rmtree(building, ignore_errors=True)
 
@@ -152,10 +148,10 @@ class TextClassifier:
     def load(cls, folder: str | Path, kind: str) -> "TextClassifier":
         """The classifier that `save` wrote there. Raises NotAClassifier, saying what is wrong and what to do."""
         folder = Path(folder)
-        card = _read_card(folder, kind)
-        classifier = cls(_read_estimator(folder, card), card["metadata"], card.get("signs") is True)
+        card = read_card(folder, kind)
+        classifier = cls(read_estimator(folder, card), card["metadata"], card.get("signs") is True)
         if list(classifier.labels) != card["labels"]:
-            raise _refusal(folder, f"the card names the labels {card['labels']}, the model {list(classifier.labels)}")
+            raise refusal(folder, f"the card names the labels {card['labels']}, the model {list(classifier.labels)}")
         return classifier
 
     def _card(self, kind: str) -> dict[str, Any]:
@@ -222,93 +218,3 @@ def _terms(characters: tuple[int, int] | None, pairs: bool) -> Any:
     # A run that stands in one text only tells nothing of another, and there are very many of those.
     runs = TfidfVectorizer(lowercase=False, analyzer="char_wb", ngram_range=characters, sublinear_tf=True, min_df=2)
     return FeatureUnion([("words", single), ("characters", runs)])
-
-
-# ---------------------------------------------------------------------------------------------- on disk
-
-
-def _refusal(folder: Path, wrong: str) -> NotAClassifier:
-    return NotAClassifier(f"{folder}: {wrong}. Train it again, or name the folder of a trained classifier")
-
-
-def _replace(folder: Path, building: Path) -> None:
-    """`building` takes the place of `folder`, which is away for the moment between two renames only."""
-    if not folder.exists():
-        building.rename(folder)
-        return
-    if not (folder / CARD_FILE).is_file() and any(folder.iterdir()):
-        raise _refusal(folder, "the folder holds something else, which saving would remove")
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    folder.rename(old / "old")
-    building.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _read_card(folder: Path, kind: str) -> dict[str, Any]:
-    path = folder / CARD_FILE
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise _refusal(folder, f"there is no {CARD_FILE}, so no classifier was saved here") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise _refusal(folder, f"{CARD_FILE} cannot be read ({error})") from error
-    if not isinstance(card, dict) or not isinstance(card.get("labels"), list):
-        raise _refusal(folder, f"{CARD_FILE} is not a classifier's card: it names no labels")
-    if card.get("kind") != kind:
-        raise _refusal(folder, f"this is a classifier of kind {card.get('kind')!r}, and {kind!r} is needed")
-    if card.get("version") != VERSION:
-        raise _refusal(folder, f"it was saved in version {card.get('version')!r}; this program reads {VERSION}")
-    metadata = _metadata(card)
-    if metadata.get("accepted", True) is not True:
-        raise _refusal(folder, "its evaluation did not accept it (--accept when training takes it all the same)")
-    return {**card, "metadata": metadata}
-
-
-def _metadata(card: Mapping[str, Any]) -> dict[str, Any]:
-    """What a card says beside what the classifier itself needs; older ones have it under "metadata"."""
-    if isinstance(card.get("metadata"), dict):
-        return dict(card["metadata"])
-    return {name: value for name, value in card.items() if name not in OWN}
-
-
-def _read_estimator(folder: Path, card: Mapping[str, Any]) -> Any:
-    from skops import io
-
-    path = folder / MODEL_FILE
-    if not path.is_file():
-        raise _refusal(folder, f"{MODEL_FILE} is missing")
-    try:
-        foreign = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
-        estimator = None if foreign else io.load(path, trusted=list(TRUSTED))
-    except Exception as error:  # a foreign file may fail in any way inside zipfile, json or skops
-        raise _refusal(
-            folder,
-            f"{MODEL_FILE} cannot be read as a skops file (a pickle never is; {type(error).__name__}: {error}). It was "
-            f"saved with scikit-learn {card.get('sklearn', 'of unknown version')}",
-        ) from error
-    if foreign:
-        raise _refusal(folder, f"{MODEL_FILE} holds types that are not trusted: {', '.join(foreign)}")
-    if not _is_ours(estimator):
-        raise _refusal(folder, f"{MODEL_FILE} holds a {type(estimator).__name__} that is no fitted text classifier")
-    return estimator
-
-
-def _is_ours(estimator: Any) -> bool:
-    """Whether it is the pipeline that `fit` makes, fitted."""
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import FeatureUnion, Pipeline
-
-    if not isinstance(estimator, Pipeline) or len(estimator.steps) != 2:
-        return False
-    terms, regression = (step for _, step in estimator.steps)
-    read = [part for _, part in terms.transformer_list] if isinstance(terms, FeatureUnion) else [terms]
-    if not all(isinstance(part, TfidfVectorizer) for part in read):
-        return False
-    if not isinstance(regression, LogisticRegression | CalibratedClassifierCV):
-        return False
-    try:
-        return estimator.predict_proba(["a word"]).shape == (1, len(estimator.classes_))
-    except Exception:  # unfitted, or fitted on something else
-        return False

@@ -5,7 +5,6 @@ RerankFailed and changes nothing: the caller keeps the order it had.
 """
 
 import asyncio
-import json
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from pipelines.answering.rerank_endpoint import HTTPReranker
 from pipelines.answering.reranked import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
 from pipelines.answering.window import shorten, squeeze
 from pipelines.records import Hit
+from pipelines.tokens import accepted
 
 __all__ = [
     "CrossEncoderReranker",
@@ -106,20 +106,10 @@ class CrossEncoderReranker:
         return Reranked(by_score(hits, scores.tolist(), self.name))
 
 
-def _accepted(card: Path) -> bool:
-    """Whether training says that the model beside this card may be used; a card that can't be read does not."""
-    try:
-        read = json.loads(card.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(read, dict) and read.get("accepted") is True
-
-
 def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
     from sentence_transformers import CrossEncoder
 
-    card = Path(model) / "card.json"
-    if card.is_file() and not _accepted(card):
+    if not accepted(Path(model)):
         raise RerankFailed(f"the cross-encoder in {model} was not accepted when it was trained: its card says why")
     try:
         encoder = CrossEncoder(model, device=device)

@@ -7,7 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from pipelines.answering.classifier import TRUSTED, CannotLearn, NotAClassifier, TextClassifier, words
+from pipelines.answering.classifier import CannotLearn, TextClassifier, words
+from pipelines.answering.classifier_folder import TRUSTED, NotAClassifier
 
 TEXTS = [f"{verb} a {noun}" for noun in ("deployment", "replica", "proxy") for verb in ("start", "scale", "stop")]
 TEXTS += [f"{verb} a {noun}" for noun in ("policy", "rollout", "env") for verb in ("train", "sample", "reset")]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from jobs.environment import in_words
-from jobs.experiment import arguments, priced
+from jobs.experiment import arguments
+from jobs.experiment_cell import priced
 from pipelines.answering.configuration import Configuration
 from pipelines.evaluation.cost import Price, load_prices
 from pipelines.evaluation.dataset import Example
