@@ -20,7 +20,7 @@ from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.adapter import KIND, Matrix, QueryAdapter
 from pipelines.answering.composition import make_embedder, make_retriever
 from pipelines.embed import Embedder
-from pipelines.evaluation.dataset import Example, page_of, read_dataset
+from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.records import Index
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
 from pipelines.training.card import Verdict, card, check_free, judged, write_card
@@ -135,8 +135,8 @@ class Bench:
 
     def checked(self, examples: Sequence[Example], asked: Matrix, others: Sequence[Example]) -> Verdict:
         """The verdict over `others`, by a map that has learned from no page of theirs."""
-        pages = {page for example in others for page in self._pages(example)}
-        apart = [place for place, example in enumerate(examples) if pages.isdisjoint(self._pages(example))]
+        pages = {page for example in others for page in self.corpus.pages_of(example)}
+        apart = [place for place, example in enumerate(examples) if pages.isdisjoint(self.corpus.pages_of(example))]
         if not apart:
             raise BadInput("every page that --dataset asks for is one of --check too: nothing is left to learn from")
         matrix = self.learn([examples[place] for place in apart], asked[apart])
@@ -149,11 +149,6 @@ class Bench:
             ranks(before, self.chunks, right, self._texts),
             ranks(after, self.chunks, right, self._texts),
         )
-
-    def _pages(self, example: Example) -> set[str]:
-        """The pages that hold what answers: the reference pages, and those with a copy."""
-        copies = {self.corpus.chunks[place].url for place in self.corpus.answering(example)}
-        return copies.union(map(page_of, example.sources))
 
     def _answering(self, examples: Sequence[Example]) -> list[list[int]]:
         return [self.corpus.answering(example) for example in examples]

@@ -43,6 +43,11 @@ class Corpus:
         pages = {page_of(source) for source in example.sources}
         return self._alike(place for page in pages for place in self._by_source.get(page, ()))
 
+    def pages_of(self, example: Example) -> set[str]:
+        """The reference pages, and those on which a text that answers stands too."""
+        copies = {self.chunks[place].url for place in self.answering(example)}
+        return copies.union(map(page_of, example.sources))
+
     def pages_with(self, hit: Hit) -> set[str]:
         """The pages on which the text of `hit` stands."""
         return {hit.url, *(self.chunks[place].url for place in self._by_text.get(hit.text_hash, ()))}
@@ -70,12 +75,7 @@ def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> li
 
     Else a text that is learned as an answer could stand, word for word, on a page that judges.
     """
-    return folds([_with_copies(example, corpus) for example in examples], FOLDS, seed)
-
-
-def _with_copies(example: Example, corpus: Corpus) -> Example:
-    pages = {corpus.chunks[place].url for place in corpus.answering(example)}
-    return replace(example, sources=(*example.sources, *sorted(pages)))
+    return folds([replace(each, sources=tuple(sorted(corpus.pages_of(each)))) for each in examples], FOLDS, seed)
 
 
 def answered(examples: Sequence[Example], corpus: Corpus) -> list[Example]:
