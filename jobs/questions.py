@@ -18,10 +18,8 @@ from typing import Any
 from jobs.environment import FAILED, Answering, BadInput, answering, finish, main, open_store, say
 from pipelines.answering.composition import make_engine, make_llm, make_retriever
 from pipelines.answering.configuration import AgentConfiguration, all_agents
-from pipelines.evaluation.asking import Progress
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.evaluation.feedback import from_ratings
-from pipelines.evaluation.kept_replies import KeptReplies
 from pipelines.evaluation.questions import (
     LEAST_TEXT,
     Made,
@@ -34,6 +32,8 @@ from pipelines.evaluation.questions import (
     template_questions,
     written_questions,
 )
+from pipelines.llm.cached import KeptReplies
+from pipelines.llm.retry import Progress
 from pipelines.records import Hit, Usage
 from pipelines.store import Store
 

@@ -6,12 +6,12 @@ Knows tasks and synthesizers; not how the hits were found nor where the agent ru
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
-from pipelines.answering.calls import Calls, Model
 from pipelines.answering.extractive import ExtractiveSynthesizer
-from pipelines.answering.llm import LLMFailed
 from pipelines.answering.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesize import Synthesizer, synthesizer
 from pipelines.answering.task import Done, Task
+from pipelines.llm.client import LLMFailed
+from pipelines.llm.session import Calls, Model
 from pipelines.records import Message
 
 # The turns before are there to refer to, the passages to answer from: at most this share of the window.

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.answering.calls import Calls
 from pipelines.answering.outgoing import visible
 from pipelines.answering.prompts import Piece, Prompts, drafts, neutral, passages
 from pipelines.answering.task import Task
-from pipelines.answering.window import Window, pack, shorten, split, squeeze
+from pipelines.llm.session import Calls
+from pipelines.llm.window import Window, pack, shorten, split, squeeze
 
 # A longer question is cut in its middle: it may take this much of a prompt. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25

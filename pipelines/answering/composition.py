@@ -11,7 +11,6 @@ from pipelines.answering.agent import LLMAgent
 from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.configuration import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
 from pipelines.answering.engine import QueryEngine, Retrieves
-from pipelines.answering.llm import LLM
 from pipelines.answering.prompts import Prompts
 from pipelines.answering.rerank_endpoint import HTTPReranker
 from pipelines.answering.reranked import Reranker
@@ -24,6 +23,7 @@ from pipelines.answering.synthesize import synthesizer
 from pipelines.answering.task import Agent
 from pipelines.embed import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
+from pipelines.llm.client import LLM
 from pipelines.store import Store
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from pipelines.answering.agent import ExtractiveAgent, LLMAgent
-from pipelines.answering.calls import Model
 from pipelines.answering.cite import answerable, cite
 from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.fuse import diverse, pages_first
@@ -29,6 +28,7 @@ from pipelines.answering.router import FixedRouter, Router
 from pipelines.answering.synthesize import MODES, Synthesizer, UnknownMode
 from pipelines.answering.task import Agent, Done, Task
 from pipelines.answering.work import Work
+from pipelines.llm.session import Model
 from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message
 
 log = logging.getLogger(__name__)

@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.calls import Calls, Model
 from pipelines.answering.classifier import TextClassifier
-from pipelines.answering.llm import LLMFailed
 from pipelines.answering.outgoing import visible
 from pipelines.answering.prompts import Piece, passages
 from pipelines.answering.rerank_endpoint import HTTPReranker
 from pipelines.answering.reranked import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
-from pipelines.answering.window import shorten, squeeze
+from pipelines.llm.client import LLMFailed
+from pipelines.llm.session import Calls, Model
+from pipelines.llm.window import shorten, squeeze
 from pipelines.records import Hit
 from pipelines.tokens import accepted
 

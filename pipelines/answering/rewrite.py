@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipelines.answering.calls import Calls, Model
-from pipelines.answering.llm import LLMFailed
 from pipelines.answering.outgoing import visible
-from pipelines.answering.window import shorten
+from pipelines.llm.client import LLMFailed
+from pipelines.llm.session import Calls, Model
+from pipelines.llm.window import shorten
 from pipelines.records import Exchange, Message, Usage
 
 log = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
 from pipelines.answering.asked import Asked
-from pipelines.answering.calls import Calls
 from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.outgoing import visible
 from pipelines.answering.prompts import DEFAULT, Piece, Prompts, passages
 from pipelines.answering.structured import SCHEMA, parse
 from pipelines.answering.task import Task
-from pipelines.answering.window import batches, pack
+from pipelines.llm.session import Calls
+from pipelines.llm.window import batches, pack
 
 # Between the answers of the modes that accumulate.
 SEPARATOR = "\n\n---\n\n"

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.token_count import estimate
 from pipelines.evaluation.cost import Point, Price, bill, frontier
 from pipelines.evaluation.dataset import Example, as_row
 from pipelines.evaluation.metrics import Matrix, intervals, paired
@@ -20,6 +19,7 @@ from pipelines.evaluation.results import Rows, per_question, results
 from pipelines.evaluation.routing import routers
 from pipelines.evaluation.run import Plan
 from pipelines.evaluation.sweep import Cell, Sweep, label
+from pipelines.llm.tokens import estimate
 from pipelines.records import Usage
 
 FORMAT = "raydex experiment 1"

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from pipelines.answering.calls import Model
-from pipelines.evaluation.asking import TRIES, Progress, Slots, ask, gathered
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dimensions import (
     HIGHEST,
@@ -28,6 +26,8 @@ from pipelines.evaluation.dimensions import (
 )
 from pipelines.evaluation.metrics import Interval, intervals
 from pipelines.evaluation.verdict import Score, parse
+from pipelines.llm.retry import TRIES, Progress, Slots, ask, gathered
+from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage, digest
 from pipelines.store.evaluated import Evaluated
 from pipelines.store.evaluated import Judgement as Row

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from pipelines.answering.calls import Model
 from pipelines.answering.outgoing import visible
 from pipelines.answering.prompts import Template
-from pipelines.evaluation.asking import Progress, Reply, Slots, Unusable, ask, gathered
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dimensions import SYSTEM, quoted
 from pipelines.evaluation.judge import Judge, same_model
 from pipelines.evaluation.metrics import Interval, Paired, intervals, paired
+from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
+from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage
 
 Choice = Literal["A", "B", "tie"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.answering.rewrite import parse_queries
-from pipelines.evaluation.asking import Unusable
+from pipelines.llm.retry import Unusable
 
 FEWEST_WORDS, LONGEST = 3, 300  # a question's words at the least, its characters at the most
 

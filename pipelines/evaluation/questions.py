@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pipelines.answering.calls import Model
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.llm import FRAMING
 from pipelines.answering.prompts import Piece, Template
-from pipelines.answering.window import shorten
-from pipelines.evaluation.asking import Progress, Reply, Slots, Unusable, ask, gathered
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.dimensions import quoted
 from pipelines.evaluation.heading_questions import heading_questions
 from pipelines.evaluation.question_replies import parse_questions
 from pipelines.lexical import terms
+from pipelines.llm.client import FRAMING
+from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
+from pipelines.llm.session import Model
+from pipelines.llm.window import shorten
 from pipelines.records import Hit, Usage, digest
 
 LEAST_TEXT = 150  # characters of a chunk from which it is worth a call: below it is a heading or a signature

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.answering.outgoing import visible
-from pipelines.evaluation.asking import Unusable
+from pipelines.llm.retry import Unusable
 
 Score = int | float
 

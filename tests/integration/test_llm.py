@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
-from pipelines.answering.calls import Calls
-from pipelines.answering.llm import (
+from pipelines.llm.client import (
     LLM,
     ContextTooLong,
     KeyUnusable,
@@ -23,6 +22,7 @@ from pipelines.answering.llm import (
     LLMTimeout,
     LLMUnreachable,
 )
+from pipelines.llm.session import Calls
 from pipelines.records import Message, Usage
 
 KEY = "sk-very-secret"

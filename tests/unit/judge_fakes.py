@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipelines.answering.llm import Completion
+from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
 
 Said = str | Exception | Callable[[str], str]

@@ -11,12 +11,11 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-FIRST = {"records", "tokens"}
-BASE = FIRST | {"embed", "store"}
+BASE = {"records", "llm", "embedding", "store"}
 MAY_USE = {
     "records": set(),
-    "tokens": {"records"},
-    "embed": FIRST,
+    "llm": {"records"},
+    "embedding": {"records"},
     "store": {"records"},
     "embedded": {"store"},
     "lexical": {"records", "store"},
@@ -25,7 +24,7 @@ MAY_USE = {
     "evaluation": BASE | {"lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
 }
-SAME_PART = {"onnx_encoder": "embed", "openai_embedder": "embed"}
+SAME_PART = {"embed": "embedding", "tokens": "embedding", "onnx_encoder": "embedding", "openai_embedder": "embedding"}
 
 RAY = {"pipelines/indexing/build.py"}
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with.

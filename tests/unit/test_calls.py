@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.answering.calls import Calls
-from pipelines.answering.llm import FRAMING, Completion, LLMBusy
-from pipelines.answering.token_count import TokenizerNotFound, counter, estimate
+from pipelines.llm.client import FRAMING, Completion, LLMBusy
+from pipelines.llm.session import Calls
+from pipelines.llm.tokens import TokenizerNotFound, counter, estimate
 from pipelines.records import Exchange, Message, Usage
 
 

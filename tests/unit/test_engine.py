@@ -11,10 +11,8 @@ import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agent import LLMAgent
-from pipelines.answering.calls import Calls
 from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.llm import Completion, LLMFailed
 from pipelines.answering.reranked import Reranked
 from pipelines.answering.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
@@ -22,6 +20,8 @@ from pipelines.answering.router import FixedRouter
 from pipelines.answering.synthesize import Synthesizer, UnknownMode
 from pipelines.answering.task import Task
 from pipelines.lexical import LexicalIndex
+from pipelines.llm.client import Completion, LLMFailed
+from pipelines.llm.session import Calls
 from pipelines.records import Answer, Hit, Message, Usage
 
 HITS = [

@@ -8,7 +8,6 @@ import pytest
 import scripted_llm
 from judge_fakes import QueuedModel
 
-from pipelines.answering.llm import LLM, LLMBusy, LLMEmpty
 from pipelines.answering.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
@@ -21,6 +20,7 @@ from pipelines.evaluation.judge_checks import (
     self_preference,
     verbosity_bias,
 )
+from pipelines.llm.client import LLM, LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
 
 EXAMPLE = Example("How do I scale a deployment?", ("https://docs/x#scale",), "Set num_replicas.")

@@ -6,8 +6,8 @@ import json
 import pytest
 from judge_fakes import QueuedModel
 
-from pipelines.answering.llm import LLMBusy
-from pipelines.evaluation.kept_replies import KeptReplies
+from pipelines.llm.cached import KeptReplies
+from pipelines.llm.client import LLMBusy
 from pipelines.records import Message, Usage
 
 

@@ -7,7 +7,6 @@ import pytest
 from judge_fakes import QueuedModel
 
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.llm import LLMBusy
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.heading_questions import heading_questions
 from pipelines.evaluation.question_replies import NoQuestions, parse_questions
@@ -21,6 +20,7 @@ from pipelines.evaluation.questions import (
     template_questions,
     written_questions,
 )
+from pipelines.llm.client import LLMBusy
 from pipelines.records import Hit, digest
 
 PROSE = "The number of replicas says how many copies of a deployment run at once. " * 3

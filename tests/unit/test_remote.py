@@ -10,12 +10,12 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
-from pipelines.answering.llm import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.answering.prompts import TemplateError
 from pipelines.answering.reranked import RerankFailed
 from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesize import UnknownMode
 from pipelines.answering.task import Done, StepUnavailable, Task
+from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
 from serve.errors import failure_of

@@ -15,7 +15,6 @@ import pytest
 from answering_fakes import make_hit
 
 from pipelines.answering.classifier import TextClassifier
-from pipelines.answering.llm import Completion, LLMFailed
 from pipelines.answering.rerank_endpoint import endpoint_of
 from pipelines.answering.reranked import by_score, document
 from pipelines.answering.reranker import (
@@ -28,6 +27,7 @@ from pipelines.answering.reranker import (
     parse_picks,
     part_of,
 )
+from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Hit, Message, Usage
 
 SITE = "https://docs/en/"

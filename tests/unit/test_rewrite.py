@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.llm import Completion, LLMFailed
 from pipelines.answering.rewrite import Rewriter, Rewritten, parse_queries, parse_standalone
+from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Message, Usage
 
 QUESTION = "How do I scale a deployment?"

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.answering.calls import Calls
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.llm import FRAMING, Completion, LLMFailed
 from pipelines.answering.prompts import Prompts, Template, TemplateError
 from pipelines.answering.structured import SCHEMA, parse
 from pipelines.answering.synthesize import MODES, SEPARATOR, Synthesizer, UnknownMode, synthesizer
 from pipelines.answering.task import Task
-from pipelines.answering.window import WindowTooSmall
+from pipelines.llm.client import FRAMING, Completion, LLMFailed
+from pipelines.llm.session import Calls
+from pipelines.llm.window import WindowTooSmall
 from pipelines.records import Message, Usage
 from tests.unit.answering_fakes import make_hit
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.answering.window import (
+from pipelines.llm.window import (
     ELLIPSIS,
     Window,
     WindowTooSmall,

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.answering.calls import Model
-from pipelines.answering.llm import Completion
+from pipelines.llm.client import Completion
+from pipelines.llm.session import Model
 from pipelines.records import Message, Usage, digest
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipelines.answering import chat_protocol as protocol
-from pipelines.answering.token_count import counter
+from pipelines.llm import protocol
+from pipelines.llm.tokens import counter
 from pipelines.records import Message, Usage
 
 if TYPE_CHECKING:

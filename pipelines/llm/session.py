@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from pipelines.answering.llm import FRAMING, Completion, LLMFailed
+from pipelines.llm.client import FRAMING, Completion, LLMFailed
 from pipelines.records import Exchange, Message, Usage
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from pipelines.answering.calls import Model
-from pipelines.answering.llm import FRAMING, LLMEmpty, LLMFailed
+from pipelines.llm.client import FRAMING, LLMEmpty, LLMFailed
+from pipelines.llm.session import Model
 from pipelines.records import Message, Usage
 
 T = TypeVar("T")
