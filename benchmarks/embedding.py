@@ -15,18 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.embed import Embedder, load_embedder
+from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.read import read_page
 from pipelines.records import Page
-from pipelines.tokens import load_tokenizer
 
 MODEL = "all-MiniLM-L6-v2"
 ENGINES = ("torch", "onnx", "onnx-int8")
 STEP = 25  # every 25th page of the archive: all its parts are there
-COLD = (
-    "from pathlib import PosixPath; from pipelines.embed import load_embedder as load; load(**{}).embed_query('warm')"
-)
+COLD = "from pathlib import PosixPath; from pipelines.embedding.embedder import load_embedder as load; load(**{}).embed_query('warm')"
 
 
 def real_chunks(archive: Path, count: int) -> list[str]:

@@ -31,7 +31,7 @@ from jobs import reindex
 from jobs.holding import held
 from jobs.reindexing import Reindex
 from pipelines import embedded
-from pipelines.embed import load_embedder
+from pipelines.embedding.embedder import load_embedder
 from pipelines.records import Chunk, FetchedPage, digest
 from pipelines.store import StagedPage, Store
 

@@ -24,13 +24,13 @@ from jobs.environment import (
 )
 from jobs.holding import held, recorded
 from jobs.reindexing import Reindex
-from pipelines.embed import load_embedder
+from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.folder import NoSuchFolder
 from pipelines.indexing.publish import base_index
 from pipelines.records import IndexSettings
 from pipelines.store import Store
-from pipelines.tokens import load_tokenizer
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.adapter import KIND, Matrix, QueryAdapter
 from pipelines.answering.composition import make_embedder, make_retriever
-from pipelines.embed import Embedder
+from pipelines.embedding.adapter import KIND, Matrix, QueryAdapter
+from pipelines.embedding.embedder import Embedder
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.records import Index
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks

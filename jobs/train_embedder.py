@@ -17,10 +17,10 @@ from typing import Any
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.composition import make_retriever
 from pipelines.answering.retriever import Retriever, Search
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.records import Hit, Index
 from pipelines.store import Store
-from pipelines.tokens import TokenCounter, load_tokenizer
 from pipelines.training import embedder
 from pipelines.training.card import Verdict, beside, card, check_free, checkpoints, judged, put
 from pipelines.training.mining import Corpus, Triple, answered, split, triples
@@ -164,7 +164,7 @@ def train(
     """Train, save to --output and judge."""
     import torch
 
-    from pipelines.embed import available_device
+    from pipelines.embedding.embedder import available_device
 
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -21,10 +21,10 @@ from pipelines.answering.composition import make_retriever
 from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import CrossEncoderReranker
 from pipelines.answering.retriever import Search
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.evaluation.feedback import Feedback, from_ratings, same
 from pipelines.records import Hit
-from pipelines.tokens import TokenCounter, load_tokenizer
 from pipelines.training import cross_encoder
 from pipelines.training.card import Verdict, beside, card, check_free, checkpoints, judged, put
 from pipelines.training.embedder import check_trainer
@@ -182,7 +182,7 @@ def train(
     """Train, save beside --output and judge; steps done, the verdict, and seconds to rerank one question's hits."""
     import torch
 
-    from pipelines.embed import available_device
+    from pipelines.embedding.embedder import available_device
 
     if args.threads:
         torch.set_num_threads(args.threads)

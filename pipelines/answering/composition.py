@@ -6,7 +6,6 @@ Knows no environment, no HTTP and no Ray: where a step runs is the service's aff
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.answering.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.answering.agent import LLMAgent
 from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.configuration import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
@@ -21,7 +20,8 @@ from pipelines.answering.router import ClassifierRouter, FixedRouter, Router, Ru
 from pipelines.answering.serving import QueryEmbedder
 from pipelines.answering.synthesize import synthesizer
 from pipelines.answering.task import Agent
-from pipelines.embed import Embedder, load_embedder
+from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
+from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.llm.client import LLM
 from pipelines.store import Store

@@ -22,11 +22,11 @@ from pipelines.answering.outgoing import visible
 from pipelines.answering.prompts import Piece, passages
 from pipelines.answering.rerank_endpoint import HTTPReranker
 from pipelines.answering.reranked import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
+from pipelines.embedding.tokens import accepted
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.session import Calls, Model
 from pipelines.llm.window import shorten, squeeze
 from pipelines.records import Hit
-from pipelines.tokens import accepted
 
 __all__ = [
     "CrossEncoderReranker",

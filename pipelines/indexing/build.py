@@ -18,7 +18,7 @@ import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 
-from pipelines.embed import load_embedder
+from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.cut import CutPage, PageCutter
 from pipelines.indexing.folder import FolderSettings, read_file

@@ -26,7 +26,7 @@ class ChunkSizeRefused(ValueError):
 
 
 class TokenLimits(Protocol):
-    """What the chunker asks of an embedding model; `pipelines.tokens.TokenCounter` answers it."""
+    """What the chunker asks of an embedding model; `pipelines.embedding.tokens.TokenCounter` answers it."""
 
     @property
     def identity(self) -> str: ...

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.read import read_page
 from pipelines.records import Chunk, IndexSettings, Page
-from pipelines.tokens import load_tokenizer
 
 
 @dataclass(frozen=True, slots=True)

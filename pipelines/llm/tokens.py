@@ -1,6 +1,6 @@
 """How many tokens a language model reads in a text: by its own tokenizer's file, or estimated.
 
-Knows no model and no endpoint; the embedding models' counters are in `pipelines.tokens`.
+Knows no model and no endpoint; the embedding models' counters are in `pipelines.embedding.tokens`.
 """
 
 import re

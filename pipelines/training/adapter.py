@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.adapter import QueryAdapter
+from pipelines.embedding.adapter import QueryAdapter
 from pipelines.training.mining import NothingToLearn
 
 Matrix = NDArray[np.float32]

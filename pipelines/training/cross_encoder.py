@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.answering.reranked import document, encodable
+from pipelines.embedding.tokens import load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit, digest
-from pipelines.tokens import load_tokenizer
 from pipelines.training.embedder import check_trainer
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, hard_negatives
 

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pipelines.embedding.tokens import load_tokenizer, model_folder
 from pipelines.evaluation.dataset import Example
 from pipelines.records import digest
-from pipelines.tokens import load_tokenizer, model_folder
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, read_as
 
 # Places beyond this count as not found; MRR hardly sees a difference.

@@ -5,7 +5,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from pipelines.embed import load_embedder
+from pipelines.embedding.embedder import load_embedder
 from pipelines.records import digest
 
 DIMENSION = 64

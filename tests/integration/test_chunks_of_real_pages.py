@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
+from pipelines.embedding.tokens import load_tokenizer, model_folder
 from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.read import read_page
 from pipelines.records import Chunk, Document, Page
-from pipelines.tokens import load_tokenizer, model_folder
 
 MODEL = "all-MiniLM-L6-v2"
 DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[3] / "shared" / "data")

@@ -4,7 +4,7 @@ import pytest
 from workshop import Workshop, small_site
 
 from pipelines.answering.serving import CollectionNotNamed, Servings
-from pipelines.embed import load_embedder
+from pipelines.embedding.embedder import load_embedder
 from pipelines.lexical import LexicalIndex
 from pipelines.store import NoLiveIndex, Store, copy_name
 

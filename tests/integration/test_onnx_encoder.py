@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.embed import UnknownBackend, load_embedder
-from pipelines.onnx_encoder import ExportFailed, OnnxEmbedder, compare, exported
-from pipelines.tokens import load_tokenizer
+from pipelines.embedding.embedder import UnknownBackend, load_embedder
+from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder, compare, exported
+from pipelines.embedding.tokens import load_tokenizer
 
 pytest.importorskip("onnx")
 MODEL = "all-MiniLM-L6-v2"
@@ -39,7 +39,7 @@ def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(cache: Path) -> None:
 
 def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from pipelines.embed import load_embedder;"
+        "import sys; from pathlib import Path; from pipelines.embedding.embedder import load_embedder;"
         f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(cache)!r}));"
         "assert e.embed_chunks(['a']).shape == (1, 384);"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"

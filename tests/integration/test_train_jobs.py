@@ -11,14 +11,14 @@ from workshop import BASE, Workshop
 
 from jobs import train_adapter, train_embedder
 from jobs.environment import run_job
-from pipelines.answering.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
 from pipelines.answering.composition import make_retriever
 from pipelines.answering.configuration import Configuration
 from pipelines.answering.retriever import Search
-from pipelines.embed import load_embedder
+from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
+from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.tokens import load_tokenizer, model_folder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
-from pipelines.tokens import load_tokenizer, model_folder
 from pipelines.training.card import beside
 
 # The site says "wheel", its readers ask for a "tyre": a word that a map can learn to stand for the other.

@@ -8,13 +8,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.embed import load_embedder
+from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunk import Chunker
 from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.publish import base_index, publish_run
 from pipelines.records import Block, Chunk, Document, FetchedPage, Hit, Index, IndexSettings, Page, Section
 from pipelines.store import BuildResources, Publication, RunLock, StagedPage, Store
-from pipelines.tokens import load_tokenizer
 
 BASE = "https://docs.test/"
 Sections = Mapping[str, str]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.answering.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
 from pipelines.answering.composition import make_retriever
 from pipelines.answering.configuration import Configuration
-from pipelines.embed import EmbeddingFailed, load_embedder
+from pipelines.embedding.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
+from pipelines.embedding.embedder import EmbeddingFailed, load_embedder
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
 from pipelines.training.mining import NothingToLearn
 

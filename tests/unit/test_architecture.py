@@ -24,8 +24,6 @@ MAY_USE = {
     "evaluation": BASE | {"lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
 }
-SAME_PART = {"embed": "embedding", "tokens": "embedding", "onnx_encoder": "embedding", "openai_embedder": "embedding"}
-
 RAY = {"pipelines/indexing/build.py"}
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with.
 ENVIRONMENT = {"pipelines/embedded.py"}
@@ -65,8 +63,7 @@ def using(package: str, *folders: str) -> set[str]:
 
 def part(module: str) -> str:
     """The part of pipelines that `pipelines.x.y` belongs to."""
-    name = [*module.split("."), ""][1]
-    return SAME_PART.get(name, name)
+    return [*module.split("."), ""][1]
 
 
 # ---------------------------------------------------------------------------------------------- arrows

@@ -191,7 +191,7 @@ def test_after_a_broken_stream_the_next_call_finds_its_place_free() -> None:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> str:
-    from pipelines.tokens import model_folder
+    from pipelines.embedding.tokens import model_folder
 
     return str(model_folder("all-MiniLM-L6-v2"))
 

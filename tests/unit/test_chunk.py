@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.indexing.chunk import Chunker, ChunkSizeRefused
 from pipelines.indexing.pack import words_within
 from pipelines.records import Block, BlockKind, Chunk, Document, Section
-from pipelines.tokens import TokenCounter, load_tokenizer
 
 URL = "https://docs.example/page.html"
 MINILM = load_tokenizer("all-MiniLM-L6-v2")

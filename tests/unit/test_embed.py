@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.embed import (
+from pipelines.embedding.embedder import (
     Embedder,
     EmbeddingFailed,
     UnknownBackend,
@@ -15,7 +15,7 @@ from pipelines.embed import (
     load_embedder,
     normalised,
 )
-from pipelines.tokens import ModelNotFound, ModelUnsupported, load_tokenizer, model_folder
+from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, load_tokenizer, model_folder
 
 TEXTS = [
     "Ray Serve scales replicas.",
@@ -144,7 +144,7 @@ def test_prompts_of_the_model_are_read_before_each_text(tmp_path: Path, minilm: 
 
 def test_counting_tokens_needs_no_torch() -> None:
     code = (
-        "import sys; from pipelines.tokens import load_tokenizer;"
+        "import sys; from pipelines.embedding.tokens import load_tokenizer;"
         "load_tokenizer('all-MiniLM-L6-v2').count_tokens(['a']);"
         "from pipelines import embed; embed.load_embedder('hash:8').embed_query('a');"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"

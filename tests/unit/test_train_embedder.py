@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipelines.embedding.tokens import ModelNotAccepted, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit
-from pipelines.tokens import ModelNotAccepted, load_tokenizer
 from pipelines.training.card import beside, card, checkpoints, judged, write_card
 from pipelines.training.embedder import (
     Plan,

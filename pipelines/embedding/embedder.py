@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.tokens import TokenCounter, hash_words, load_tokenizer, readable
+from pipelines.embedding.tokens import TokenCounter, hash_words, load_tokenizer, readable
 
 Vectors = NDArray[np.float32]
 Backend = Literal["auto", "torch", "onnx", "onnx-int8"]
@@ -173,7 +173,7 @@ def load_embedder(
     if model.startswith("hash:"):
         return HashEmbedder(counter)
     if model.startswith("openai:"):
-        from pipelines.openai_embedder import OpenAIEmbedder
+        from pipelines.embedding.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(counter, base_url, api_key, batch_size)
     if backend.startswith("onnx") or (backend == "auto" and cache and device == "cpu"):
@@ -187,7 +187,7 @@ def _load_onnx(
     counter: TokenCounter, backend: str, cache: Path | None, threads: int | None, batch_size: int | None
 ) -> Embedder | None:
     """None where "auto" has to make do with torch."""
-    from pipelines.onnx_encoder import ExportFailed, OnnxEmbedder
+    from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder
 
     if cache is None:
         raise UnknownBackend(f"backend {backend!r} needs a cache folder for the exported model: give cache=")

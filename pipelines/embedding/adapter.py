@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.embed import Embedder, EmbeddingFailed
+from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 
 WEIGHTS_FILE, CARD_FILE = "adapter.npz", "card.json"
 KIND, VERSION = "query-adapter", 1

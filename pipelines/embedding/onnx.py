@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.embed import Embedder
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer, weights_digest
 from pipelines.records import digest
-from pipelines.tokens import TokenCounter, untruncated_tokenizer, weights_digest
 
 BATCH = 16  # texts of like length; 8 and 32 are within noise of it (Ray docs, 2 threads)
 LEAST_COSINE = 0.99999  # of an export's vectors against torch's; a good export gives 0.9999999

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.embed import Embedder, EmbeddingFailed
-from pipelines.tokens import TokenCounter
+from pipelines.embedding.embedder import Embedder, EmbeddingFailed
+from pipelines.embedding.tokens import TokenCounter
 
 # OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs
 # keep an answer at some 10 MB; the token budget counts bytes, of which a token has at least one.
