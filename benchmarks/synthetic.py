@@ -25,7 +25,7 @@ from pipelines import embedded
 from pipelines.records import IndexSettings, digest
 from pipelines.store import BuildResources, NoLiveIndex, Store
 from pipelines.store.connection import chunk_table, statement
-from pipelines.store.publishing import index_chunks, save_stats
+from pipelines.store.publish import index_chunks, save_stats
 
 COLLECTION = "synthetic"
 DIMENSION = 384

@@ -29,8 +29,8 @@ from pipelines.evaluation.verdict import Score, parse
 from pipelines.llm.retry import TRIES, Progress, Slots, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage, digest
-from pipelines.store.evaluated import Evaluated
-from pipelines.store.evaluated import Judgement as Row
+from pipelines.store.evaluations import Evaluated
+from pipelines.store.evaluations import Judgement as Row
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,22 @@ that load staging tables may be repeated after any failure without storing anyth
 and no command line.
 """
 
-from pipelines.store.asked import (
+from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
+from pipelines.store.copies import Copies, copy_name, is_copy
+from pipelines.store.evaluations import Evaluated, EvaluatedQuestion, Judgement
+from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
+from pipelines.store.publish import (
+    BUILD_ROWS_PER_S,
+    INSERT_ROWS_PER_S,
+    BuildResources,
+    CollectionBusy,
+    LostCollection,
+    Publication,
+    RunLock,
+    VectorsMissing,
+    choose_vector_type,
+)
+from pipelines.store.questions import (
     SCOPES,
     Asked,
     BadKey,
@@ -18,22 +33,7 @@ from pipelines.store.asked import (
     Turn,
     key_hash,
 )
-from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
-from pipelines.store.copies import Copies, copy_name, is_copy
-from pipelines.store.evaluated import Evaluated, EvaluatedQuestion, Judgement
-from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
-from pipelines.store.publishing import (
-    BUILD_ROWS_PER_S,
-    INSERT_ROWS_PER_S,
-    BuildResources,
-    CollectionBusy,
-    LostCollection,
-    Publication,
-    RunLock,
-    VectorsMissing,
-    choose_vector_type,
-)
-from pipelines.store.reading import ChangesPruned, NoLiveIndex, NoSuchIndex, Reading
+from pipelines.store.search import ChangesPruned, NoLiveIndex, NoSuchIndex, Reading
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 

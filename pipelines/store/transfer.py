@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.connection import Connected, Connection, chunk_table, snapshot, statement
-from pipelines.store.publishing import BuildResources, RunLock, index_chunks, save_stats
+from pipelines.store.publish import BuildResources, RunLock, index_chunks, save_stats
 
 FORMAT = "raydex index 1"
 PIECE = 1 << 20

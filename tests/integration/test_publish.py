@@ -25,7 +25,7 @@ from pipelines.store import (
     StoreUnavailable,
     VectorsMissing,
 )
-from pipelines.store import publishing as publishing_module
+from pipelines.store import publish as publishing_module
 
 
 @pytest.fixture

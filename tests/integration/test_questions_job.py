@@ -12,7 +12,7 @@ from jobs import questions
 from jobs.environment import run_job
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.store import Store
-from pipelines.store.asked import QuestionRow
+from pipelines.store.questions import QuestionRow
 
 FACTS = {
     "scale.html": {"scaling": "To scale a running deployment, set num_replicas to the copies that run at once. " * 3},

@@ -10,8 +10,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from pipelines.store.asked import storable
 from pipelines.store.connection import Connected
+from pipelines.store.questions import storable
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pipelines.store.connection import (
     translated,
     vectors_of,
 )
-from pipelines.store.reading import CHANGES_KEPT, NoSuchIndex
+from pipelines.store.search import CHANGES_KEPT, NoSuchIndex
 
 # pgvector's limits of an HNSW index: 2,000 dimensions of `vector`, 4,000 of `halfvec`.
 MOST_VECTOR_DIMENSIONS, MOST_HALFVEC_DIMENSIONS = 2_000, 4_000
