@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jobs.environment import BadInput
-from pipelines.indexing.crawl import CrawlSettings
+from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.folder import SPHINX_COPIES, FolderSettings
 from pipelines.indexing.metadata import UrlRules
 from pipelines.records import ChunkUnit, IndexSettings, VectorType

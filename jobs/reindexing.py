@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from jobs.collection_file import Collection
 from jobs.environment import NOTHING_DELETED, check_reach, embedding_endpoint, home, machines, ray_cluster, say
-from pipelines.indexing.crawl import CrawlSettings
+from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.publish import Deletion, base_index, decide_deletion, live_index, publish_run
 from pipelines.records import Index, IndexSettings

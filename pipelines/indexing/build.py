@@ -19,7 +19,7 @@ import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 
 from pipelines.embedding.embedder import load_embedder
-from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.cut import CutPage, PageCutter
 from pipelines.indexing.folder import FolderSettings, read_file
 from pipelines.indexing.metadata import UrlRules

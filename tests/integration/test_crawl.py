@@ -16,7 +16,7 @@ import pytest
 from page_ledger import FileLedger
 from web import Answer, Handler, Site, page, redirect
 
-from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
 
 ROOT = Path(__file__).parents[2]
 LEDGER = "tests.integration.page_ledger:FileLedger"
@@ -568,7 +568,7 @@ def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the child through /proc")
 def test_killing_the_parent_leaves_no_orphan(ledger):
     script = (
-        "import sys; from pipelines.indexing.crawl import *\n"
+        "import sys; from pipelines.indexing.crawling.crawl import *\n"
         "job = CrawlSettings((sys.argv[1],), allow_private=True)\n"
         f"for _ in crawl(job, sys.argv[2], 'docs', 1, ledger={LEDGER!r}, flush_s=0.1): print('ok', flush=True)\n"
     )

@@ -9,7 +9,7 @@ import pytest
 from psycopg.rows import dict_row
 from web import Answer, Handler, Site, page, redirect
 
-from pipelines.indexing.crawl import CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
 from pipelines.store import RunLock, Store
 
 

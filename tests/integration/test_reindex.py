@@ -14,7 +14,7 @@ from reindexing import BASE, Jobs, html_page, site_sections, write_site
 from web import Answer, Handler, Site
 
 from pipelines.indexing import build
-from pipelines.indexing.crawl import CrawlSettings
+from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.pools import plan_pools
 from pipelines.records import IndexSettings

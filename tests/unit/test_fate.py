@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.indexing.fate import Reply, fate, media_type, no_page
-from pipelines.indexing.fetch import retry_after
+from pipelines.indexing.crawling.fetch import retry_after
+from pipelines.indexing.crawling.reply import Reply, fate, media_type, no_page
 from pipelines.records import FetchedPage, KnownPage
 
 URL = "http://h/a"

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pipelines.indexing.frontier import Entry, Frontier
+from pipelines.indexing.crawling.frontier import Entry, Frontier
 
 
 async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], workers: int) -> list[Entry]:

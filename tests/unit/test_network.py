@@ -9,8 +9,8 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from pipelines.indexing.network import GuardedResolver, address_refusal, checked_addresses, name_refusal
-from pipelines.indexing.scope import page_url
+from pipelines.indexing.crawling.network import GuardedResolver, address_refusal, checked_addresses, name_refusal
+from pipelines.indexing.crawling.scope import page_url
 
 # fmt: off
 REFUSED = [

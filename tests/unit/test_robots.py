@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from pipelines.indexing.fate import Reply
-from pipelines.indexing.robots import Robots, parse
+from pipelines.indexing.crawling.reply import Reply
+from pipelines.indexing.crawling.robots import Robots, parse
 
 EXAMPLE = b"""\
 User-Agent: *

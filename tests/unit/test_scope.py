@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.indexing.scope import Scope, looks_binary, page_url
+from pipelines.indexing.crawling.scope import Scope, looks_binary, page_url
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pipelines.indexing.fate import Reply
-from pipelines.indexing.seeds import MAX_SITEMAPS, llms_pages, parse_sitemap, sitemap_pages
+from pipelines.indexing.crawling.reply import Reply
+from pipelines.indexing.crawling.seeds import MAX_SITEMAPS, llms_pages, parse_sitemap, sitemap_pages
 
 MB = 1 << 20
 

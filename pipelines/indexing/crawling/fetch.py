@@ -29,9 +29,9 @@ from scrapy.exceptions import (
 from scrapy.http import Headers
 from twisted.internet.error import ConnectError, ConnectionClosed
 
-from pipelines.indexing.crawl import CrawlSettings
-from pipelines.indexing.fate import Reply, no_page, unreadable
-from pipelines.indexing.network import GuardedResolver
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.crawling.network import GuardedResolver
+from pipelines.indexing.crawling.reply import Reply, no_page, unreadable
 
 ACCEPT = "text/html,application/xhtml+xml,text/markdown,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.1"
 RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))

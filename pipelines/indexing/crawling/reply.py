@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from email.message import Message
 from urllib.parse import urljoin, urlsplit
 
-from pipelines.indexing.scope import page_url
+from pipelines.indexing.crawling.scope import page_url
 from pipelines.records import FetchedPage, KnownPage, PageState
 
 PAGE_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/markdown", "application/pdf", "text/plain"))

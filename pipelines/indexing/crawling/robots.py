@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from protego import Protego
 
-from pipelines.indexing.fate import Reply, redirect_target
-from pipelines.indexing.scope import origin, site
+from pipelines.indexing.crawling.reply import Reply, redirect_target
+from pipelines.indexing.crawling.scope import origin, site
 
 MAX_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 MAX_BYTES = 512 * 1024  # RFC 9309, 2.5: at least 500 kibibytes are read

@@ -11,8 +11,8 @@ from lxml.etree import LxmlError
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap
 
-from pipelines.indexing.fate import Reply, redirect_target
-from pipelines.indexing.scope import page_url, site
+from pipelines.indexing.crawling.reply import Reply, redirect_target
+from pipelines.indexing.crawling.scope import page_url, site
 
 # The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near.
 MAX_SITEMAPS = 500

@@ -22,14 +22,14 @@ from urllib.parse import urlsplit
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess
 
-from pipelines.indexing.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
-from pipelines.indexing.fetch import Fetcher
-from pipelines.indexing.network import GuardedResolver, checked_addresses
-from pipelines.indexing.outbox import Outbox
-from pipelines.indexing.visit import SiteCrawl
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
+from pipelines.indexing.crawling.fetch import Fetcher
+from pipelines.indexing.crawling.network import GuardedResolver, checked_addresses
+from pipelines.indexing.crawling.outbox import Outbox
+from pipelines.indexing.crawling.visit import SiteCrawl
 from pipelines.records import FetchedPage
 
-HANDLER = "pipelines.indexing.fetch.BoundedHandler"
+HANDLER = "pipelines.indexing.crawling.fetch.BoundedHandler"
 
 
 class Job:

@@ -12,15 +12,15 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from urllib.parse import urljoin
 
-from pipelines.indexing.crawl import CrawlReport, CrawlSettings, PageLedger
-from pipelines.indexing.fate import Reply, fate
-from pipelines.indexing.fetch import GIVE_UP, Fetcher
-from pipelines.indexing.frontier import Entry, Frontier
+from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, PageLedger
+from pipelines.indexing.crawling.fetch import GIVE_UP, Fetcher
+from pipelines.indexing.crawling.frontier import Entry, Frontier
+from pipelines.indexing.crawling.outbox import Outbox
+from pipelines.indexing.crawling.reply import Reply, fate
+from pipelines.indexing.crawling.robots import Robots
+from pipelines.indexing.crawling.scope import Scope, directory, origin, page_url
+from pipelines.indexing.crawling.seeds import llms_pages, sitemap_pages
 from pipelines.indexing.links import page_canonical, page_links
-from pipelines.indexing.outbox import Outbox
-from pipelines.indexing.robots import Robots
-from pipelines.indexing.scope import Scope, directory, origin, page_url
-from pipelines.indexing.seeds import llms_pages, sitemap_pages
 from pipelines.records import FetchedPage, KnownPage, Page
 
 # The parser takes milliseconds; a page made to hang it loses its links and one thread, not the crawl.

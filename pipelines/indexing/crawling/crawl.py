@@ -16,15 +16,15 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipelines.indexing.scope import page_url
+from pipelines.indexing.crawling.scope import page_url
 from pipelines.records import FetchedPage, KnownPage
 
 USER_AGENT = "Raydex/0.1 (documentation indexer)"
 # The name of the callable that opens the ledger from its URL, as module:callable.
-DEFAULT_LEDGER = "pipelines.indexing.crawl:open_store"
+DEFAULT_LEDGER = "pipelines.indexing.crawling.crawl:open_store"
 # A database that restarts is waited for so long: Postgres recovers from a crash in seconds.
 DATABASE_PATIENCE_S = 60.0
-PROJECT_ROOT = Path(__file__).resolve().parents[2]
+PROJECT_ROOT = Path(__file__).resolve().parents[3]
 
 
 class InvalidCrawlSettings(ValueError):
@@ -171,7 +171,7 @@ class _Child:
 
     def __init__(self, job: dict[str, Any]):
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.indexing.spider"],
+            [sys.executable, "-m", "pipelines.indexing.crawling.spider"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
