@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from pipelines.answering.cite import best_window, cite, combined, words_share
 from pipelines.answering.extractive import sentences
 from pipelines.embedding.embedder import load_embedder
-from pipelines.indexing.read import read_page
+from pipelines.indexing.reading.read import read_page
 from pipelines.records import Hit, Page
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))

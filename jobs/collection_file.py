@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jobs.environment import BadInput
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.folder import SPHINX_COPIES, FolderSettings
 from pipelines.indexing.metadata import UrlRules
+from pipelines.indexing.reading.folder import SPHINX_COPIES, FolderSettings
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]

@@ -27,8 +27,8 @@ from jobs.reindexing import Reindex
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunk import Chunker
-from pipelines.indexing.folder import NoSuchFolder
 from pipelines.indexing.publish import base_index
+from pipelines.indexing.reading.folder import NoSuchFolder
 from pipelines.records import IndexSettings
 from pipelines.store import Store
 

@@ -21,10 +21,10 @@ from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.cut import CutPage, PageCutter
-from pipelines.indexing.folder import FolderSettings, read_file
 from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.pools import Pools
-from pipelines.indexing.read import PageReader, UnreadablePage
+from pipelines.indexing.reading.folder import FolderSettings, read_file
+from pipelines.indexing.reading.read import PageReader, UnreadablePage
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 

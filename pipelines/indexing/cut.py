@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunk import Chunker
-from pipelines.indexing.read import read_page
+from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, IndexSettings, Page
 
 

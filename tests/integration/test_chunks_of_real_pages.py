@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 from pipelines.embedding.tokens import load_tokenizer, model_folder
 from pipelines.indexing.chunk import Chunker
-from pipelines.indexing.read import read_page
+from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, Document, Page
 
 MODEL = "all-MiniLM-L6-v2"

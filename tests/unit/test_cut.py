@@ -5,7 +5,7 @@ import time
 import pytest
 
 from pipelines.indexing.cut import PageCutter
-from pipelines.indexing.read import PageReader, UnreadablePage
+from pipelines.indexing.reading.read import PageReader, UnreadablePage
 from pipelines.records import IndexSettings, Page
 
 SETTINGS = IndexSettings(model="hash:16", dimension=16)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.folder import FolderSettings, NoSuchFolder, read_file
+from pipelines.indexing.reading.folder import FolderSettings, NoSuchFolder, read_file
 from pipelines.records import content_hash
 
 

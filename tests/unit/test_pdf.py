@@ -1,6 +1,6 @@
 """PDFs with an outline: a section begins at an entry's title, carries its path, and is cited by page."""
 
-from pipelines.indexing.read import read_page
+from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
 
 TEXT = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.child import Child, ChildCrash, ChildTimeout
-from pipelines.indexing.read import MAX_BYTES, PageReader, UnreadablePage, page_canonical, page_links, read_page
+from pipelines.indexing.reading.read import MAX_BYTES, PageReader, UnreadablePage, page_canonical, page_links, read_page
+from pipelines.indexing.reading.subprocess import Child, ChildCrash, ChildTimeout
 from pipelines.records import Document, Page
 
 
@@ -140,7 +140,7 @@ def test_a_call_that_kills_its_process_says_how_it_died():
 OWNER = """
 import os, sys
 sys.path.insert(0, {root!r})
-from pipelines.indexing.read import PageReader, read_page
+from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.records import Page
 reader = PageReader(read_page)
 reader(Page("https://x.org/", b"hello"))

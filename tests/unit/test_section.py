@@ -1,6 +1,6 @@
 """What a page's sections are: their anchors, their headings, and text as a reader sees it."""
 
-from pipelines.indexing.read import read_page
+from pipelines.indexing.reading.read import read_page
 from pipelines.records import Block, Page, Section
 
 

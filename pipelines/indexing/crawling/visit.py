@@ -20,7 +20,7 @@ from pipelines.indexing.crawling.reply import Reply, fate
 from pipelines.indexing.crawling.robots import Robots
 from pipelines.indexing.crawling.scope import Scope, directory, origin, page_url
 from pipelines.indexing.crawling.seeds import llms_pages, sitemap_pages
-from pipelines.indexing.links import page_canonical, page_links
+from pipelines.indexing.reading.links import page_canonical, page_links
 from pipelines.records import FetchedPage, KnownPage, Page
 
 # The parser takes milliseconds; a page made to hang it loses its links and one thread, not the crawl.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pypdfium2
 
-from pipelines.indexing.text import UnreadablePage, clean
+from pipelines.indexing.reading.text import UnreadablePage, clean
 from pipelines.records import Block, Document, Page, Section
 
 _MAX_OUTLINE = 10_000  # entries: outlines may be cyclic

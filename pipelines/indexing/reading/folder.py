@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from pipelines.indexing.read import page_canonical
+from pipelines.indexing.reading.read import page_canonical
 from pipelines.records import FetchedPage, Page, content_hash
 
 CONTENT_TYPES = {

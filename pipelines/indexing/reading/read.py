@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from pipelines.indexing.child import Child, ChildNotStarted, ChildTimeout
-from pipelines.indexing.html import TooDeep, is_listing, language_of, main_content, parse, plain_text, title_of
-from pipelines.indexing.links import page_canonical, page_links
-from pipelines.indexing.section import section_html
-from pipelines.indexing.text import UnreadablePage, clean, decode, listing, paragraph
+from pipelines.indexing.reading.html import TooDeep, is_listing, language_of, main_content, parse, plain_text, title_of
+from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.indexing.reading.sections import section_html
+from pipelines.indexing.reading.subprocess import Child, ChildNotStarted, ChildTimeout
+from pipelines.indexing.reading.text import UnreadablePage, clean, decode, listing, paragraph
 from pipelines.records import Block, Document, Page, Section
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def read_page(page: Page) -> Document:
     if len(page.body) > limit:
         raise UnreadablePage(page.url, f"too large ({len(page.body):,} bytes, at most {limit:,} are read)")
     if kind == "pdf":
-        from pipelines.indexing.pdf import read_pdf
+        from pipelines.indexing.reading.pdf import read_pdf
 
         return read_pdf(page)
     text = _text(page)
@@ -102,7 +102,7 @@ def _read_html(url: str, text: str, title: str = "", language: str = "") -> Docu
 
 
 def _read_markdown(url: str, text: str) -> Document:
-    from pipelines.indexing.markdown import render
+    from pipelines.indexing.reading.markdown import render
 
     rendered, fields = render(text)
     language = fields.get("lang") or fields.get("language") or ""

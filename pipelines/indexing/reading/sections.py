@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.blocks import (
+from pipelines.indexing.reading.blocks import (
     BULLET,
     Prose,
     code_block,
@@ -20,8 +20,8 @@ from pipelines.indexing.blocks import (
     table_block,
     text_of,
 )
-from pipelines.indexing.html import HEADINGS, empty_targets
-from pipelines.indexing.text import paragraph
+from pipelines.indexing.reading.html import HEADINGS, empty_targets
+from pipelines.indexing.reading.text import paragraph
 from pipelines.records import Block, Section
 
 

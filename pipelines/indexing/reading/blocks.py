@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.html import HEADINGS
-from pipelines.indexing.text import LINE_BREAK, listing, paragraph
+from pipelines.indexing.reading.html import HEADINGS
+from pipelines.indexing.reading.text import LINE_BREAK, listing, paragraph
 from pipelines.records import Block
 
 BULLET = "- "

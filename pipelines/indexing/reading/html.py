@@ -11,7 +11,7 @@ from html import unescape
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.text import LINE_BREAK, paragraph
+from pipelines.indexing.reading.text import LINE_BREAK, paragraph
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 

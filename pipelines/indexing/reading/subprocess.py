@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 _START = (
     "import sys; sys.path.insert(0, sys.argv[2]); "
-    "from pipelines.indexing.child import serve; serve(int(sys.argv[1]), int(sys.argv[3]))"
+    "from pipelines.indexing.reading.subprocess import serve; serve(int(sys.argv[1]), int(sys.argv[3]))"
 )
-_ROOT = str(Path(__file__).parents[2])
+_ROOT = str(Path(__file__).parents[3])
 _START_S = 60.0  # a loaded machine needs seconds to start Python and import a parser; not part of a call's limit
 _OWN_SHARE = 0.9  # of a call's limit, after which the child ends itself: its owner need not wait the whole limit
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from html import unescape
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from pipelines.indexing.text import decode
+from pipelines.indexing.reading.text import decode
 from pipelines.records import Page
 
 _HIDDEN = re.compile(
