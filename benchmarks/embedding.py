@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.embedding.tokens import load_tokenizer
-from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
 

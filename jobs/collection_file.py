@@ -12,8 +12,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jobs.environment import BadInput
+from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.reading.folder import SPHINX_COPIES, FolderSettings
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 

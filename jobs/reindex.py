@@ -26,7 +26,7 @@ from jobs.holding import held, recorded
 from jobs.reindexing import Reindex
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
-from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.publish import base_index
 from pipelines.indexing.reading.folder import NoSuchFolder
 from pipelines.records import IndexSettings

@@ -19,9 +19,9 @@ import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 
 from pipelines.embedding.embedder import load_embedder
+from pipelines.indexing.chunking.page_cutter import CutPage, PageCutter
+from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
-from pipelines.indexing.cut import CutPage, PageCutter
-from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.pools import Pools
 from pipelines.indexing.reading.folder import FolderSettings, read_file
 from pipelines.indexing.reading.read import PageReader, UnreadablePage

@@ -10,7 +10,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from pipelines.embedding.tokens import load_tokenizer, model_folder
-from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, Document, Page
 

@@ -14,8 +14,8 @@ from reindexing import BASE, Jobs, html_page, site_sections, write_site
 from web import Answer, Handler, Site
 
 from pipelines.indexing import build
+from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.metadata import UrlRules
 from pipelines.indexing.pools import plan_pools
 from pipelines.records import IndexSettings
 from pipelines.store import RunLock, Store

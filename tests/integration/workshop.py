@@ -10,8 +10,8 @@ from typing import Any
 
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
-from pipelines.indexing.chunk import Chunker
-from pipelines.indexing.metadata import UrlRules
+from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.publish import base_index, publish_run
 from pipelines.records import Block, Chunk, Document, FetchedPage, Hit, Index, IndexSettings, Page, Section
 from pipelines.store import BuildResources, Publication, RunLock, StagedPage, Store

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
-from pipelines.indexing.chunk import Chunker, ChunkSizeRefused
-from pipelines.indexing.pack import words_within
+from pipelines.indexing.chunking.chunker import Chunker, ChunkSizeRefused
+from pipelines.indexing.chunking.packing import words_within
 from pipelines.records import Block, BlockKind, Chunk, Document, Section
 
 URL = "https://docs.example/page.html"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from pipelines.indexing.cut import PageCutter
+from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.indexing.reading.read import PageReader, UnreadablePage
 from pipelines.records import IndexSettings, Page
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.indexing.metadata import InvalidUrlRule, UrlRules
+from pipelines.indexing.chunking.url_rules import InvalidUrlRule, UrlRules
 
 RULES = UrlRules({"/serve/": "serve", "/api/": "api", "/serve/x": "serve"}, r"/en/([^/]+)/")
 

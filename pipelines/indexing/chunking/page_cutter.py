@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pipelines.embedding.tokens import load_tokenizer
-from pipelines.indexing.chunk import Chunker
+from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, IndexSettings, Page
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipelines.indexing.pack import GAP, Pack, Packer, text_of, whole, words_within
-from pipelines.indexing.weigh import WordWeights, characters
+from pipelines.indexing.chunking.packing import GAP, Pack, Packer, text_of, whole, words_within
+from pipelines.indexing.chunking.weights import WordWeights, characters
 from pipelines.records import Chunk, ChunkUnit, Document, Section, digest
 
 # The heading path may take a third of what the model reads, so that text is always the greater part.
