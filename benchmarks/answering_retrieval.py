@@ -20,7 +20,7 @@ from synthetic import COLLECTION, Synthetic
 
 from pipelines.answering.composition import make_embedder
 from pipelines.answering.configuration import Configuration
-from pipelines.answering.retriever import Retriever, Search
+from pipelines.answering.retrieval.retriever import Retriever, Search
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
 from pipelines.store import Store

@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.composition import make_retriever
-from pipelines.answering.retriever import Retriever, Search
+from pipelines.answering.retrieval.retriever import Retriever, Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.records import Hit, Index

@@ -18,9 +18,9 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.composition import make_retriever
-from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import CrossEncoderReranker
-from pipelines.answering.retriever import Search
+from pipelines.answering.retrieval.fusion import diverse, pages_first
+from pipelines.answering.retrieval.retriever import Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.evaluation.feedback import Feedback, from_ratings, same

@@ -17,9 +17,9 @@ from typing import Any
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.composition import make_retriever
-from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.reranker import OTHER, TagReranker
-from pipelines.answering.retriever import Search
+from pipelines.answering.retrieval.fusion import diverse, pages_first
+from pipelines.answering.retrieval.retriever import Search
 from pipelines.evaluation.dataset import Example, folds, read_dataset, sample
 from pipelines.records import Hit
 from pipelines.training import curves, tags

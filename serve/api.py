@@ -17,7 +17,7 @@ from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
-from pipelines.answering.retriever import CollectionNotNamed, Retrieval
+from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieval
 from pipelines.records import Index
 from pipelines.store import NoLiveIndex, Store, clean
 from serve.asking import Asked, Asking, Observer, Recorder, key_name

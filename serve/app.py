@@ -22,7 +22,7 @@ from pipelines.answering.composition import make_agent, make_engine, make_rerank
 from pipelines.answering.configuration import AgentConfiguration, all_agents
 from pipelines.answering.reranked import Reranked, by_score
 from pipelines.answering.reranker import CrossEncoderReranker
-from pipelines.answering.retriever import Retrieval, Retriever, Search
+from pipelines.answering.retrieval.retriever import Retrieval, Retriever, Search
 from pipelines.answering.task import Agent, Done, Task
 from pipelines.records import Hit, Index
 from pipelines.store import Store

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.answering.prompts import TemplateError
-from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesize import UnknownMode
 from pipelines.answering.task import StepUnavailable
 from pipelines.store import NoLiveIndex, StoreUnavailable, clean

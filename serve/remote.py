@@ -15,7 +15,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from ray.serve.handle import DeploymentHandle
 
 from pipelines.answering.reranked import Reranked
-from pipelines.answering.retriever import Retrieval, Search
+from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.task import Agent, Done, StepUnavailable, Task
 from pipelines.records import Hit, Index
 

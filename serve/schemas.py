@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from pipelines.answering.engine import Ask
-from pipelines.answering.retriever import Retrieval
+from pipelines.answering.retrieval.retriever import Retrieval
 from pipelines.records import Answer, Citation, Filters, Hit, Message
 from pipelines.store import clean
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.answering.extractive import heading, snippet
-from pipelines.answering.legs import VECTOR
+from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Citation, Hit
 

@@ -14,10 +14,10 @@ from pipelines.answering.prompts import Prompts
 from pipelines.answering.rerank_endpoint import HTTPReranker
 from pipelines.answering.reranked import Reranker
 from pipelines.answering.reranker import CrossEncoderReranker, LLMReranker, TagReranker
-from pipelines.answering.retriever import Retriever
+from pipelines.answering.retrieval.live import QueryEmbedder
+from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
 from pipelines.answering.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
-from pipelines.answering.serving import QueryEmbedder
 from pipelines.answering.synthesize import synthesizer
 from pipelines.answering.task import Agent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter

@@ -18,11 +18,11 @@ from anyio.from_thread import start_blocking_portal
 from pipelines.answering.agent import ExtractiveAgent, LLMAgent
 from pipelines.answering.cite import answerable, cite
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.fuse import diverse, pages_first
 from pipelines.answering.outgoing import Outgoing
 from pipelines.answering.prompts import TemplateError
 from pipelines.answering.reranked import Reranker, RerankFailed
-from pipelines.answering.retriever import Retrieval, Search
+from pipelines.answering.retrieval.fusion import diverse, pages_first
+from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.rewrite import Rewriter, Rewritten
 from pipelines.answering.router import FixedRouter, Router
 from pipelines.answering.synthesize import MODES, Synthesizer, UnknownMode

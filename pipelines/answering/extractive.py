@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.answering.legs import VECTOR
+from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 

@@ -3,7 +3,7 @@
 import pytest
 from workshop import Workshop, small_site
 
-from pipelines.answering.serving import CollectionNotNamed, Servings
+from pipelines.answering.retrieval.live import CollectionNotNamed, Servings
 from pipelines.embedding.embedder import load_embedder
 from pipelines.lexical import LexicalIndex
 from pipelines.store import NoLiveIndex, Store, copy_name

@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from pipelines.answering.engine import Ask, Delta, Event, Retrieved
-from pipelines.answering.retriever import CollectionNotNamed, Retrieval
+from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieval
 from pipelines.answering.synthesize import UnknownMode
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import NoLiveIndex, StoreUnavailable

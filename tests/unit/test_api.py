@@ -9,7 +9,7 @@ from api_fakes import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTur
 from fastapi.testclient import TestClient
 
 from pipelines.answering.prompts import TemplateError
-from pipelines.answering.retriever import ModelNotReady
+from pipelines.answering.retrieval.retriever import ModelNotReady
 from pipelines.answering.task import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, StoreUnavailable

@@ -14,7 +14,7 @@ from pipelines.answering.agent import LLMAgent
 from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved
 from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.reranked import Reranked
-from pipelines.answering.retriever import Retriever
+from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
 from pipelines.answering.router import FixedRouter
 from pipelines.answering.synthesize import Synthesizer, UnknownMode

@@ -11,7 +11,7 @@ from judge_fakes import QueuedModel
 
 from pipelines.answering.configuration import Configuration
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retriever import Retriever
+from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judge import Judge

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.fuse import Leg, diverse, fuse, insert, pages_first
+from pipelines.answering.retrieval.fusion import Leg, diverse, fuse, insert, pages_first
 from pipelines.records import Hit
 
 

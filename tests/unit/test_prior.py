@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.answering.fuse import Leg, fuse
-from pipelines.answering.prior import documented, no_prior, reference_prior
+from pipelines.answering.retrieval.fusion import Leg, fuse
+from pipelines.answering.retrieval.prior import documented, no_prior, reference_prior
 from pipelines.records import Hit
 
 GUIDE = Hit("guide", "https://d.test/guide", (), "Transforming data", ("Transforming data",), "map", "g", 1.0, "bm25")

@@ -12,7 +12,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from pipelines.answering.prompts import TemplateError
 from pipelines.answering.reranked import RerankFailed
-from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesize import UnknownMode
 from pipelines.answering.task import Done, StepUnavailable, Task
 from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.context import joined
-from pipelines.answering.retriever import CollectionNotNamed, ModelNotReady, Retrieval, Retriever, Search
+from pipelines.answering.retrieval.neighbours import joined
+from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady, Retrieval, Retriever, Search
 from pipelines.lexical import LexicalIndex, Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import NoLiveIndex, StoreUnavailable

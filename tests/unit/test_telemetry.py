@@ -130,7 +130,7 @@ def test_probes_are_not_logged_unless_they_fail(lines: Any) -> None:
 
 
 def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines: Any) -> None:
-    log = logging.getLogger("pipelines.answering.retriever")
+    log = logging.getLogger("pipelines.answering.retrieval.retriever")
 
     async def answering() -> None:
         await asyncio.to_thread(log.warning, "two\nlines", extra={"leg": "bm25"})

@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from pipelines.answering.context import in_context
-from pipelines.answering.fuse import Leg
-from pipelines.answering.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Legs, Mix, Scores, Steps
-from pipelines.answering.serving import LiveIndexes, Serving, Servings, Vector
+from pipelines.answering.retrieval.fusion import Leg
+from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Legs, Mix, Scores, Steps
+from pipelines.answering.retrieval.live import LiveIndexes, Serving, Servings, Vector
+from pipelines.answering.retrieval.neighbours import in_context
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.chunks import Found

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipelines.answering.prior import Prior, no_prior
+from pipelines.answering.retrieval.prior import Prior, no_prior
 from pipelines.records import Hit
 
 # Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from pipelines.answering.fuse import FUSIONS, RRF_K, Leg, check_weight, fuse, insert, pages_first
-from pipelines.answering.prior import reference_prior
+from pipelines.answering.retrieval.fusion import FUSIONS, RRF_K, Leg, check_weight, fuse, insert, pages_first
+from pipelines.answering.retrieval.prior import reference_prior
 from pipelines.records import Filters, Hit, Index
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.answering.fuse import RRF_K
-from pipelines.answering.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Mix, Steps
-from pipelines.answering.searcher import IndexStore, Retrieval, Search, Searcher
-from pipelines.answering.serving import CollectionNotNamed, ModelNotReady, QueryEmbedder, Serving, Servings, Vector
+from pipelines.answering.retrieval.fusion import RRF_K
+from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Mix, Steps
+from pipelines.answering.retrieval.live import (
+    CollectionNotNamed,
+    ModelNotReady,
+    QueryEmbedder,
+    Serving,
+    Servings,
+    Vector,
+)
+from pipelines.answering.retrieval.search import IndexStore, Retrieval, Search, Searcher
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Index
 from pipelines.store import NoSuchIndex
