@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.composition import make_retriever
 from pipelines.answering.reranker import OTHER, TagReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Search
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import Example, folds, read_dataset, sample
 from pipelines.records import Hit
 from pipelines.training import curves, tags

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.answering.agent import LLMAgent
-from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.configuration import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
 from pipelines.answering.engine import QueryEngine, Retrieves
 from pipelines.answering.prompts import Prompts
@@ -17,7 +16,8 @@ from pipelines.answering.reranker import CrossEncoderReranker, LLMReranker, TagR
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
-from pipelines.answering.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
+from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
 from pipelines.answering.synthesize import synthesizer
 from pipelines.answering.task import Agent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter

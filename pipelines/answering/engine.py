@@ -24,7 +24,7 @@ from pipelines.answering.reranked import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.rewrite import Rewriter, Rewritten
-from pipelines.answering.router import FixedRouter, Router
+from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.synthesize import MODES, Synthesizer, UnknownMode
 from pipelines.answering.task import Agent, Done, Task
 from pipelines.answering.work import Work

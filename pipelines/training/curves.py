@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.classifier import TextClassifier, words
+from pipelines.answering.routing.classifier import TextClassifier, words
 
 FOLDS = 5
 BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it

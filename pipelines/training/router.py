@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.classifier import TextClassifier
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import BadDataset
 from pipelines.evaluation.metrics import Paired, paired
 from pipelines.records import digest

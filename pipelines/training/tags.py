@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.reranker import OTHER, part_of
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import BadDataset, Example, page_of
 from pipelines.records import digest
 from pipelines.training import curves

@@ -7,8 +7,8 @@ import pytest
 
 from jobs import train_adapter, train_embedder, train_reranker, train_router, train_tags
 from jobs.environment import run_job
-from pipelines.answering.classifier import TextClassifier
-from pipelines.answering.classifier_folder import NotAClassifier
+from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier_folder import NotAClassifier
 from pipelines.training.tags import Tagged
 
 SITE = "https://docs.example/"

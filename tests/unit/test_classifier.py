@@ -7,8 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from pipelines.answering.classifier import CannotLearn, TextClassifier, words
-from pipelines.answering.classifier_folder import TRUSTED, NotAClassifier
+from pipelines.answering.routing.classifier import CannotLearn, TextClassifier, words
+from pipelines.answering.routing.classifier_folder import TRUSTED, NotAClassifier
 
 TEXTS = [f"{verb} a {noun}" for noun in ("deployment", "replica", "proxy") for verb in ("start", "scale", "stop")]
 TEXTS += [f"{verb} a {noun}" for noun in ("policy", "rollout", "env") for verb in ("train", "sample", "reset")]
@@ -152,7 +152,7 @@ def test_foreign_types_are_refused_by_name(saved):
     from sklearn.preprocessing import FunctionTransformer
 
     dump(FunctionTransformer(words), saved / "model.skops")
-    assert "pipelines.answering.classifier.words" in refused(saved)
+    assert "pipelines.answering.routing.classifier.words" in refused(saved)
 
 
 def test_harmless_models_of_another_make_are_refused(saved):

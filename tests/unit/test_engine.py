@@ -16,7 +16,7 @@ from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.reranked import Reranked
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
-from pipelines.answering.router import FixedRouter
+from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesize import Synthesizer, UnknownMode
 from pipelines.answering.task import Task
 from pipelines.lexical import LexicalIndex

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from answering_fakes import make_hit
 
-from pipelines.answering.classifier import TextClassifier
 from pipelines.answering.rerank_endpoint import endpoint_of
 from pipelines.answering.reranked import by_score, document
 from pipelines.answering.reranker import (
@@ -27,6 +26,7 @@ from pipelines.answering.reranker import (
     parse_picks,
     part_of,
 )
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Hit, Message, Usage
 

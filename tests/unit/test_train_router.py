@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pipelines.answering.classifier import TextClassifier
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import BadDataset
 from pipelines.training import curves, router
 from pipelines.training.router import Labelled

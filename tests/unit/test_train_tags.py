@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipelines.answering.classifier import TextClassifier
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import BadDataset, Example
 from pipelines.training import tags
 from pipelines.training.tags import Tagged

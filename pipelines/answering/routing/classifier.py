@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.classifier_folder import (
+from pipelines.answering.routing.classifier_folder import (
     CARD_FILE,
     MODEL_FILE,
     VERSION,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pipelines.answering.classifier import TextClassifier, words
+from pipelines.answering.routing.classifier import TextClassifier, words
 from pipelines.records import Route
 
 # What rules look at: the start says what a question is about, and a pattern's work stays bounded.
