@@ -18,7 +18,7 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.composition import make_retriever
-from pipelines.answering.reranker import CrossEncoderReranker
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer

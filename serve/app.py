@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 
 from pipelines.answering.composition import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.configuration import AgentConfiguration, all_agents
-from pipelines.answering.reranked import Reranked, by_score
-from pipelines.answering.reranker import CrossEncoderReranker
+from pipelines.answering.reranking.base import Reranked, by_score
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.retriever import Retrieval, Retriever, Search
 from pipelines.answering.task import Agent, Done, Task
 from pipelines.records import Hit, Index

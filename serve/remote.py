@@ -14,7 +14,7 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
-from pipelines.answering.reranked import Reranked
+from pipelines.answering.reranking.base import Reranked
 from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.task import Agent, Done, StepUnavailable, Task
 from pipelines.records import Hit, Index

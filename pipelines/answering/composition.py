@@ -10,9 +10,9 @@ from pipelines.answering.agent import LLMAgent
 from pipelines.answering.configuration import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
 from pipelines.answering.engine import QueryEngine, Retrieves
 from pipelines.answering.prompts import Prompts
-from pipelines.answering.rerank_endpoint import HTTPReranker
-from pipelines.answering.reranked import Reranker
-from pipelines.answering.reranker import CrossEncoderReranker, LLMReranker, TagReranker
+from pipelines.answering.reranking.base import Reranker
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker, LLMReranker, TagReranker
+from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter

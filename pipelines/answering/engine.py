@@ -20,7 +20,7 @@ from pipelines.answering.cite import answerable, cite
 from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.outgoing import Outgoing
 from pipelines.answering.prompts import TemplateError
-from pipelines.answering.reranked import Reranker, RerankFailed
+from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.rewrite import Rewriter, Rewritten

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.answering.reranked import document, encodable
+from pipelines.answering.reranking.base import document, encodable
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit, digest

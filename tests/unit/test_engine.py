@@ -13,7 +13,7 @@ from answering_fakes import MemoryStore, WordEmbedder, make_hit
 from pipelines.answering.agent import LLMAgent
 from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved
 from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.reranked import Reranked
+from pipelines.answering.reranking.base import Reranked
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
 from pipelines.answering.routing.router import FixedRouter

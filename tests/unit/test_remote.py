@@ -11,7 +11,7 @@ from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from pipelines.answering.prompts import TemplateError
-from pipelines.answering.reranked import RerankFailed
+from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesize import UnknownMode
 from pipelines.answering.task import Done, StepUnavailable, Task

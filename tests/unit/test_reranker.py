@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from answering_fakes import make_hit
 
-from pipelines.answering.rerank_endpoint import endpoint_of
-from pipelines.answering.reranked import by_score, document
-from pipelines.answering.reranker import (
+from pipelines.answering.reranking.base import by_score, document
+from pipelines.answering.reranking.cross_encoder import (
     CrossEncoderReranker,
     HTTPReranker,
     LLMReranker,
@@ -26,6 +25,7 @@ from pipelines.answering.reranker import (
     parse_picks,
     part_of,
 )
+from pipelines.answering.reranking.http import endpoint_of
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Hit, Message, Usage

@@ -99,7 +99,7 @@ def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path, monke
 @needs_trainer
 @pytest.mark.parametrize("loss", ["binary", "listwise"])
 def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_encoder, tmp_path):
-    from pipelines.answering.reranker import CrossEncoderReranker
+    from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 
     model = cross_encoder.load_model(str(small_encoder), max_tokens=32)
     plan = cross_encoder.Plan(loss=loss, epochs=30, batch_size=4, learning_rate=1e-2, max_tokens=32)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pipelines.answering.outgoing import visible
 from pipelines.answering.prompts import Piece, passages
-from pipelines.answering.rerank_endpoint import HTTPReranker
-from pipelines.answering.reranked import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
+from pipelines.answering.reranking.base import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
+from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.embedding.tokens import accepted
 from pipelines.llm.client import LLMFailed

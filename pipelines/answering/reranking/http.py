@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from pipelines.answering.reranked import Reranked, RerankFailed, by_score, document, encodable
+from pipelines.answering.reranking.base import Reranked, RerankFailed, by_score, document, encodable
 from pipelines.records import Hit
 
 if TYPE_CHECKING:
