@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from pipelines.answering.cite import best_window, cite, combined, words_share
-from pipelines.answering.extractive import sentences
+from pipelines.answering.synthesis.extractive import sentences
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Hit, Page

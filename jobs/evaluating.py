@@ -14,7 +14,7 @@ from typing import Any
 from jobs.environment import check_reach, machines, ray_cluster, say
 from pipelines.answering.composition import make_engine, make_llm, make_retriever
 from pipelines.answering.configuration import Configuration, all_agents
-from pipelines.answering.extractive import heading
+from pipelines.answering.synthesis.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.dimensions import Dimension
 from pipelines.evaluation.judge import Judge, StoreCache

@@ -14,9 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipelines.answering.prompts import TemplateError
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
-from pipelines.answering.synthesize import UnknownMode
+from pipelines.answering.synthesis.modes import UnknownMode
+from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.task import StepUnavailable
 from pipelines.store import NoLiveIndex, StoreUnavailable, clean
 from serve.keys import RETRY_AFTER_S, path_of

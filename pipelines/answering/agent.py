@@ -6,9 +6,9 @@ Knows tasks and synthesizers; not how the hits were found nor where the agent ru
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
-from pipelines.answering.extractive import ExtractiveSynthesizer
-from pipelines.answering.prompts import DEFAULT, Prompts
-from pipelines.answering.synthesize import Synthesizer, synthesizer
+from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
+from pipelines.answering.synthesis.modes import Synthesizer, synthesizer
+from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.task import Done, Task
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.session import Calls, Model

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.answering.extractive import heading, snippet
 from pipelines.answering.retrieval.legs import VECTOR
+from pipelines.answering.synthesis.extractive import heading, snippet
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Citation, Hit
 

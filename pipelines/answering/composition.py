@@ -9,7 +9,6 @@ from pathlib import Path
 from pipelines.answering.agent import LLMAgent
 from pipelines.answering.configuration import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
 from pipelines.answering.engine import QueryEngine, Retrieves
-from pipelines.answering.prompts import Prompts
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker, LLMReranker, TagReranker
 from pipelines.answering.reranking.http import HTTPReranker
@@ -18,7 +17,8 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
-from pipelines.answering.synthesize import synthesizer
+from pipelines.answering.synthesis.modes import synthesizer
+from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.task import Agent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder

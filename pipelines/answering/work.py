@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pipelines.answering.extractive import UNKNOWN, unknown
+from pipelines.answering.synthesis.extractive import UNKNOWN, unknown
 from pipelines.answering.task import Done
 from pipelines.records import Exchange, Hit, Route, Usage
 

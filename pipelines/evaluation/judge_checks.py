@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from pipelines.answering.outgoing import visible
-from pipelines.answering.prompts import Template
+from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dimensions import SYSTEM, quoted
 from pipelines.evaluation.judge import Judge, same_model

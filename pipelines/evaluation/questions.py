@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.prompts import Piece, Template
+from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.synthesis.prompts import Piece, Template
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.dimensions import quoted
 from pipelines.evaluation.heading_questions import heading_questions

@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from pipelines.answering.configuration import Configuration, all_agents
-from pipelines.answering.prompts import Prompts, TemplateError
+from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.dimensions import BadDimension, dimension_of
 from pipelines.records import IndexSettings, digest
 

@@ -17,7 +17,7 @@ from ray import serve
 from scripted_llm import Reply, Request, ScriptedLLM, obey
 from workshop import Workshop
 
-from pipelines.answering.extractive import UNKNOWN
+from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.store import Store
 from serve.app import build
 from serve.settings import Settings

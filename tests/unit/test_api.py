@@ -8,8 +8,8 @@ import pytest
 from api_fakes import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
 from fastapi.testclient import TestClient
 
-from pipelines.answering.prompts import TemplateError
 from pipelines.answering.retrieval.retriever import ModelNotReady
+from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.task import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, StoreUnavailable

@@ -12,12 +12,12 @@ from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agent import LLMAgent
 from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved
-from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.reranking.base import Reranked
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewrite import Rewriter
 from pipelines.answering.routing.router import FixedRouter
-from pipelines.answering.synthesize import Synthesizer, UnknownMode
+from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.synthesis.modes import Synthesizer, UnknownMode
 from pipelines.answering.task import Task
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion, LLMFailed

@@ -8,7 +8,7 @@ from answering_fakes import make_hit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.extractive import UNKNOWN, ExtractiveSynthesizer, is_code, sentences, snippet
+from pipelines.answering.synthesis.extractive import UNKNOWN, ExtractiveSynthesizer, is_code, sentences, snippet
 from pipelines.records import Hit
 
 CSV = make_hit(

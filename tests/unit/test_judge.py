@@ -8,7 +8,7 @@ import pytest
 import scripted_llm
 from judge_fakes import QueuedModel
 
-from pipelines.answering.prompts import Template
+from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
 from pipelines.evaluation.judge import Judge, Judgement, MemoryCache, same_model, tally

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.prompts import (
+from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.synthesis.prompts import (
     DEFAULT,
     GIVEN,
     RESERVED,

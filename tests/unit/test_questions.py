@@ -6,7 +6,7 @@ import json
 import pytest
 from judge_fakes import QueuedModel
 
-from pipelines.answering.extractive import UNKNOWN
+from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.heading_questions import heading_questions
 from pipelines.evaluation.question_replies import NoQuestions, parse_questions

@@ -10,10 +10,10 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
-from pipelines.answering.prompts import TemplateError
 from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
-from pipelines.answering.synthesize import UnknownMode
+from pipelines.answering.synthesis.modes import UnknownMode
+from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.task import Done, StepUnavailable, Task
 from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage

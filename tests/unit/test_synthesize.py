@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.answering.extractive import UNKNOWN
-from pipelines.answering.prompts import Prompts, Template, TemplateError
-from pipelines.answering.structured import SCHEMA, parse
-from pipelines.answering.synthesize import MODES, SEPARATOR, Synthesizer, UnknownMode, synthesizer
+from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.synthesis.modes import MODES, SEPARATOR, Synthesizer, UnknownMode, synthesizer
+from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
+from pipelines.answering.synthesis.structured import SCHEMA, parse
 from pipelines.answering.task import Task
 from pipelines.llm.client import FRAMING, Completion, LLMFailed
 from pipelines.llm.session import Calls

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pipelines.answering.extractive import heading
+from pipelines.answering.synthesis.extractive import heading
 from pipelines.records import Exchange, Hit, Usage
 
 

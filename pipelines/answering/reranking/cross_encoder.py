@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.answering.outgoing import visible
-from pipelines.answering.prompts import Piece, passages
 from pipelines.answering.reranking.base import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
 from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.synthesis.prompts import Piece, passages
 from pipelines.embedding.tokens import accepted
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.session import Calls, Model

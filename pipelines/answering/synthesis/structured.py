@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.extractive import UNKNOWN
+from pipelines.answering.synthesis.extractive import UNKNOWN
 
 ANSWER, SATISFIED = "answer", "query_satisfied"
 

@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
-from pipelines.answering.asked import Asked
-from pipelines.answering.extractive import UNKNOWN
 from pipelines.answering.outgoing import visible
-from pipelines.answering.prompts import DEFAULT, Piece, Prompts, passages
-from pipelines.answering.structured import SCHEMA, parse
+from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.synthesis.packing import Asked
+from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
+from pipelines.answering.synthesis.structured import SCHEMA, parse
 from pipelines.answering.task import Task
 from pipelines.llm.session import Calls
 from pipelines.llm.window import batches, pack

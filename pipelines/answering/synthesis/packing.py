@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pipelines.answering.outgoing import visible
-from pipelines.answering.prompts import Piece, Prompts, drafts, neutral, passages
+from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutral, passages
 from pipelines.answering.task import Task
 from pipelines.llm.session import Calls
 from pipelines.llm.window import Window, pack, shorten, split, squeeze

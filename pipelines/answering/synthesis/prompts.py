@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from string import Formatter
 
-from pipelines.answering.extractive import UNKNOWN, heading
 from pipelines.answering.outgoing import visible
+from pipelines.answering.synthesis.extractive import UNKNOWN, heading
 from pipelines.records import Hit
 
 # A delimiter's opening or closing mark, also in the forms that a model reads as one.
