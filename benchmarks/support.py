@@ -1,4 +1,4 @@
-"""How well words and vectors tell supported claims from others: the thresholds of pipelines/answering/cite.py.
+"""How well words and vectors tell supported claims from others: the thresholds of pipelines/answering/grounding/citations.py.
 
     python benchmarks/support.py [--pages FOLDER]
 
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from pipelines.answering.cite import best_window, cite, combined, words_share
+from pipelines.answering.grounding.citations import best_window, cite, combined, words_share
 from pipelines.answering.synthesis.extractive import sentences
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.reading.read import read_page

@@ -16,13 +16,13 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from pipelines.answering.agent import ExtractiveAgent, LLMAgent
-from pipelines.answering.cite import answerable, cite
-from pipelines.answering.outgoing import Outgoing
+from pipelines.answering.grounding.citations import answerable, cite
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.rewrite import Rewriter, Rewritten
 from pipelines.answering.routing.router import FixedRouter, Router
+from pipelines.answering.sanitizing.stream import Outgoing
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.modes import MODES, Synthesizer, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError

@@ -6,7 +6,7 @@ from answering_fakes import WordEmbedder, make_hit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.cite import answerable, cite, claims
+from pipelines.answering.grounding.citations import answerable, cite, claims
 
 CSV = make_hit(
     "https://d.test/data#csv", "To load comma separated files, call read_csv with a path. It streams blocks.", ("Data",)

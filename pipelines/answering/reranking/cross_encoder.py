@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.outgoing import visible
 from pipelines.answering.reranking.base import Reranked, Reranker, RerankFailed, by_score, document, encodable, scored
 from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.sanitizing.stream import visible
 from pipelines.answering.synthesis.prompts import Piece, passages
 from pipelines.embedding.tokens import accepted
 from pipelines.llm.client import LLMFailed

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
-from pipelines.answering.outgoing import visible
+from pipelines.answering.sanitizing.stream import visible
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.packing import Asked
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.answering.outgoing import visible
+from pipelines.answering.sanitizing.stream import visible
 from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutral, passages
 from pipelines.answering.task import Task
 from pipelines.llm.session import Calls

@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 
-from pipelines.answering.markup import Markup, origin
-from pipelines.answering.withhold import Withholding
+from pipelines.answering.sanitizing.markdown import Markup, origin
+from pipelines.answering.sanitizing.secrets import Withholding
 
 # Default_Ignorable_Code_Point of the Unicode Character Database, and what else is of category Cf or Cs:
 # fillers, joiners, bidirectional controls, variation selectors, tags. A few of Cf (Arabic number signs) do show.
