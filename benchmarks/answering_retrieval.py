@@ -18,9 +18,9 @@ from psycopg.sql import SQL
 from rank_bm25 import BM25Okapi
 from synthetic import COLLECTION, Synthetic
 
-from pipelines.answering.composition import make_embedder
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.factory import make_embedder
 from pipelines.answering.retrieval.retriever import Retriever, Search
+from pipelines.answering.settings import Configuration
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
 from pipelines.store import Store

@@ -22,8 +22,8 @@ from typing import Any
 import aiohttp
 from answering_server import PLACEMENTS
 
-from pipelines.answering.composition import make_engine, make_retriever
 from pipelines.answering.engine import Ask, Delta, QueryEngine
+from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.store import Store
 from serve.settings import Settings
 

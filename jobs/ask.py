@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.composition import make_engine, make_retriever
+from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.records import Answer
 
 DEFAULT_URL = "http://127.0.0.1:8000"

@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from rich.console import Console
 
 from pipelines import embedded
-from pipelines.answering.configuration import Configuration, complaint
+from pipelines.answering.settings import Configuration, complaint
 from pipelines.store import CollectionBusy, Store
 
 # Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that

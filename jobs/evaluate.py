@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from jobs.evaluating import AskJob, ask_here, ask_over_ray, make_judge
-from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.environment import check_reach, machines, ray_cluster, say
-from pipelines.answering.composition import make_engine, make_llm, make_retriever
-from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.answering.factory import make_engine, make_llm, make_retriever
+from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.dimensions import Dimension

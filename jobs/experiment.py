@@ -24,7 +24,7 @@ from jobs.collection_file import Indexing
 from jobs.environment import FAILED, BadInput, answering, finish, home, main, open_store, say
 from jobs.experiment_cell import Measuring
 from jobs.experiment_index import Indexes, drop
-from pipelines.answering.configuration import complaint
+from pipelines.answering.settings import complaint
 from pipelines.evaluation.cost import load_prices
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint

@@ -14,7 +14,7 @@ from jobs.environment import in_words, say
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
 from jobs.experiment_index import Indexes
-from pipelines.answering.configuration import AgentConfiguration, Configuration, all_agents
+from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
 from pipelines.evaluation.cost import Price, UnknownPrice, price_of
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.experiment import Record, done, failed

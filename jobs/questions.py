@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import FAILED, Answering, BadInput, answering, finish, main, open_store, say
-from pipelines.answering.composition import make_engine, make_llm, make_retriever
-from pipelines.answering.configuration import AgentConfiguration, all_agents
+from pipelines.answering.factory import make_engine, make_llm, make_retriever
+from pipelines.answering.settings import AgentConfiguration, all_agents
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.evaluation.feedback import from_ratings
 from pipelines.evaluation.questions import (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.composition import make_embedder, make_retriever
+from pipelines.answering.factory import make_embedder, make_retriever
 from pipelines.embedding.adapter import KIND, Matrix, QueryAdapter
 from pipelines.embedding.embedder import Embedder
 from pipelines.evaluation.dataset import Example, read_dataset

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.composition import make_retriever
+from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever, Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.composition import make_retriever
+from pipelines.answering.factory import make_retriever
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Search

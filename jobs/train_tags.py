@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
-from pipelines.answering.composition import make_retriever
+from pipelines.answering.factory import make_retriever
 from pipelines.answering.reranking.cross_encoder import OTHER, TagReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Search

@@ -14,7 +14,7 @@ from pydantic_settings import SettingsError
 from ray import serve
 
 from pipelines import embedded
-from pipelines.answering.configuration import complaint
+from pipelines.answering.settings import complaint
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build

@@ -7,7 +7,7 @@ from platformdirs import user_data_path
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.settings import Configuration
 
 Placement = Literal["ingress", "deployment"]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.answering.rewrite import parse_queries
+from pipelines.answering.rewriting import parse_queries
 from pipelines.llm.retry import Unusable
 
 FEWEST_WORDS, LONGEST = 3, 300  # a question's words at the least, its characters at the most

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 import pipelines
-from pipelines.answering.configuration import Configuration
 from pipelines.answering.engine import CONTEXT_ONLY, QueryEngine
+from pipelines.answering.settings import Configuration
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
 from pipelines.evaluation.metrics import Retrieved, similarity, supported_share, token_f1

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipelines.answering.configuration import Configuration, all_agents
+from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.dimensions import BadDimension, dimension_of
 from pipelines.records import IndexSettings, digest

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
-from pipelines.answering.configuration import AgentConfiguration
+from pipelines.answering.settings import AgentConfiguration
 from pipelines.llm.client import LLM, ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
 from pipelines.records import Message, Usage
 from serve.settings import Settings

@@ -11,9 +11,9 @@ from workshop import BASE, Workshop
 
 from jobs import train_adapter, train_embedder
 from jobs.environment import run_job
-from pipelines.answering.composition import make_retriever
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Search
+from pipelines.answering.settings import Configuration
 from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer, model_folder

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.answering.composition import make_retriever
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.factory import make_retriever
+from pipelines.answering.settings import Configuration
 from pipelines.embedding.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
 from pipelines.embedding.embedder import EmbeddingFailed, load_embedder
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks

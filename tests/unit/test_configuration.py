@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipelines.answering.composition import make_agent, make_reranker, make_rewriter, make_router
-from pipelines.answering.configuration import Configuration, all_agents, complaint
+from pipelines.answering.factory import make_agent, make_reranker, make_rewriter, make_router
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter
+from pipelines.answering.settings import Configuration, all_agents, complaint
 from pipelines.answering.synthesis.prompts import TemplateError
 
 BIG, SMALL = {"name": "big", "model": "m"}, {"name": "small", "model": "s", "system_prompt": "Be brief."}

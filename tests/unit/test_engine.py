@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.agent import LLMAgent
+from pipelines.answering.agents import LLMAgent
 from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved
 from pipelines.answering.reranking.base import Reranked
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.rewrite import Rewriter
+from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.modes import Synthesizer, UnknownMode

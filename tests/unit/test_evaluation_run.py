@@ -9,9 +9,9 @@ import pytest
 from answering_fakes import MemoryStore, WordEmbedder, make_hit
 from judge_fakes import QueuedModel
 
-from pipelines.answering.configuration import Configuration
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.settings import Configuration
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judge import Judge

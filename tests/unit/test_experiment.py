@@ -9,7 +9,7 @@ import pytest
 from jobs.environment import in_words
 from jobs.experiment import arguments
 from jobs.experiment_cell import priced
-from pipelines.answering.configuration import Configuration
+from pipelines.answering.settings import Configuration
 from pipelines.evaluation.cost import Price, load_prices
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.experiment import NoSuchRun, best, done, effects, experiment, failed, main_metric

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.rewrite import Rewriter, Rewritten, parse_queries, parse_standalone
+from pipelines.answering.rewriting import Rewriter, Rewritten, parse_queries, parse_standalone
 from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Message, Usage
 

@@ -6,17 +6,17 @@ Knows no environment, no HTTP and no Ray: where a step runs is the service's aff
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.answering.agent import LLMAgent
-from pipelines.answering.configuration import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
+from pipelines.answering.agents import LLMAgent
 from pipelines.answering.engine import QueryEngine, Retrieves
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker, LLMReranker, TagReranker
 from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.rewrite import Rewriter
+from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
+from pipelines.answering.settings import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
 from pipelines.answering.synthesis.modes import synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.task import Agent
