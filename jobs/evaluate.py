@@ -19,8 +19,8 @@ from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
-from pipelines.evaluation.dimensions import Dimension, dimension_of
-from pipelines.evaluation.run import Plan, described, fingerprint, whole
+from pipelines.evaluation.evaluator import Plan, described, fingerprint, whole
+from pipelines.evaluation.judging.dimensions import Dimension, dimension_of
 from pipelines.records import Index, digest
 from pipelines.store import Store, is_copy
 

@@ -16,10 +16,10 @@ from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
-from pipelines.evaluation.dimensions import Dimension
-from pipelines.evaluation.judge import Judge, StoreCache
-from pipelines.evaluation.questions import section_passages
-from pipelines.evaluation.run import Evaluation, Plan
+from pipelines.evaluation.evaluator import Evaluation, Plan
+from pipelines.evaluation.judging.dimensions import Dimension
+from pipelines.evaluation.judging.judge import Judge, StoreCache
+from pipelines.evaluation.questions.writing import section_passages
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, Store
 

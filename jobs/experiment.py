@@ -25,13 +25,13 @@ from jobs.environment import FAILED, BadInput, answering, finish, home, main, op
 from jobs.experiment_cell import Measuring
 from jobs.experiment_index import Indexes, drop
 from pipelines.answering.settings import complaint
-from pipelines.evaluation.cost import load_prices
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
-from pipelines.evaluation.experiment import Record, best, experiment, main_metric
-from pipelines.evaluation.gate import Judged, gate, read_results, same_questions
-from pipelines.evaluation.report import around, as_html, as_markdown, into_page
-from pipelines.evaluation.sweep import Cell, Sweep, read_sweep
+from pipelines.evaluation.experiments.comparison import Record, best, experiment, main_metric
+from pipelines.evaluation.experiments.cost import load_prices
+from pipelines.evaluation.experiments.gate import Judged, gate, read_results, same_questions
+from pipelines.evaluation.experiments.report import around, as_html, as_markdown, into_page
+from pipelines.evaluation.experiments.sweep import Cell, Sweep, read_sweep
 from pipelines.store import Store
 
 GATE_FAILED = 4

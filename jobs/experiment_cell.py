@@ -15,11 +15,11 @@ from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
 from jobs.experiment_index import Indexes
 from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
-from pipelines.evaluation.cost import Price, UnknownPrice, price_of
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.experiment import Record, done, failed
-from pipelines.evaluation.run import Plan, described
-from pipelines.evaluation.sweep import Cell, Sweep
+from pipelines.evaluation.evaluator import Plan, described
+from pipelines.evaluation.experiments.comparison import Record, done, failed
+from pipelines.evaluation.experiments.cost import Price, UnknownPrice, price_of
+from pipelines.evaluation.experiments.sweep import Cell, Sweep
 from pipelines.store import Store
 
 

@@ -19,8 +19,8 @@ from jobs.environment import FAILED, Answering, BadInput, answering, finish, mai
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.settings import AgentConfiguration, all_agents
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
-from pipelines.evaluation.feedback import from_ratings
-from pipelines.evaluation.questions import (
+from pipelines.evaluation.questions.feedback import from_ratings
+from pipelines.evaluation.questions.writing import (
     LEAST_TEXT,
     Made,
     deduplicated,

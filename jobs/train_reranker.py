@@ -23,7 +23,7 @@ from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
-from pipelines.evaluation.feedback import Feedback, from_ratings, same
+from pipelines.evaluation.questions.feedback import Feedback, from_ratings, same
 from pipelines.records import Hit
 from pipelines.training import cross_encoder
 from pipelines.training.card import Verdict, beside, card, check_free, checkpoints, judged, put

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.evaluation.dataset import Example, as_row
+from pipelines.evaluation.evaluator import Plan, retrieved
 from pipelines.evaluation.metrics import Interval, intervals, rank, summarise
-from pipelines.evaluation.run import Plan, retrieved
 from pipelines.store import EvaluatedQuestion
 
 # Decimals of what is printed: far beyond what any number of questions can tell.

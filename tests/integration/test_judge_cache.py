@@ -6,7 +6,7 @@ from typing import Any
 from scripted_llm import ScriptedLLM, in_turn
 
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judge import Judge, Judgement, StoreCache
+from pipelines.evaluation.judging.judge import Judge, Judgement, StoreCache
 from pipelines.llm.client import LLM
 from pipelines.records import Answer
 from pipelines.store import Store

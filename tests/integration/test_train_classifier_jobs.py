@@ -119,7 +119,7 @@ def test_near_duplicates_of_what_judges_are_not_learned_from():
 
 
 def test_ratings_come_out_of_the_store_with_their_question(store):
-    from pipelines.evaluation.feedback import from_ratings
+    from pipelines.evaluation.questions.feedback import from_ratings
     from pipelines.store.questions import QuestionRow
 
     cited = [{"source": f"{SITE}a#x", "supported": True}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.evaluation.cost import (
+from pipelines.evaluation.experiments.cost import (
     BadPrices,
     BadRouting,
     Point,

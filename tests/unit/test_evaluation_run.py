@@ -14,9 +14,9 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import Configuration
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judge import Judge
+from pipelines.evaluation.evaluator import Evaluation, Plan, described, fingerprint, retrieved, whole
+from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.metrics import NothingToScore
-from pipelines.evaluation.run import Evaluation, Plan, described, fingerprint, retrieved, whole
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer, Index, IndexSettings, Usage
 from pipelines.store import EvaluatedQuestion

@@ -10,12 +10,12 @@ from jobs.environment import in_words
 from jobs.experiment import arguments
 from jobs.experiment_cell import priced
 from pipelines.answering.settings import Configuration
-from pipelines.evaluation.cost import Price, load_prices
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.experiment import NoSuchRun, best, done, effects, experiment, failed, main_metric
-from pipelines.evaluation.gate import NotComparable, gate, read_results
-from pipelines.evaluation.run import Plan
-from pipelines.evaluation.sweep import BadSweep, Cell, Sweep, read_sweep
+from pipelines.evaluation.evaluator import Plan
+from pipelines.evaluation.experiments.comparison import NoSuchRun, best, done, effects, experiment, failed, main_metric
+from pipelines.evaluation.experiments.cost import Price, load_prices
+from pipelines.evaluation.experiments.gate import NotComparable, gate, read_results
+from pipelines.evaluation.experiments.sweep import BadSweep, Cell, Sweep, read_sweep
 from pipelines.store import EvaluatedQuestion
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipelines.evaluation.feedback import from_ratings
+from pipelines.evaluation.questions.feedback import from_ratings
 
 URL = "https://docs.example/"
 

@@ -10,9 +10,7 @@ from judge_fakes import QueuedModel
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
-from pipelines.evaluation.judge import Judge, Judgement, MemoryCache, same_model, tally
-from pipelines.evaluation.judge_checks import (
+from pipelines.evaluation.judging.checks import (
     NoChoice,
     padded,
     parse_choice,
@@ -20,6 +18,8 @@ from pipelines.evaluation.judge_checks import (
     self_preference,
     verbosity_bias,
 )
+from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
+from pipelines.evaluation.judging.judge import Judge, Judgement, MemoryCache, same_model, tally
 from pipelines.llm.client import LLM, LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
 

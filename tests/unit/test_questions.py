@@ -8,9 +8,9 @@ from judge_fakes import QueuedModel
 
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.heading_questions import heading_questions
-from pipelines.evaluation.question_replies import NoQuestions, parse_questions
-from pipelines.evaluation.questions import (
+from pipelines.evaluation.questions.headings import heading_questions
+from pipelines.evaluation.questions.replies import NoQuestions, parse_questions
+from pipelines.evaluation.questions.writing import (
     deduplicated,
     drawn,
     findable,

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from test_experiment import EXAMPLES, compared, failed, record, routed_record
 
-from pipelines.evaluation.report import MOST_QUESTIONS, NoPlace, as_html, as_markdown, into_page
-from pipelines.evaluation.sweep import Cell
+from pipelines.evaluation.experiments.report import MOST_QUESTIONS, NoPlace, as_html, as_markdown, into_page
+from pipelines.evaluation.experiments.sweep import Cell
 
 EVIL = "</script><script>document.title='x'</script><img src=x onerror=\"document.title='x'\"> & <b>bold</b> \u2028"
 

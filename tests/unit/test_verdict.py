@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.evaluation.verdict import NoVerdict, Verdict, parse
+from pipelines.evaluation.judging.verdict import NoVerdict, Verdict, parse
 
 SCORED = [
     # as asked: JSON

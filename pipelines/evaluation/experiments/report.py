@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.evaluation.experiment import Record
+from pipelines.evaluation.experiments.comparison import Record
 
 # Questions whose hits the page carries; beyond it a browser takes seconds to open the file.
 MOST_QUESTIONS = 1_000

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.evaluation.cost import Point, Price, bill, frontier
 from pipelines.evaluation.dataset import Example, as_row
+from pipelines.evaluation.evaluator import Plan
+from pipelines.evaluation.experiments.cost import Point, Price, bill, frontier
+from pipelines.evaluation.experiments.routing import routers
+from pipelines.evaluation.experiments.sweep import Cell, Sweep, label
 from pipelines.evaluation.metrics import Matrix, intervals, paired
 from pipelines.evaluation.results import Rows, per_question, results
-from pipelines.evaluation.routing import routers
-from pipelines.evaluation.run import Plan
-from pipelines.evaluation.sweep import Cell, Sweep, label
 from pipelines.llm.tokens import estimate
 from pipelines.records import Usage
 

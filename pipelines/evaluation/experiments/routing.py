@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pipelines.evaluation.cost import against_random, router_effect
+from pipelines.evaluation.experiments.cost import against_random, router_effect
 
 Record = Mapping[str, Any]
 Pairs = list[tuple[float | None, float]]

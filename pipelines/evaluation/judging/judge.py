@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.dimensions import (
+from pipelines.evaluation.judging.dimensions import (
     HIGHEST,
     LOWEST,
     REMINDER,
@@ -24,8 +24,8 @@ from pipelines.evaluation.dimensions import (
     NotJudgeable,
     dimension_of,
 )
+from pipelines.evaluation.judging.verdict import Score, parse
 from pipelines.evaluation.metrics import Interval, intervals
-from pipelines.evaluation.verdict import Score, parse
 from pipelines.llm.retry import TRIES, Progress, Slots, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage, digest

@@ -13,9 +13,9 @@ from typing import Any
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.prompts import Piece, Template
 from pipelines.evaluation.dataset import Example, page_of
-from pipelines.evaluation.dimensions import quoted
-from pipelines.evaluation.heading_questions import heading_questions
-from pipelines.evaluation.question_replies import parse_questions
+from pipelines.evaluation.judging.dimensions import quoted
+from pipelines.evaluation.questions.headings import heading_questions
+from pipelines.evaluation.questions.replies import parse_questions
 from pipelines.lexical import terms
 from pipelines.llm.client import FRAMING
 from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered

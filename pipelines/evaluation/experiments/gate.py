@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.evaluation.experiment import FORMAT, NoSuchRun, Record, difference, run_of
+from pipelines.evaluation.experiments.comparison import FORMAT, NoSuchRun, Record, difference, run_of
 
 
 class NotComparable(ValueError):

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from pipelines.answering.sanitizing.stream import visible
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.dimensions import SYSTEM, quoted
-from pipelines.evaluation.judge import Judge, same_model
+from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
+from pipelines.evaluation.judging.judge import Judge, same_model
 from pipelines.evaluation.metrics import Interval, Paired, intervals, paired
 from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
 from pipelines.llm.session import Model

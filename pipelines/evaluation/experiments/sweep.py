@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
-from pipelines.evaluation.dimensions import BadDimension, dimension_of
+from pipelines.evaluation.judging.dimensions import BadDimension, dimension_of
 from pipelines.records import IndexSettings, digest
 
 KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions", "base", "grid", "runs")
