@@ -26,8 +26,8 @@ from pipelines.answering.settings import AgentConfiguration, all_agents
 from pipelines.answering.task import Agent, Done, Task
 from pipelines.records import Hit, Index
 from pipelines.store import Store
-from serve.api import create_app
-from serve.limits import Policy, protect
+from serve.api.routes import create_app
+from serve.guard.limits import Policy, protect
 from serve.proxy import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, answered

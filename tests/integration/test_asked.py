@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from pipelines.records import Answer, Citation, Hit, Usage
 from pipelines.store import BadKey, BadRating, KeyNameTaken, NoSuchKey, QuestionRow, Store, Turn, key_hash
-from serve.keys import RETRY_AFTER_S
-from serve.limits import Policy, protect
+from serve.guard.keys import RETRY_AFTER_S
+from serve.guard.limits import Policy, protect
 from serve.recorder import Recorder
 
 NOW = datetime.now(UTC)

@@ -13,7 +13,7 @@ from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.task import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, StoreUnavailable
-from serve.api import create_app
+from serve.api.routes import create_app
 
 JSON = {"content-type": "application/json"}
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from pipelines.store import Key, StoreUnavailable, key_hash
-from serve.keys import MOST_CACHED, Aside, KeyCheck, KnownKeys, is_local, is_loopback, key_of
+from serve.guard.keys import MOST_CACHED, Aside, KeyCheck, KnownKeys, is_local, is_loopback, key_of
 
 TOKEN = "rdx_" + "a" * 43
 ADMIN = "rdx_" + "b" * 43

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, StoreUnavailable, Taken, key_hash
-from serve.limits import AtOnce, BodyLimit, OpenToAll, Policy, protect
+from serve.guard.limits import AtOnce, BodyLimit, OpenToAll, Policy, protect
 from serve.telemetry import Metrics
 
 TOKEN = "rdx_" + "a" * 43

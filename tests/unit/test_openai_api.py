@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pipelines.records import Citation, Message
 from pipelines.store import StoreUnavailable
-from serve.api import create_app
-from serve.footnotes import Footnotes, definitions
+from serve.api.footnotes import Footnotes, definitions
+from serve.api.routes import create_app
 
 USER: Any = {"role": "user", "content": "How do I load csv files?"}
 

@@ -18,7 +18,7 @@ from pipelines.answering.task import Done, StepUnavailable, Task
 from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
-from serve.errors import failure_of
+from serve.api.errors import failure_of
 from serve.remote import RemoteAgent, StepDied, answered, asked
 
 ERRORS = [

@@ -7,7 +7,7 @@ from api_fakes import AskedStore, FakeEngine
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 
-from serve.api import create_app
+from serve.api.routes import create_app
 
 store = AskedStore()
 config = schemathesis.Config.from_dict({"generation": {"mode": "all", "allow-x00": True}})

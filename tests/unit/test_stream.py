@@ -14,8 +14,8 @@ from fastapi.testclient import TestClient
 from pipelines.answering.engine import Delta
 from pipelines.answering.task import StepUnavailable
 from pipelines.store import StoreUnavailable
-from serve.api import create_app
-from serve.stream import EventStream
+from serve.api.routes import create_app
+from serve.api.stream import EventStream
 
 QUESTION = {"question": "How do I load csv files?"}
 CHAT = {"model": "docs", "messages": [{"role": "user", "content": "csv?"}]}

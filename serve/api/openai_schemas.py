@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipelines.answering.engine import Ask
 from pipelines.records import Filters, Message
-from serve.schemas import MOST_CHARACTERS, MOST_MESSAGES, FiltersIn, K, Name, QuestionText, Text
+from serve.api.schemas import MOST_CHARACTERS, MOST_MESSAGES, FiltersIn, K, Name, QuestionText, Text
 
 # The model of a service that has one collection, or a collection that it means where none is named.
 DEFAULT_MODEL = "raydex"

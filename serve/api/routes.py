@@ -20,11 +20,9 @@ from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieval
 from pipelines.records import Index
 from pipelines.store import NoLiveIndex, Store, clean
-from serve.asking import Asked, Asking, Observer, Recorder, key_name
-from serve.errors import failure_of, handle_errors
-from serve.keys import Aside
-from serve.openai_api import add_openai
-from serve.schemas import (
+from serve.api.errors import failure_of, handle_errors
+from serve.api.openai import add_openai
+from serve.api.schemas import (
     AnswerOut,
     CitationOut,
     CollectionOut,
@@ -38,7 +36,9 @@ from serve.schemas import (
     SearchIn,
     SearchOut,
 )
-from serve.stream import HEARTBEAT_S, EventStream, StreamedAnswer, event, first_of
+from serve.api.stream import HEARTBEAT_S, EventStream, StreamedAnswer, event, first_of
+from serve.guard.keys import Aside
+from serve.session import Asked, Asking, Observer, Recorder, key_name
 
 DESCRIPTION = """Ask a documentation site; answers cite their sources.
 

@@ -15,7 +15,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
 from pipelines.answering.engine import Event
-from serve.errors import ClientGone
+from serve.api.errors import ClientGone
 
 T = TypeVar("T")
 

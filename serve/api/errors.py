@@ -19,7 +19,7 @@ from pipelines.answering.synthesis.modes import UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.task import StepUnavailable
 from pipelines.store import NoLiveIndex, StoreUnavailable, clean
-from serve.keys import RETRY_AFTER_S, path_of
+from serve.guard.keys import RETRY_AFTER_S, path_of
 from serve.telemetry import request_id
 
 log = logging.getLogger(__name__)

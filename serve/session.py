@@ -16,8 +16,8 @@ from fastapi import Request
 
 from pipelines.answering.engine import Ask, Delta, Event, QueryEngine
 from pipelines.records import Answer, Message
-from serve.keys import Aside, key_of
-from serve.stream import EventStream, while_connected
+from serve.api.stream import EventStream, while_connected
+from serve.guard.keys import Aside, key_of
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.store import Key, StoreUnavailable, Taken
-from serve.keys import ANONYMOUS, RETRY_AFTER_S, Aside, KeyCheck, KnownKeys, is_loopback, key_of, path_of, refuse
+from serve.guard.keys import ANONYMOUS, RETRY_AFTER_S, Aside, KeyCheck, KnownKeys, is_loopback, key_of, path_of, refuse
 from serve.telemetry import REQUEST_ID, Metrics, Telemetry
 
 # A question of 100,000 characters of four bytes, with its conversation.

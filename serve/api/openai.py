@@ -17,11 +17,9 @@ from sse_starlette import ServerSentEvent
 from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store, clean
-from serve.asking import Asked, Asking
-from serve.errors import failure_of
-from serve.footnotes import Footnotes, definitions
-from serve.keys import Aside
-from serve.openai_schemas import (
+from serve.api.errors import failure_of
+from serve.api.footnotes import Footnotes, definitions
+from serve.api.openai_schemas import (
     DEFAULT_MODEL,
     ChatIn,
     ChatOut,
@@ -34,8 +32,10 @@ from serve.openai_schemas import (
     UsageOut,
     collection_of,
 )
-from serve.schemas import COMPLETION, AnswerOut
-from serve.stream import EventStream, StreamedAnswer, event, first_of
+from serve.api.schemas import COMPLETION, AnswerOut
+from serve.api.stream import EventStream, StreamedAnswer, event, first_of
+from serve.guard.keys import Aside
+from serve.session import Asked, Asking
 
 # ---------------------------------------------------------------------------------------------- routes
 
