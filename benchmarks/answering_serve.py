@@ -54,7 +54,7 @@ Figures = dict[str, Any]
 @contextmanager
 def scripted_llm() -> Iterator[str]:
     """The base URL of a scripted model in a process of its own."""
-    script = HERE.parent / "tests" / "scripted_llm.py"
+    script = HERE.parent / "tests" / "kit" / "scripted_llm.py"
     process = subprocess.Popen(
         [sys.executable, script, "--port", "0", "--delay", str(DELAY_S), "--text", REPLY],
         stdout=subprocess.PIPE,

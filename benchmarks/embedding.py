@@ -24,7 +24,10 @@ from pipelines.records import Page
 MODEL = "all-MiniLM-L6-v2"
 ENGINES = ("torch", "onnx", "onnx-int8")
 STEP = 25  # every 25th page of the archive: all its parts are there
-COLD = "from pathlib import PosixPath; from pipelines.embedding.embedder import load_embedder as load; load(**{}).embed_query('warm')"
+COLD = (
+    "from pathlib import PosixPath; from pipelines.embedding.embedder import load_embedder as load; "
+    "load(**{}).embed_query('warm')"
+)
 
 
 def real_chunks(archive: Path, count: int) -> list[str]:

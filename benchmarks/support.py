@@ -1,4 +1,4 @@
-"""How well words and vectors tell supported claims from others: the thresholds of pipelines/answering/grounding/citations.py.
+"""Measures how well words and vectors tell supported claims from others: the thresholds of grounding/citations.py.
 
     python benchmarks/support.py [--pages FOLDER]
 

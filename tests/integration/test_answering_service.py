@@ -13,9 +13,9 @@ import openai
 import psycopg
 import pytest
 import ray
+from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
+from kit.workshop import Workshop
 from ray import serve
-from scripted_llm import Reply, Request, ScriptedLLM, obey
-from workshop import Workshop
 
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.store import Store

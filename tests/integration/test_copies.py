@@ -1,7 +1,7 @@
 """Copies of a collection: its pages under another name, which never touch what is live."""
 
 import pytest
-from workshop import Workshop, small_site
+from kit.workshop import Workshop, small_site
 
 from pipelines.answering.retrieval.live import CollectionNotNamed, Servings
 from pipelines.embedding.embedder import load_embedder

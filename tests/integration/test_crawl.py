@@ -13,13 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from page_ledger import FileLedger
-from web import Answer, Handler, Site, page, redirect
+from kit.page_ledger import FileLedger
+from kit.web import Answer, Handler, Site, page, redirect
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
 
 ROOT = Path(__file__).parents[2]
-LEDGER = "tests.integration.page_ledger:FileLedger"
+LEDGER = "tests.kit.page_ledger:FileLedger"
 
 
 class Crawled:
@@ -438,7 +438,7 @@ def test_a_private_address_is_refused_before_a_connection(ledger):
 def test_a_name_that_turns_to_loopback_opens_no_connection(ledger):
     with Site({"/": page()}) as site:
         start = site.url.replace("127.0.0.1", "rebind.test")
-        rebinding = "tests.integration.page_ledger:RebindingLedger"
+        rebinding = "tests.kit.page_ledger:RebindingLedger"
         job = CrawlSettings((f"{start}/",))
         assert list(crawl(job, str(ledger), "docs", 1, ledger=rebinding)) == []
         assert not site.asked
@@ -515,7 +515,7 @@ def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
 
 
 def test_a_ledger_that_fails_is_a_failed_crawl(ledger):
-    broken = "tests.integration.page_ledger:BrokenLedger"
+    broken = "tests.kit.page_ledger:BrokenLedger"
     with Site({"/": page()}) as site, pytest.raises(CrawlFailed, match="the ledger went away"):
         list(crawl(CrawlSettings((site.url,), allow_private=True), str(ledger), "docs", 1, ledger=broken))
 

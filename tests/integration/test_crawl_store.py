@@ -6,8 +6,8 @@ from itertools import chain
 
 import psycopg
 import pytest
+from kit.web import Answer, Handler, Site, page, redirect
 from psycopg.rows import dict_row
-from web import Answer, Handler, Site, page, redirect
 
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
 from pipelines.store import RunLock, Store

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_llm import Request, ScriptedLLM
-from workshop import BASE, Workshop, small_site
+from kit.scripted_llm import Request, ScriptedLLM
+from kit.workshop import BASE, Workshop, small_site
 
 from jobs import evaluate
 from jobs.environment import run_job

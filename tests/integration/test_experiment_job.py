@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import ray
 import yaml
-from reindexing import BASE, Jobs, html_page, site_sections, write_site
+from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 
 from pipelines.store import Store
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from scripted_llm import ScriptedLLM, in_turn
+from kit.scripted_llm import ScriptedLLM, in_turn
 
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.judge import Judge, Judgement, StoreCache

@@ -23,11 +23,11 @@ import numpy as np
 import psycopg
 import pytest
 import yaml
-from counting_model import DIMENSION, MODEL, CountingModel
+from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.reindexing import BASE, html_page
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.rows import dict_row
-from reindexing import BASE, html_page
 
 from pipelines import embedded
 from pipelines.store import Store

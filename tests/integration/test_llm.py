@@ -9,7 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from scripted_llm import Reply, Request, ScriptedLLM, in_turn
+from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
 from pipelines.llm.client import (
     LLM,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, small_site
 from psycopg import sql
-from workshop import BASE, SMALL_BUILD, Site, Workshop, small_site
 
 from jobs.holding import held
 from pipelines.indexing.publish import cheaper_in_place, decide_deletion, rollback

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from scripted_llm import Reply, ScriptedLLM, in_turn
-from workshop import Workshop
+from kit.scripted_llm import Reply, ScriptedLLM, in_turn
+from kit.workshop import Workshop
 
 from jobs import questions
 from jobs.environment import run_job

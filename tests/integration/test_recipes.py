@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from scripted_llm import Reply, Request, ScriptedLLM, in_turn
+from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
 from pipelines.answering.settings import AgentConfiguration
 from pipelines.llm.client import LLM, ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused

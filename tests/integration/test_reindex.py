@@ -9,9 +9,9 @@ import psycopg
 import pytest
 import ray
 import yaml
+from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
+from kit.web import Answer, Handler, Site
 from ray.data import DataContext
-from reindexing import BASE, Jobs, html_page, site_sections, write_site
-from web import Answer, Handler, Site
 
 from pipelines.indexing import build
 from pipelines.indexing.chunking.url_rules import UrlRules

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 import ray
 import yaml
+from kit.workshop import Workshop
 from psycopg import sql
 from ray import serve
 from ray.serve.schema import ServeDeploySchema
-from workshop import Workshop
 
 from pipelines.store import Store
 from serve.app import NoDatabase, build

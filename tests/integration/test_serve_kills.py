@@ -23,9 +23,9 @@ import httpx
 import psutil
 import pytest
 import ray
+from kit.scripted_llm import Reply, Request, ScriptedLLM
+from kit.workshop import Workshop
 from ray import serve
-from scripted_llm import Reply, Request, ScriptedLLM
-from workshop import Workshop
 
 from pipelines import embedded
 from pipelines.store import Store

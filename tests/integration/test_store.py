@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 import psycopg
 import pytest
-from workshop import BASE, Workshop, fetched, small_site
+from kit.workshop import BASE, Workshop, fetched, small_site
 
 from pipelines.records import FetchedPage, IndexSettings
 from pipelines.store import RunLock, Store, StoreUnavailable, UnusableDatabase, choose_vector_type

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workshop import BASE, Workshop
+from kit.workshop import BASE, Workshop
 
 from jobs import train_adapter, train_embedder
 from jobs.environment import run_job

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.workshop import SMALL_BUILD, Workshop
 
 from pipelines.store import NoLiveIndex, NotADump, RunLock, Store, dump, restore
-from tests.integration.workshop import SMALL_BUILD, Workshop
 
 SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pears, number {n}."} for n in range(5)}
 

@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 import pytest
-from api_fakes import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
 from fastapi.testclient import TestClient
+from kit.api import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
 
 from pipelines.answering.retrieval.retriever import ModelNotReady
 from pipelines.answering.synthesis.prompts import TemplateError

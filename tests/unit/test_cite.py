@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from answering_fakes import WordEmbedder, make_hit
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.grounding.citations import answerable, cite, claims
 

@@ -146,7 +146,7 @@ def test_counting_tokens_needs_no_torch() -> None:
     code = (
         "import sys; from pipelines.embedding.tokens import load_tokenizer;"
         "load_tokenizer('all-MiniLM-L6-v2').count_tokens(['a']);"
-        "from pipelines import embed; embed.load_embedder('hash:8').embed_query('a');"
+        "from pipelines.embedding.embedder import load_embedder; load_embedder('hash:8').embed_query('a');"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
     )
     root = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_fakes import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
 from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from answering_fakes import MemoryStore, WordEmbedder, make_hit
-from judge_fakes import QueuedModel
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.queued_model import QueuedModel
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from answering_fakes import make_hit
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.answering import make_hit
 
 from pipelines.answering.synthesis.extractive import UNKNOWN, ExtractiveSynthesizer, is_code, sentences, snippet
 from pipelines.records import Hit

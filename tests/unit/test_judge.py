@@ -5,8 +5,8 @@ import json
 import math
 
 import pytest
-import scripted_llm
-from judge_fakes import QueuedModel
+from kit import scripted_llm
+from kit.queued_model import QueuedModel
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example

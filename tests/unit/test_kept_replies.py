@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from judge_fakes import QueuedModel
+from kit.queued_model import QueuedModel
 
 from pipelines.llm.cached import KeptReplies
 from pipelines.llm.client import LLMBusy

@@ -9,9 +9,9 @@ import httpx
 import numpy as np
 import openai
 import pytest
-from api_fakes import CSV, TEXT, AskedStore, FakeEngine, served
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.api import CSV, TEXT, AskedStore, FakeEngine, served
 
 from pipelines.records import Citation, Message
 from pipelines.store import StoreUnavailable

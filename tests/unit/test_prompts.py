@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.answering import make_hit
 
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.prompts import (
@@ -18,7 +19,6 @@ from pipelines.answering.synthesis.prompts import (
     draft,
     passages,
 )
-from tests.unit.answering_fakes import make_hit
 
 FILLED = {"question": "Why?", "context": "It is so.", "answer": "So.", "answers": "So."}
 PIRATE = "Speak like {tone_name}. {context} {question}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from answering_fakes import make_hit
+from kit.answering import make_hit
 
 from pipelines.answering.reranking.base import by_score, document
 from pipelines.answering.reranking.cross_encoder import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from answering_fakes import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.retrieval.neighbours import joined
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady, Retrieval, Retriever, Search

@@ -3,8 +3,8 @@
 from typing import Any
 
 import schemathesis
-from api_fakes import AskedStore, FakeEngine
 from hypothesis import HealthCheck, settings
+from kit.api import AskedStore, FakeEngine
 from schemathesis.checks import not_a_server_error
 
 from serve.api.routes import create_app

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from api_fakes import TEXT, AskedStore, FakeEngine, MemoryRecorder, served, wait_for
 from fastapi.testclient import TestClient
+from kit.api import TEXT, AskedStore, FakeEngine, MemoryRecorder, served, wait_for
 
 from pipelines.answering.engine import Delta
 from pipelines.answering.task import StepUnavailable

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.answering import make_hit
 
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.modes import MODES, SEPARATOR, Synthesizer, UnknownMode, synthesizer
@@ -22,7 +23,6 @@ from pipelines.llm.client import FRAMING, Completion, LLMFailed
 from pipelines.llm.session import Calls
 from pipelines.llm.window import WindowTooSmall
 from pipelines.records import Message, Usage
-from tests.unit.answering_fakes import make_hit
 
 ENDING_IN_ONE = ("refine", "compact", "tree_summarize", "simple_summarize", "generation", "context_only")
 SHORT = Prompts(

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from answering_fakes import make_hit
+from kit.answering import make_hit
 
 from pipelines.evaluation.dataset import Example
 from pipelines.training import cross_encoder

@@ -9,8 +9,8 @@
 The first rule that fits replies, else the default. A rule is (words in the messages or a predicate on the Request,
 what to reply: a text, a Reply, or a function of the Request that gives one). `requests` holds what was asked,
 `disconnects` counts clients that went before their answer was whole. By hand:
-`python tests/scripted_llm.py --port 9000 [--delay 0.05] [--obey]`. `import scripted_llm` works from every test:
-pytest puts the folder of conftest.py on the path.
+`python tests/kit/scripted_llm.py --port 9000 [--delay 0.05] [--obey]`. tests write
+`from kit.scripted_llm import ScriptedLLM`.
 """
 
 import argparse
