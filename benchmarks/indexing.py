@@ -28,10 +28,10 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from pgvector.psycopg import register_vector
 
 from jobs import reindex
-from jobs.holding import held
 from jobs.reindexing import Reindex
 from pipelines import embedded
 from pipelines.embedding.embedder import load_embedder
+from pipelines.indexing.lock import hold_collection
 from pipelines.records import Chunk, FetchedPage, digest
 from pipelines.store import StagedPage, Store
 
@@ -75,7 +75,7 @@ def index_folder(url: str, folder: Path) -> dict[str, Any]:
     collection = reindex.collection_of(args)
     with Store(url, retry_s=10) as store:
         store.migrate()
-        with held(store, collection.name) as lock:
+        with hold_collection(store, collection.name) as lock:
             run = lock.begin("reindex", None)
             summary = Reindex(store, lock, collection, reindex.index_settings(collection), run, args)()
             lock.finish(run, "done", {}, None)
@@ -122,7 +122,7 @@ def load_rows(url: str, texts: list[str], vectors: np.ndarray) -> float:
     """Rows per second of our sink alone: chunks and vectors into the staging tables."""
     with Store(url) as store:
         store.migrate()
-        with held(store, "load") as lock:
+        with hold_collection(store, "load") as lock:
             run = lock.begin("load", None)
             store.save_pages("load", run, [FetchedPage("http://load/", "ok", body=b"x")])
             chunks = [_chunk(number, text) for number, text in enumerate(texts)]

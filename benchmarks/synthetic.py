@@ -20,8 +20,8 @@ import numpy as np
 import psycopg
 from psycopg.types.json import Jsonb
 
-from jobs.holding import held, recorded
 from pipelines import embedded
+from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.records import IndexSettings, digest
 from pipelines.store import BuildResources, NoLiveIndex, Store
 from pipelines.store.connection import chunk_table, statement
@@ -149,7 +149,7 @@ def prepared(server: str, synthetic: Synthetic) -> str:
 
 def _load(store: Store, synthetic: Synthetic) -> None:
     settings = IndexSettings("none", "none", DIMENSION, vector_type="vector")
-    with held(store, COLLECTION) as lock, recorded(lock, "restore", {}) as record:
+    with hold_collection(store, COLLECTION) as lock, record_run(lock, "restore", {}) as record:
         with lock.owned(record.run) as connection:
             named = {"collection": COLLECTION, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(settings))}
             index = int((connection.execute(statement("insert_index"), named).fetchone() or {})["id"])

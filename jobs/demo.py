@@ -22,7 +22,8 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from jobs.documentation import pages_of
-from jobs.environment import BadInput, database, main, ray_connected, say
+from jobs.environment import BadInput, database, main, ray_address, say
+from pipelines.cluster import connect_ray
 
 ROOT = Path(__file__).resolve().parent.parent
 # Page URLs hold the port, so it stays the same from run to run while it is free.
@@ -51,7 +52,7 @@ def work(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(database())
         say("database is up")
-        address = stack.enter_context(ray_connected())
+        address = stack.enter_context(connect_ray(ray_address())).address
         say("Ray is up")
         site = args.site or stack.enter_context(own_documentation())
         collection = collection_name(site)

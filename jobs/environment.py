@@ -7,15 +7,12 @@ and key of an embedding endpoint, and RAYDEX_… for what answers are made with.
 import argparse
 import contextlib
 import json
-import logging
 import os
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import ValidationError
@@ -31,8 +28,6 @@ from pipelines.store import CollectionBusy, Store
 FAILED, BAD_INPUT, NOTHING_DELETED, BUSY = 1, 2, 3, 75
 # Modules whose errors say all there is to say.
 OURS = ("pipelines.", "jobs.")
-
-LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -84,75 +79,14 @@ def open_store(retry_s: float = 60.0) -> Iterator[Store]:
         yield store
 
 
-@contextlib.contextmanager
-def ray_connected() -> Iterator[str]:
-    """The Ray that is connected already, that of RAY_ADDRESS, or a local one; yields its address."""
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build its environment in every worker
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # ray#53727 prints an alarm for every actor pool
-    import ray
-
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    ours = not ray.is_initialized()
-    if ours:
-        address = os.environ.get("RAY_ADDRESS") or "local"
-        local: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
-        with hushed():
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
-    try:
-        yield ray.get_runtime_context().gcs_address
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-@contextlib.contextmanager
-def ray_cluster() -> Iterator[list[Mapping[str, float]]]:
-    """The connected Ray (see ray_connected); yields its nodes' free resources."""
-    with ray_connected():
-        import ray
-
-        # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
-        yield list(ray._private.state.available_resources_per_node().values())  # type: ignore[no-untyped-call]
-
-
-@contextlib.contextmanager
-def hushed() -> Iterator[None]:
-    """Keep back what native code prints on standard error, unless the body fails."""
-    with tempfile.TemporaryFile() as kept:
-        sys.stderr.flush()
-        saved = os.dup(2)
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(saved, kept.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+def ray_address() -> str:
+    """Return RAY_ADDRESS, the cluster that a job connects to, or "local" for a Ray of its own."""
+    return os.environ.get("RAY_ADDRESS") or "local"
 
 
 def in_ray_job() -> bool:
     """Whether this is the driver of a submitted Ray job, whose working directory is a copy that goes away."""
     return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
-
-
-def machines() -> set[str]:
-    """Addresses of the machines of the connected cluster."""
-    import ray
-
-    return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
-
-
-def check_reach(database_url: str, machines: set[str]) -> None:
-    """Raise BadInput if the cluster has other machines and the database answers on this one only."""
-    parts = urlsplit(database_url)
-    if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
-        raise BadInput(
-            f"the cluster has {len(machines)} machines and the database is on {parts.hostname or 'a local socket'}, "
-            "which is another one for each: set DATABASE_URL to a Postgres that all of them reach"
-        )
 
 
 def embedding_endpoint() -> dict[str, Any]:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.environment import check_reach, machines, ray_cluster, say
+from jobs.environment import ray_address, say
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.extractive import heading
+from pipelines.cluster import check_reach, connect_ray
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import Evaluation, Plan
 from pipelines.evaluation.judging.dimensions import Dimension
@@ -113,12 +114,12 @@ class Asker:
 
 def ask_over_ray(job: AskJob, examples: Sequence[Example], workers: int) -> None:
     """Ask in `workers` actors (0: one a free CPU, but no more than there are batches)."""
-    with ray_cluster() as nodes:
-        check_reach(job.database_url, machines())
+    with connect_ray(ray_address()) as cluster:
+        check_reach(job.database_url, cluster.machines())
         import ray
 
         batches = -(-len(examples) // BATCH)
-        free = int(sum(node.get("CPU", 0) for node in nodes))
+        free = int(sum(node.get("CPU", 0) for node in cluster.free_resources()))
         _hush(ray.data.DataContext.get_current())
         rows = [{"question": e.question, "sources": list(e.sources), "answer": e.answer} for e in examples]
         asked = ray.data.from_items(rows, override_num_blocks=batches).map_batches(

@@ -11,9 +11,9 @@ from typing import Any
 
 from jobs.collection_file import Collection, Indexing
 from jobs.environment import home, say
-from jobs.holding import held, recorded
 from jobs.reindex import arguments, index_settings
 from jobs.reindexing import Reindex
+from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.lexical import lexical_folder
 from pipelines.records import IndexSettings
 from pipelines.store import Store
@@ -76,7 +76,10 @@ class Indexes:
         collection = self._described(Indexing.model_validate(
             {key: value for key, value in asdict(settings).items() if key in Indexing.model_fields}
         )).model_copy(update={"name": name})  # fmt: skip
-        with held(self._store, name) as lock, recorded(lock, "experiment", collection.model_dump()) as record:
+        with (
+            hold_collection(self._store, name) as lock,
+            record_run(lock, "experiment", collection.model_dump()) as record,
+        ):
             self._store.copy_pages(self._collection, name, record.run)
             job = Reindex(self._store, lock, collection, settings, record.run, arguments().parse_args([]))
             record.counts = summary = job()
@@ -93,7 +96,7 @@ def drop(store: Store, collection: str) -> list[str]:
     """Drop every experiment's index of `collection`; returns their names."""
     copies = store.copies(collection)
     for name in copies:
-        with held(store, name):
+        with hold_collection(store, name):
             forget(store, store.drop_copy(name))
     return copies
 

@@ -3,8 +3,8 @@
 import argparse
 import shutil
 
-from jobs.environment import BadInput, finish, home, main, open_store
-from jobs.holding import held
+from jobs.environment import BadInput, finish, home, main, open_store, say
+from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import lexical_folder
 
 
@@ -20,7 +20,7 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     if args.keep < 0:
         raise BadInput(f"--keep is {args.keep}: it must be 0 or more")
-    with open_store() as store, held(store, args.collection, args.wait):
+    with open_store() as store, hold_collection(store, args.collection, args.wait, say):
         pruned = store.prune(args.collection, args.keep)
         for index in pruned:  # of this machine; another one's stay unused
             shutil.rmtree(lexical_folder(home(), store.url, index), ignore_errors=True)

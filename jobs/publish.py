@@ -2,8 +2,8 @@
 
 import argparse
 
-from jobs.environment import finish, main, open_store
-from jobs.holding import held, recorded
+from jobs.environment import finish, main, open_store, say
+from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import NoSuchIndex
 
 
@@ -16,13 +16,13 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    with open_store() as store, held(store, args.collection, args.wait) as lock:
+    with open_store() as store, hold_collection(store, args.collection, args.wait, say) as lock:
         candidate = store.candidate_index(args.collection)
         if candidate is None:
             raise NoSuchIndex(
                 f"collection {args.collection!r} has no candidate: make one with «python -m jobs.reindex --no-publish»"
             )
-        with recorded(lock, "publish", None) as record:
+        with record_run(lock, "publish", None) as record:
             revision = lock.promote(record.run, candidate.id)
             record.counts = {"collection": args.collection, "index": candidate.id, "revision": revision}
     text = f"collection {args.collection}: index {candidate.id} is live, revision {revision}"

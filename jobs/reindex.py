@@ -22,11 +22,11 @@ from jobs.environment import (
     open_store,
     say,
 )
-from jobs.holding import held, recorded
 from jobs.reindexing import Reindex
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import base_index
 from pipelines.indexing.reading.folder import NoSuchFolder
 from pipelines.records import IndexSettings
@@ -204,8 +204,8 @@ def work(args: argparse.Namespace) -> int:
             if site.ignore_robots:
                 say(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")
         with (
-            held(store, collection.name, args.wait) as lock,
-            recorded(lock, "reindex", collection.model_dump()) as record,
+            hold_collection(store, collection.name, args.wait, say) as lock,
+            record_run(lock, "reindex", collection.model_dump()) as record,
         ):
             job = Reindex(store, lock, collection, settings, record.run, args)
             record.counts = summary = job()

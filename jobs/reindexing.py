@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jobs.collection_file import Collection
-from jobs.environment import NOTHING_DELETED, check_reach, embedding_endpoint, home, machines, ray_cluster, say
+from jobs.environment import NOTHING_DELETED, embedding_endpoint, home, ray_address, say
+from pipelines.cluster import check_reach, connect_ray
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.publish import Deletion, base_index, decide_deletion, live_index, publish_run
@@ -74,9 +75,9 @@ class Reindex:
     def _gather_and_embed(self, base: Index | None) -> None:
         with ExitStack() as stack:
             with self.timed("ray_start"):
-                nodes = stack.enter_context(ray_cluster())
-            check_reach(self.store.url, machines())
-            self._run_chains(nodes, base)
+                cluster = stack.enter_context(connect_ray(ray_address()))
+            check_reach(self.store.url, cluster.machines())
+            self._run_chains(cluster.free_resources(), base)
 
     def _run_chains(self, nodes: Sequence[Mapping[str, float]], base: Index | None) -> None:
         from pipelines.indexing import build

@@ -6,8 +6,8 @@ import time
 import zipfile
 from pathlib import Path
 
-from jobs.environment import BadInput, finish, main, open_store
-from jobs.holding import held, recorded
+from jobs.environment import BadInput, finish, main, open_store, say
+from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import BuildResources, restore
 
 
@@ -30,8 +30,8 @@ def work(args: argparse.Namespace) -> int:
     began = time.perf_counter()
     with (
         open_store() as store,
-        held(store, name, args.wait) as lock,
-        recorded(lock, "restore", None) as record,
+        hold_collection(store, name, args.wait, say) as lock,
+        record_run(lock, "restore", None) as record,
     ):
         index, manifest = restore(lock, record.run, args.file, resources)
         revision = None if args.no_publish else lock.promote(record.run, index)

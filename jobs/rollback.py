@@ -2,8 +2,8 @@
 
 import argparse
 
-from jobs.environment import finish, main, open_store
-from jobs.holding import held, recorded
+from jobs.environment import finish, main, open_store, say
+from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import rollback
 
 
@@ -16,9 +16,9 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    with open_store() as store, held(store, args.collection, args.wait) as lock:
+    with open_store() as store, hold_collection(store, args.collection, args.wait, say) as lock:
         store.live_index(args.collection)
-        with recorded(lock, "rollback", None) as record:
+        with record_run(lock, "rollback", None) as record:
             left, index, revision = rollback(store, lock, record.run)
             record.counts = {"collection": args.collection, "from": left.id, "index": index.id, "revision": revision}
     text = f"collection {args.collection}: index {index.id} is live again (revision {revision}), {left.id} is retired"

@@ -11,7 +11,7 @@ import pytest
 from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, small_site
 from psycopg import sql
 
-from jobs.holding import held
+from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import cheaper_in_place, decide_deletion, rollback
 from pipelines.records import Index
 from pipelines.store import (
@@ -295,13 +295,13 @@ def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_a
         assert not candidate.published
         readers.wait()
         assert readers.seen == {old}
-        with held(store, "docs") as lock:
+        with hold_collection(store, "docs") as lock:
             lock.promote(lock.begin("publish", None), candidate.index)
         readers.wait()
-        with held(store, "docs") as lock:
+        with hold_collection(store, "docs") as lock:
             rollback(store, lock, lock.begin("rollback", None))
         readers.wait()
-        with held(store, "docs"):
+        with hold_collection(store, "docs"):
             assert store.prune("docs") == [candidate.index]
     assert readers.wrong == []
     assert readers.seen == {old, new}
@@ -366,13 +366,13 @@ def test_changed_settings_build_beside_and_keep_the_old_index_for_rollback(store
     assert (publication.published, publication.in_place, publication.changed) == (True, False, True)
     assert states(store) == ["retired", "live"]
     assert workshop.live().settings.dimension == 32
-    with held(store, "docs") as lock:
+    with hold_collection(store, "docs") as lock:
         left, index, revision = rollback(store, lock, lock.begin("rollback", None))
     assert (left.id, index.id, revision) == (publication.index, old.id, 2)
     assert states(store) == ["live", "retired"]
     workshop.use("hash:64")
     assert len(workshop.search("part", 100)) == 60
-    with held(store, "docs") as lock:
+    with hold_collection(store, "docs") as lock:
         assert rollback(store, lock, lock.begin("rollback", None))[1].id == publication.index
 
 
@@ -382,7 +382,7 @@ def test_a_rolled_back_index_is_brought_up_to_date_by_the_next_run(store, worksh
     rewritten = {path: {"s": f"Rewritten {path}."} for path in site}
     workshop.reindex(rewritten)
     assert states(store) == ["retired", "live"]
-    with held(store, "docs") as lock:
+    with hold_collection(store, "docs") as lock:
         rollback(store, lock, lock.begin("rollback", None))
     assert len(workshop.ids()) == 60
     embedded = workshop.embedded
@@ -404,10 +404,10 @@ def test_a_rebuild_for_new_settings_reuses_what_has_the_same_words(store):
 
 
 def test_rolling_back_without_an_older_index_is_a_clear_error(store, workshop):
-    with pytest.raises(NoLiveIndex, match=r"jobs\.reindex"), held(store, "docs") as lock:
+    with pytest.raises(NoLiveIndex, match=r"jobs\.reindex"), hold_collection(store, "docs") as lock:
         rollback(store, lock, 0)
     workshop.reindex(small_site(3))
-    with pytest.raises(NoSuchIndex, match="no retired index"), held(store, "docs") as lock:
+    with pytest.raises(NoSuchIndex, match="no retired index"), hold_collection(store, "docs") as lock:
         rollback(store, lock, 0)
 
 
@@ -416,7 +416,7 @@ def test_prune_gives_the_space_of_retired_indexes_back(store, workshop):
         workshop.use(model)
         workshop.reindex(small_site(3))
     assert states(store) == ["retired"] * 3 + ["live"]
-    with held(store, "docs"):
+    with hold_collection(store, "docs"):
         assert len(store.prune("docs", keep=1)) == 2
         assert states(store) == ["retired", "live"]
         assert len(store.prune("docs")) == 1
@@ -468,7 +468,7 @@ def test_without_publish_a_candidate_waits_and_readers_keep_the_live_index(store
     assert states(store) == ["live", "candidate"]
     assert workshop.live() == live
     assert frozenset(hit.text for hit in workshop.search("page", 100)) == texts_of(site)
-    with held(store, "docs") as lock:
+    with hold_collection(store, "docs") as lock:
         revision = lock.promote(lock.begin("publish", None), publication.index)
     assert revision == 1
     assert states(store) == ["retired", "live"]
@@ -526,7 +526,7 @@ def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(s
     other.reindex(small_site(3), publish=False)
     foreign = store.candidate_index("other")
     assert foreign is not None
-    with held(store, "docs") as lock:
+    with hold_collection(store, "docs") as lock:
         run = lock.begin("publish", None)
         for index in (workshop.live().id, foreign.id, 10**6):
             with pytest.raises(NoSuchIndex, match=str(index)):
@@ -594,21 +594,21 @@ def test_a_publish_is_announced_and_an_unchanged_run_is_not(store, workshop):
 
 
 def test_a_second_run_of_a_collection_leaves_at_once_and_names_the_first(store):
-    with held(store, "docs") as lock:
+    with hold_collection(store, "docs") as lock:
         run = lock.begin("reindex", {})
         began = time.monotonic()
-        with pytest.raises(CollectionBusy, match=rf"run {run} \(reindex.*docs.*--wait"), held(store, "docs"):
+        with pytest.raises(CollectionBusy, match=rf"run {run} \(reindex.*docs.*--wait"), hold_collection(store, "docs"):
             pass
         assert time.monotonic() - began < 2
-        with held(store, "another"):
+        with hold_collection(store, "another"):
             pass
-    with held(store, "docs"):
+    with hold_collection(store, "docs"):
         pass
 
 
 def test_a_lock_that_was_released_is_free_at_once(store):
     for _ in range(50):
-        with held(store, "docs"):
+        with hold_collection(store, "docs"):
             pass
 
 
@@ -619,7 +619,7 @@ def test_a_run_that_waits_comes_after_the_first(store, capsys):
     first.begin("reindex", {})
 
     def second() -> None:
-        with held(store, "docs", wait=True):
+        with hold_collection(store, "docs", wait=True):
             order.append("second")
 
     thread = threading.Thread(target=second)
@@ -722,7 +722,7 @@ def test_collections_reindexed_at_once_do_not_disturb_each_other(store, database
                 for turn in range(8):
                     workshop.use("hash:64", chunk_size=64 + 8 * turn)
                     workshop.reindex(small_site(6), publish=turn % 2 == 0)
-                    with held(own, name):
+                    with hold_collection(own, name):
                         own.prune(name)
         except BaseException as error:
             errors.append(error)

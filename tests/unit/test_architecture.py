@@ -18,15 +18,18 @@ MAY_USE = {
     "embedding": {"records"},
     "store": {"records"},
     "embedded": {"store"},
+    "cluster": set(),
     "lexical": {"records", "store"},
-    "indexing": BASE,
+    "indexing": BASE | {"cluster"},
     "answering": BASE | {"lexical"},
-    "evaluation": BASE | {"lexical", "indexing", "answering"},
+    "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
 }
-RAY = {"pipelines/indexing/build.py"}
-# The keeper of the embedded Postgres is another Python process: it needs what this one was started with.
-ENVIRONMENT = {"pipelines/embedded.py"}
+# The chain that builds an index, and the connection that it and a distributed evaluation need.
+RAY = {"pipelines/indexing/build.py", "pipelines/cluster.py"}
+# The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
+# switches exist in the environment only: they are set, nothing is read.
+ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py"}
 TRIVIAL_SQL = r"select$|set (local|transaction) "
 
 

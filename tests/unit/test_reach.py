@@ -3,8 +3,9 @@
 import pytest
 
 from jobs.collection_file import collection_from
-from jobs.environment import BadInput, check_reach
+from jobs.environment import BadInput
 from jobs.reindex import check_folders
+from pipelines.cluster import UnreachableDatabase, check_reach
 
 ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 LOCAL = [
@@ -18,7 +19,7 @@ LOCAL = [
 @pytest.mark.parametrize("url", LOCAL)
 def test_a_local_database_serves_one_machine(url):
     check_reach(url, ONE)
-    with pytest.raises(BadInput, match="the cluster has 2 machines"):
+    with pytest.raises(UnreachableDatabase, match="the cluster has 2 machines"):
         check_reach(url, TWO)
 
 
@@ -27,7 +28,7 @@ def test_a_database_server_serves_all_machines():
 
 
 def test_the_error_does_not_tell_the_password():
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(UnreachableDatabase) as error:
         check_reach("postgresql://me:secret@localhost/docs", TWO)
     assert "secret" not in str(error.value)
 

@@ -1,0 +1,95 @@
+"""Connects to Ray: a running cluster, or a local Ray for as long as it is used.
+
+The third place in pipelines that knows Ray, beside the chain that builds an index and the distribution of an
+evaluation: both need a connection, and a library user has no command line to open one. Ray is imported on use, so
+that a run which only reads the database does not load it.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+class UnreachableDatabase(ValueError):
+    """The cluster has other machines, and the database answers on this one only."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """A connected Ray; `address` is where other processes find it."""
+
+    address: str
+
+    def free_resources(self) -> list[Mapping[str, float]]:
+        """Return the free resources of each node, such as `{"CPU": 8.0, "GPU": 1.0}`."""
+        import ray
+
+        # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
+        return list(ray._private.state.available_resources_per_node().values())  # type: ignore[no-untyped-call]
+
+    def machines(self) -> set[str]:
+        """Return the addresses of the machines that are alive."""
+        import ray
+
+        return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def connect_ray(address: str = "local") -> Iterator[RayCluster]:
+    """Yield the Ray that this process is connected to, else the one at `address`; "local" starts one on this machine.
+
+    A connection made here is closed at the end, a Ray started here is stopped.
+    """
+    # Ray takes these two from the environment alone. `uv run` would build its environment in every worker;
+    # ray#53727 prints an alarm for every actor pool.
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    import ray
+
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    starts_here = not ray.is_initialized()
+    if starts_here:
+        options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+        with silent_stderr():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+    try:
+        yield RayCluster(ray.get_runtime_context().gcs_address)
+    finally:
+        if starts_here:
+            ray.shutdown()
+
+
+@contextlib.contextmanager
+def silent_stderr() -> Iterator[None]:
+    """Hold back what native code prints on standard error; print it if the body fails."""
+    with tempfile.TemporaryFile() as kept:
+        sys.stderr.flush()
+        saved = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(saved, kept.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def check_reach(database_url: str, machines: set[str]) -> None:
+    """Raise UnreachableDatabase if there are several machines and the database is on a loopback address or socket."""
+    parts = urlsplit(database_url)
+    if len(machines) > 1 and parts.scheme and (parts.hostname or "localhost") in LOOPBACK:
+        raise UnreachableDatabase(
+            f"the cluster has {len(machines)} machines, but the database is at {parts.hostname or 'a local socket'}, "
+            "which each machine reads as itself: set DATABASE_URL to a Postgres that all of them reach"
+        )

@@ -1,0 +1,57 @@
+"""Holds a collection and records the run: around every change of an index.
+
+Knows no Ray and no command line; the lock itself is the store's.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pipelines.store import CollectionBusy, RunLock, Store
+
+
+@contextmanager
+def hold_collection(
+    store: Store, name: str, wait: bool = False, progress: Callable[[str], None] | None = None
+) -> Iterator[RunLock]:
+    """Yield the collection's lock. Raises CollectionBusy at once if another run has it, unless `wait`.
+
+    `progress` hears once whom it waits for.
+    """
+    lock = RunLock(store, name)
+    announced = False
+    while not lock.try_acquire():
+        if not wait:
+            raise CollectionBusy(
+                f"{lock.holder()} is at work on collection {name!r}: try again later, or wait for it with `--wait`"
+            )
+        if progress and not announced:
+            progress(f"waiting for {lock.holder()} on collection {name!r}")
+        announced = True
+        time.sleep(1.0)
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+class RunRecord:
+    """What the database keeps of a run: its id, its counts, and a remark that is worth a look."""
+
+    def __init__(self, run: int) -> None:
+        self.run = run
+        self.counts: dict[str, Any] = {}
+        self.remark: str | None = None
+
+
+@contextmanager
+def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> Iterator[RunRecord]:
+    """Begin a run of `kind` and record how it ends: done, or failed with its error if the body raises."""
+    record = RunRecord(lock.begin(kind, settings))
+    try:
+        yield record
+    except BaseException as error:
+        lock.finish(record.run, "failed", record.counts, f"{type(error).__name__}: {error}")
+        raise
+    lock.finish(record.run, "done", record.counts, record.remark)
