@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.environment import BadInput, answering, finish, main, open_store, say
 from pipelines.answering.factory import make_retriever
-from pipelines.answering.reranking.cross_encoder import OTHER, TagReranker
+from pipelines.answering.reranking.tag import OTHER, TagReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Search
 from pipelines.answering.routing.classifier import TextClassifier

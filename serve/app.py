@@ -18,12 +18,13 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
 
+from pipelines.answering.agents import Agent, Done
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.reranking.base import Reranked, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.retriever import Retrieval, Retriever, Search
 from pipelines.answering.settings import AgentConfiguration, all_agents
-from pipelines.answering.task import Agent, Done, Task
+from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
 from pipelines.store import Store
 from serve.api.routes import create_app

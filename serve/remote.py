@@ -14,9 +14,10 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
+from pipelines.answering.agents import Agent, Done, StepUnavailable
 from pipelines.answering.reranking.base import Reranked
 from pipelines.answering.retrieval.retriever import Retrieval, Search
-from pipelines.answering.task import Agent, Done, StepUnavailable, Task
+from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
 
 log = logging.getLogger(__name__)

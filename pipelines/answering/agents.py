@@ -5,17 +5,47 @@ Knows tasks and synthesizers; not how the hits were found nor where the agent ru
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
 
+from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
-from pipelines.answering.synthesis.modes import Synthesizer, synthesizer
+from pipelines.answering.synthesis.modes import synthesizer
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
-from pipelines.answering.task import Done, Task
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.session import Calls, Model
-from pipelines.records import Message
+from pipelines.records import Exchange, Message, Usage
 
 # The turns before are there to refer to, the passages to answer from: at most this share of the window.
 HISTORY_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An agent's last word: what its answer cost, every prompt that it sent, and, if it failed, why."""
+
+    usage: Usage = Usage()
+    exchanges: tuple[Exchange, ...] = ()
+    failed: str = ""
+
+
+class Agent(Protocol):
+    """Answers tasks. `secrets` are texts of its prompts that must not leave the service."""
+
+    name: str
+    secrets: tuple[str, ...]
+
+    def check(self, variables: Mapping[str, str]) -> None:
+        """Raise TemplateError if its prompts can't take `variables`."""
+        ...
+
+    def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+        """Deltas of the answer as they come, then Done."""
+        ...
+
+
+class StepUnavailable(ConnectionError):
+    """A step that runs elsewhere is overloaded or has just died; the same question may be answered in a moment."""
 
 
 class LLMAgent:

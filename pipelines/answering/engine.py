@@ -15,18 +15,19 @@ from typing import Any, Protocol
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.agents import ExtractiveAgent, LLMAgent
-from pipelines.answering.grounding.citations import answerable, cite
+from pipelines.answering.agents import Agent, Done, ExtractiveAgent, LLMAgent
+from pipelines.answering.grounding.answerable import answerable
+from pipelines.answering.grounding.citations import cite
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.rewriting import Rewriter, Rewritten
 from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.sanitizing.stream import Outgoing
+from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
-from pipelines.answering.synthesis.modes import MODES, Synthesizer, UnknownMode
+from pipelines.answering.synthesis.modes import MODES
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.answering.task import Agent, Done, Task
 from pipelines.answering.trace import Work
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message

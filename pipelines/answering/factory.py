@@ -6,20 +6,22 @@ Knows no environment, no HTTP and no Ray: where a step runs is the service's aff
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.answering.agents import LLMAgent
+from pipelines.answering.agents import Agent, LLMAgent
 from pipelines.answering.engine import QueryEngine, Retrieves
 from pipelines.answering.reranking.base import Reranker
-from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker, LLMReranker, TagReranker
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
+from pipelines.answering.reranking.llm import LLMReranker
+from pipelines.answering.reranking.tag import TagReranker
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.classifier import TextClassifier
-from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router, Rule, RuleRouter
+from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
+from pipelines.answering.routing.rules import Rule, RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
 from pipelines.answering.synthesis.modes import synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
-from pipelines.answering.task import Agent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipelines.answering.sanitizing.stream import visible
+from pipelines.answering.sanitizing.invisible import visible
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.session import Calls, Model
 from pipelines.llm.window import shorten

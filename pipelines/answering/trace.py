@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from pipelines.answering.agents import Done
 from pipelines.answering.synthesis.extractive import UNKNOWN, unknown
-from pipelines.answering.task import Done
 from pipelines.records import Exchange, Hit, Route, Usage
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.reranking.cross_encoder import OTHER, part_of
+from pipelines.answering.reranking.tag import OTHER, part_of
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import BadDataset, Example, page_of
 from pipelines.records import digest

@@ -14,10 +14,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
-from pipelines.answering.synthesis.modes import UnknownMode
+from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.answering.task import StepUnavailable
 from pipelines.store import NoLiveIndex, StoreUnavailable, clean
 from serve.guard.keys import RETRY_AFTER_S, path_of
 from serve.telemetry import request_id

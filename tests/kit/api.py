@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from pipelines.answering.engine import Ask, Delta, Event, Retrieved
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieval
-from pipelines.answering.synthesis.modes import UnknownMode
+from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import NoLiveIndex, StoreUnavailable
 

@@ -8,9 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 from kit.api import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
 
+from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.retriever import ModelNotReady
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.answering.task import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, StoreUnavailable
 from serve.api.routes import create_app

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
-from pipelines.answering.grounding.citations import answerable, cite, claims
+from pipelines.answering.grounding.answerable import answerable
+from pipelines.answering.grounding.citations import cite, claims
 
 CSV = make_hit(
     "https://d.test/data#csv", "To load comma separated files, call read_csv with a path. It streams blocks.", ("Data",)

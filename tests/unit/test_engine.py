@@ -16,9 +16,8 @@ from pipelines.answering.reranking.base import Reranked
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
+from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
-from pipelines.answering.synthesis.modes import Synthesizer, UnknownMode
-from pipelines.answering.task import Task
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion, LLMFailed
 from pipelines.llm.session import Calls

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.answering.sanitizing.stream import Outgoing, outgoing, visible
+from pipelines.answering.sanitizing.invisible import visible
+from pipelines.answering.sanitizing.stream import Outgoing, outgoing
 from pipelines.answering.synthesis.extractive import UNKNOWN
 
 ORIGINS = ("https://docs.ray.io", "http://intern.test:8080")

@@ -10,11 +10,11 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
+from pipelines.answering.agents import Done, StepUnavailable
 from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
-from pipelines.answering.synthesis.modes import UnknownMode
+from pipelines.answering.synthesis.base import Task, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.answering.task import Done, StepUnavailable, Task
 from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable

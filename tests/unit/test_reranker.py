@@ -14,18 +14,11 @@ import numpy as np
 import pytest
 from kit.answering import make_hit
 
-from pipelines.answering.reranking.base import by_score, document
-from pipelines.answering.reranking.cross_encoder import (
-    CrossEncoderReranker,
-    HTTPReranker,
-    LLMReranker,
-    Reranked,
-    RerankFailed,
-    TagReranker,
-    parse_picks,
-    part_of,
-)
-from pipelines.answering.reranking.http import endpoint_of
+from pipelines.answering.reranking.base import Reranked, RerankFailed, by_score, document
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
+from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
+from pipelines.answering.reranking.llm import LLMReranker, parse_picks
+from pipelines.answering.reranking.tag import TagReranker, part_of
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Hit, Message, Usage

@@ -5,7 +5,8 @@ import pickle
 import pytest
 
 from pipelines.answering.routing.classifier import TextClassifier
-from pipelines.answering.routing.router import BadRouter, BadRule, ClassifierRouter, FixedRouter, Rule, RuleRouter
+from pipelines.answering.routing.router import BadRouter, ClassifierRouter, FixedRouter
+from pipelines.answering.routing.rules import BadRule, Rule, RuleRouter
 from pipelines.records import Route
 
 EASY = ["what is ray", "what is a task", "what is an actor", "what is tune"]

@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 from kit.api import TEXT, AskedStore, FakeEngine, MemoryRecorder, served, wait_for
 
+from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.engine import Delta
-from pipelines.answering.task import StepUnavailable
 from pipelines.store import StoreUnavailable
 from serve.api.routes import create_app
 from serve.api.stream import EventStream

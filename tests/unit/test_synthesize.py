@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
+from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
-from pipelines.answering.synthesis.modes import MODES, SEPARATOR, Synthesizer, UnknownMode, synthesizer
+from pipelines.answering.synthesis.modes import MODES, SEPARATOR, synthesizer
 from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse
-from pipelines.answering.task import Task
 from pipelines.llm.client import FRAMING, Completion, LLMFailed
 from pipelines.llm.session import Calls
 from pipelines.llm.window import WindowTooSmall

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.extractive import heading, snippet
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Citation, Hit
@@ -20,9 +19,8 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 # and refuses 0.88 of the others. The threshold of both together is not measured yet; it is the same until then.
 SUPPORTED, SUPPORTED_BY_WORDS = 0.5, 0.5
 
-# On the hits of 83 users' questions and 30 about other things, all-MiniLM-L6-v2: 82 and 2 pass; by words alone 83
-# and 20. Other models' cosines may all be high: then the words decide.
-CLOSE, SOME, NEARLY_ALL = 0.35, 0.3, 0.8
+# Share of a claim's words that the passages cited for it hold together.
+TOGETHER = 0.8
 
 # Words of a passage compared at a time, and the step between: about two sentences.
 WINDOW, STEP = 60, 30
@@ -142,7 +140,7 @@ def _judged(
     threshold = SUPPORTED_BY_WORDS if cosines is None else SUPPORTED
     judged = []
     for at, ((claim, n), window) in enumerate(zip(pairs, windows, strict=True)):
-        share = words_share(claim.text, _all(hits[n - 1]))
+        share = words_share(claim.text, full_text(hits[n - 1]))
         support = share if cosines is None else combined(share, cosines[at])
         judged.append((support, support >= threshold or _together(claim, n, hits), window))
     return judged
@@ -153,16 +151,17 @@ def combined(share: float, cosine: float) -> float:
     return (share + min(max(cosine, 0.0), 1.0)) / 2
 
 
-def _all(hit: Hit) -> str:
+def full_text(hit: Hit) -> str:
+    """A hit's headings, title and passage, as words are looked for in it."""
     return f"{heading(hit)} {hit.title}\n{hit.passage}"
 
 
 def _together(claim: Claim, n: int, hits: Sequence[Hit]) -> bool:
     """Whether all passages cited for a claim bear it out by words together, and n adds to the others."""
     said = content(claim.text)
-    own = {m: said & frozenset(terms(_all(hits[m - 1]))) for m in claim.numbers}
+    own = {m: said & frozenset(terms(full_text(hits[m - 1]))) for m in claim.numbers}
     others = frozenset().union(*(own[m] for m in own if m != n))
-    return len(own) > 1 and bool(own[n] - others) and len(own[n] | others) >= NEARLY_ALL * len(said)
+    return len(own) > 1 and bool(own[n] - others) and len(own[n] | others) >= TOGETHER * len(said)
 
 
 def _cosines(said: Sequence[str], windows: Sequence[str], embed: Embed | None) -> list[float] | None:
@@ -176,18 +175,3 @@ def _cosines(said: Sequence[str], windows: Sequence[str], embed: Embed | None) -
     except Exception:  # any failure of a model costs the vectors, never the answer
         return None
     return cosines if np.isfinite(cosines).all() else None
-
-
-def answerable(question: str, hits: Sequence[Hit]) -> bool:
-    """Whether anything retrieved could support an answer: the gate before a language model is asked. Never raises.
-
-    Lenient, as the model may still say that it does not know: nearly all of the question's words stand in a hit, or
-    a hit is close by vector and has some of them. A question in other letters than the Latin ones needs no words
-    where vectors are at hand.
-    """
-    asked = content(question)
-    share = max((len(asked & frozenset(terms(_all(hit)))) / len(asked) for hit in hits), default=0.0) if asked else 0.0
-    cosines = [hit.scores[VECTOR] for hit in hits if VECTOR in hit.scores]
-    if not cosines:
-        return bool(hits) and (share >= SOME)
-    return share >= NEARLY_ALL or (max(cosines) >= CLOSE and (share >= SOME or not asked or not question.isascii()))

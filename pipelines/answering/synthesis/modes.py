@@ -5,43 +5,21 @@ Every passage keeps its number in every call, so `[n]` means the same in all of 
 """
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from pipelines.answering.sanitizing.stream import visible
+from pipelines.answering.sanitizing.invisible import visible
+from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.packing import Asked
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
 from pipelines.answering.synthesis.structured import SCHEMA, parse
-from pipelines.answering.task import Task
 from pipelines.llm.session import Calls
 from pipelines.llm.window import batches, pack
 
 # Between the answers of the modes that accumulate.
 SEPARATOR = "\n\n---\n\n"
-
-
-class UnknownMode(ValueError):
-    """No synthesis mode has that name; `choices` are those that there are."""
-
-    def __init__(self, mode: str, choices: Iterable[str]) -> None:
-        self.mode, self.choices = mode, tuple(choices)
-        super().__init__(f"no synthesis mode is called {mode!r}; there are {', '.join(self.choices)}")
-
-    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
-        return type(self), (self.mode, self.choices)
-
-
-class Synthesizer(ABC):
-    """Makes an answer of a task. A custom one is one subclass with this one method."""
-
-    @abstractmethod
-    def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
-        """Deltas of the last call where there is one last call, else whole pieces.
-
-        Raises LLMFailed, TemplateError and WindowTooSmall.
-        """
 
 
 class Mode(Synthesizer):

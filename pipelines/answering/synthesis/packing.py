@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.answering.sanitizing.stream import visible
+from pipelines.answering.sanitizing.invisible import visible
+from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutral, passages
-from pipelines.answering.task import Task
 from pipelines.llm.session import Calls
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
 

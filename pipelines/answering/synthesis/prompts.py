@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from string import Formatter
 
-from pipelines.answering.sanitizing.stream import visible
+from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.extractive import UNKNOWN, heading
 from pipelines.records import Hit
 

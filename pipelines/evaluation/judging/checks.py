@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from pipelines.answering.sanitizing.stream import visible
+from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import SYSTEM, quoted

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.sanitizing.stream import visible
+from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.records import Answer

@@ -1,0 +1,46 @@
+"""What every synthesizer takes and gives: a task in, deltas of an answer out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pipelines.llm.session import Calls
+from pipelines.records import Hit, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with the hits to answer it from: passage n is `hits[n - 1].passage`.
+
+    `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
+    the given texts of the mode `context_only`.
+    """
+
+    question: str
+    hits: tuple[Hit, ...] = ()
+    history: tuple[Message, ...] = ()
+    mode: str = "compact"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    context: tuple[str, ...] = ()
+
+
+class UnknownMode(ValueError):
+    """No synthesis mode has that name; `choices` are those that there are."""
+
+    def __init__(self, mode: str, choices: Iterable[str]) -> None:
+        self.mode, self.choices = mode, tuple(choices)
+        super().__init__(f"no synthesis mode is called {mode!r}; there are {', '.join(self.choices)}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
+        return type(self), (self.mode, self.choices)
+
+
+class Synthesizer(ABC):
+    """Makes an answer of a task. A custom one is one subclass with this one method."""
+
+    @abstractmethod
+    def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
+        """Deltas of the last call where there is one last call, else whole pieces.
+
+        Raises LLMFailed, TemplateError and WindowTooSmall.
+        """
