@@ -14,7 +14,8 @@ import httpx
 from rich.console import Console
 from rich.markup import escape
 
-from jobs.environment import BadInput, answering, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.records import Answer
 
@@ -77,7 +78,7 @@ def ask_service(args: argparse.Namespace) -> Mapping[str, Any]:
 def ask_here(args: argparse.Namespace) -> Mapping[str, Any]:
     """The answer without a service: the same classes in this process, configured by the same variables."""
     say("no service is running: answering in this process, which takes longer")
-    configuration = answering().model_copy(update={"patience_s": PATIENCE_S})
+    configuration = read_configuration().model_copy(update={"patience_s": PATIENCE_S})
     with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
         engine = make_engine(configuration, retriever)
         return as_reply(engine.query(args.question, collection=args.collection, k=args.k))

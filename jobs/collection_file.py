@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jobs.environment import BadInput
+from jobs.cli import BadInput
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.folder import SPHINX_COPIES, FolderSettings

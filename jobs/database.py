@@ -7,7 +7,8 @@ import argparse
 import signal
 from types import FrameType
 
-from jobs.environment import home, main, say
+from jobs.cli import main, say
+from jobs.environment import home
 from pipelines import embedded
 
 

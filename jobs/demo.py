@@ -21,8 +21,9 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
+from jobs.cli import BadInput, main, say
 from jobs.documentation import pages_of
-from jobs.environment import BadInput, database, main, ray_address, say
+from jobs.environment import open_database, ray_address
 from pipelines.cluster import connect_ray
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,7 +51,7 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        url = stack.enter_context(database())
+        url = stack.enter_context(open_database())
         say("database is up")
         address = stack.enter_context(connect_ray(ray_address())).address
         say("Ray is up")

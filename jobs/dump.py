@@ -4,7 +4,8 @@ import argparse
 import time
 from pathlib import Path
 
-from jobs.environment import BadInput, finish, main, open_store
+from jobs.cli import BadInput, finish, main
+from jobs.environment import open_store
 from pipelines.store import dump
 
 

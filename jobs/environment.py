@@ -1,68 +1,61 @@
-"""What a job takes from its environment, and how it starts and ends: the entry point of every `python -m jobs.<verb>`.
+"""The environment variables that commands read, as values.
 
-Environment variables are read here and nowhere else in jobs/: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS, the address
-and key of an embedding endpoint, and RAYDEX_… for what answers are made with.
+Commands read variables here and nowhere else: DATABASE_URL, RAYDEX_HOME, RAY_ADDRESS, the address and key of an
+embedding endpoint, and RAYDEX_…. Slow modules are imported inside the functions that need them: `raydex status` must
+start fast.
 """
 
-import argparse
 import contextlib
-import json
 import os
-import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from platformdirs import user_data_path
-from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
-from rich.console import Console
-
-from pipelines import embedded
-from pipelines.answering.settings import Configuration, complaint
-from pipelines.store import CollectionBusy, Store
-
-# Exit codes: 0 done, 1 failed, 2 bad input (argparse's own), 3 done but nothing was deleted for a reason that
-# needs a look, 75 another run holds the collection (EX_TEMPFAIL of sysexits.h).
-FAILED, BAD_INPUT, NOTHING_DELETED, BUSY = 1, 2, 3, 75
-# Modules whose errors say all there is to say.
-OURS = ("pipelines.", "jobs.")
-
-console = Console(stderr=True, highlight=False, soft_wrap=True)
+if TYPE_CHECKING:
+    from pipelines.answering.settings import Configuration
+    from pipelines.store import Store
 
 
-class BadInput(ValueError):
-    """Something the user gave can't be used; the message says what, its value and what to do."""
+class BadVariable(ValueError):
+    """An environment variable can't be used; the message names the setting and the problem."""
 
 
 def home() -> Path:
-    """The absolute folder of everything that Raydex keeps on this machine."""
+    """Return the absolute folder of everything that Raydex keeps on this machine."""
+    from platformdirs import user_data_path
+
     given = os.environ.get("RAYDEX_HOME")
     return Path(given).expanduser().absolute() if given else user_data_path("raydex")
 
 
-class Answering(BaseSettings, Configuration):
-    """What answers are made with, from the variables that the service reads too."""
+def read_configuration() -> "Configuration":
+    """Return the configuration of answers, from the variables that the service reads too.
 
-    model_config = SettingsConfigDict(
-        env_prefix="RAYDEX_", populate_by_name=True, extra="ignore", hide_input_in_errors=True
-    )
+    Raises BadVariable.
+    """
+    from pydantic import ValidationError
+    from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+    from pipelines.answering.settings import Configuration, complaint
 
-def answering() -> Answering:
-    """The configuration of answers. Raises BadInput for a variable that can't be used."""
+    class Variables(BaseSettings, Configuration):
+        model_config = SettingsConfigDict(
+            env_prefix="RAYDEX_", populate_by_name=True, extra="ignore", hide_input_in_errors=True
+        )
+
     try:
-        return Answering(home=home())
+        return Configuration.model_validate(Variables(home=home()).model_dump())
     except ValidationError as error:
-        raise BadInput(complaint(error)) from error
+        raise BadVariable(complaint(error)) from error
     except SettingsError as error:
-        raise BadInput(f"{error}: write it as JSON") from error
+        raise BadVariable(f"{error}: write it as JSON") from error
 
 
 @contextlib.contextmanager
-def database() -> Iterator[str]:
-    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, running as long as it is used."""
+def open_database() -> Iterator[str]:
+    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs as long as it is used."""
+    from pipelines import embedded
+
     given = os.environ.get("DATABASE_URL")
     if given:
         yield given
@@ -72,9 +65,11 @@ def database() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def open_store(retry_s: float = 60.0) -> Iterator[Store]:
+def open_store(retry_s: float = 60.0) -> Iterator["Store"]:
     """Yield a Store on the database, its schema up to date."""
-    with database() as url, Store(url, retry_s=retry_s) as store:
+    from pipelines.store import Store
+
+    with open_database() as url, Store(url, retry_s=retry_s) as store:
         store.migrate()
         yield store
 
@@ -85,72 +80,18 @@ def ray_address() -> str:
 
 
 def in_ray_job() -> bool:
-    """Whether this is the driver of a submitted Ray job, whose working directory is a copy that goes away."""
+    """Return whether this is the driver of a submitted Ray job, whose working directory is a temporary copy."""
     return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
 
 
 def embedding_endpoint() -> dict[str, Any]:
-    """Address and key of the endpoint of `openai:` embedding models."""
+    """Return the address and key of the endpoint of `openai:` embedding models."""
     return {
         "embedding_url": os.environ.get("OPENAI_BASE_URL"),
         "embedding_key": os.environ.get("OPENAI_API_KEY"),
     }
 
 
-def say(message: str) -> None:
-    """One line for a person, on standard error: standard output is the result's."""
-    console.print(message, markup=False)
-
-
-def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:
-    """Print the result: `text`, and as the very last line the JSON object if asked for."""
-    if as_json:
-        print(json.dumps(summary, default=str, ensure_ascii=False), flush=True)
-    else:
-        print(text, flush=True)
-
-
-def run_job(
-    parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], int], argv: Sequence[str] | None
-) -> int:
-    """Parse and run; an expected failure is one clear message, an unexpected one its traceback as well."""
-    args = parser.parse_args(argv)
-    try:
-        return work(args)
-    except CollectionBusy as error:
-        say(f"{parser.prog}: {error}")
-        return BUSY
-    except (ValueError, LookupError) as error:
-        say(f"{parser.prog}: {in_words(error)[0]}")
-        return BAD_INPUT
-    except KeyboardInterrupt:
-        say(f"{parser.prog}: interrupted; what was done is kept, the next run goes on from there")
-        return 130
-    except Exception as error:
-        if os.environ.get("RAYDEX_DEBUG") or not _expected(error):
-            traceback.print_exc()
-        say(f"{parser.prog}: {in_words(error)[0]}")
-        return FAILED
-
-
-def _expected(error: Exception) -> bool:
-    return in_words(error)[1]
-
-
-def in_words(error: Exception) -> tuple[str, bool]:
-    """What went wrong, in words, and whether it is one of our own errors.
-
-    An error of a Ray task carries the cause inside a long text of where it was; that of an actor, and what Ray Data
-    makes of one, only names it in a line of its own.
-    """
-    cause = getattr(error, "cause", None) or error
-    module = type(cause).__module__
-    if module.startswith("ray."):
-        ours = [line for line in f"{error}\n{cause}".splitlines() if line.startswith(OURS) and ": " in line]
-        return (ours[-1].partition(": ")[2], True) if ours else (str(cause), False)
-    return str(cause), module.startswith((*OURS, "__main__"))
-
-
-def main(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], int]) -> None:
-    """`run_job` on the command line."""
-    sys.exit(run_job(parser, work, None))
+def debugging() -> bool:
+    """Return whether the tracebacks of expected errors are wanted too."""
+    return bool(os.environ.get("RAYDEX_DEBUG"))

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jobs.environment import BadInput, answering, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from jobs.evaluating import AskJob, ask_here, ask_over_ray, make_judge
 from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.prompts import Template
@@ -213,7 +214,7 @@ def evaluate(args: argparse.Namespace, job: AskJob, examples: Sequence[Example],
 
 
 def work(args: argparse.Namespace) -> int:
-    configuration, ks = answering(), numbers(args.k)
+    configuration, ks = read_configuration(), numbers(args.k)
     check(args, configuration)
     every = read_dataset(args.dataset)
     examples = sample(every, args.limit or len(every), args.seed)

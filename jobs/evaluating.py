@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.environment import ray_address, say
+from jobs.cli import say
+from jobs.environment import ray_address
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.settings import Configuration, all_agents
 from pipelines.answering.synthesis.extractive import heading

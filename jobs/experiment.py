@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jobs.cli import FAILED, BadInput, finish, main, say
 from jobs.collection_file import Indexing
-from jobs.environment import FAILED, BadInput, answering, finish, home, main, open_store, say
+from jobs.environment import home, open_store, read_configuration
 from jobs.experiment_cell import Measuring
 from jobs.experiment_index import Indexes, drop
 from pipelines.answering.settings import complaint
@@ -119,7 +120,7 @@ def study_of(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def work(args: argparse.Namespace) -> int:
-    environment = answering().model_dump()
+    environment = read_configuration().model_dump()
     sweep = read_sweep(args.file, environment)
     earlier = check(args, sweep)
     examples = read_dataset(sweep.dataset)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jobs.environment import in_words, say
+from jobs.cli import describe_error, say
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
 from jobs.experiment_index import Indexes
@@ -42,7 +42,7 @@ class Measuring:
         try:
             record = self._measure(cell)
         except Exception as error:  # whatever it is, the other configurations can be measured
-            said = in_words(error)[0]
+            said = describe_error(error)[0]
             say(f"{where}: failed: {said}")
             return failed(cell, self._settings(cell, {}), error, said)
         value, low, high = record["scores"].get(self.args.metric, (math.nan,) * 3)

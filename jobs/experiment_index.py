@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from jobs.cli import say
 from jobs.collection_file import Collection, Indexing
-from jobs.environment import home, say
+from jobs.environment import home
 from jobs.reindex import arguments, index_settings
 from jobs.reindexing import Reindex
 from pipelines.indexing.lock import hold_collection, record_run

@@ -4,7 +4,8 @@ import argparse
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from jobs.environment import finish, main, open_store, say
+from jobs.cli import finish, main, say
+from jobs.environment import open_store
 from pipelines.store import SCOPES, Key
 
 

@@ -3,7 +3,8 @@
 import argparse
 import shutil
 
-from jobs.environment import BadInput, finish, home, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import home, open_store
 from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import lexical_folder
 

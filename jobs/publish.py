@@ -2,7 +2,8 @@
 
 import argparse
 
-from jobs.environment import finish, main, open_store, say
+from jobs.cli import finish, main, say
+from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import NoSuchIndex
 

@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.environment import FAILED, Answering, BadInput, answering, finish, main, open_store, say
+from jobs.cli import FAILED, BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
-from pipelines.answering.settings import AgentConfiguration, all_agents
+from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.evaluation.questions.writing import (
@@ -65,7 +66,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def work(args: argparse.Namespace) -> int:
     check(args)
-    configuration = answering().model_copy(update={"patience_s": PATIENCE_S})
+    configuration = read_configuration().model_copy(update={"patience_s": PATIENCE_S})
     examples = read_dataset(args.answers) if args.answers else []
     with open_store() as store:
         if args.feedback:
@@ -91,7 +92,7 @@ def check(args: argparse.Namespace) -> None:
         raise BadInput(f"--out is {args.out}: there is no folder {args.out.parent}")
 
 
-def questions(args: argparse.Namespace, configuration: Answering, store: Store) -> dict[str, Any]:
+def questions(args: argparse.Namespace, configuration: Configuration, store: Store) -> dict[str, Any]:
     """Make questions and write those that are kept; the summary."""
     llm = None if args.without_llm else model(configuration, args)
     with scanned(store, args.collection) as chunks:
@@ -105,7 +106,7 @@ def questions(args: argparse.Namespace, configuration: Answering, store: Store) 
 
 
 def answers(
-    args: argparse.Namespace, configuration: Answering, store: Store, examples: Sequence[Example]
+    args: argparse.Namespace, configuration: Configuration, store: Store, examples: Sequence[Example]
 ) -> dict[str, Any]:
     """Fill in the missing answers and write the whole data set; the summary."""
     llm = model(configuration, args)
@@ -153,7 +154,7 @@ async def closing(llm: KeptReplies, made: Any) -> Made:
 
 
 def found(
-    args: argparse.Namespace, configuration: Answering, store: Store, examples: Sequence[Example]
+    args: argparse.Namespace, configuration: Configuration, store: Store, examples: Sequence[Example]
 ) -> list[Example]:
     """The examples whose page the configured retrieval finds, without what else would be asked a model for each."""
     free = configuration.model_copy(update={"num_queries": 1, "reranker": "none"})
@@ -166,7 +167,7 @@ def found(
         return asyncio.run(findable(examples, search, args.at_once, told("searched")))
 
 
-def model(configuration: Answering, args: argparse.Namespace) -> KeptReplies:
+def model(configuration: Configuration, args: argparse.Namespace) -> KeptReplies:
     """The language model that writes, with what it has said for this --out. Raises BadInput."""
     path = args.out.with_name(f".{args.out.name}.replies")
     llm = make_llm(writer(configuration, args.agent))
@@ -175,7 +176,7 @@ def model(configuration: Answering, args: argparse.Namespace) -> KeptReplies:
     return KeptReplies(llm, path)
 
 
-def writer(configuration: Answering, agent: str | None) -> AgentConfiguration:
+def writer(configuration: Configuration, agent: str | None) -> AgentConfiguration:
     """The agent whose model writes. Raises BadInput."""
     agents = all_agents(configuration)
     named = [one for one in agents if agent in (None, one.name)]

@@ -12,16 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from jobs.cli import BadInput, finish, main, say
 from jobs.collection_file import Collection, collection_from, load_collection
-from jobs.environment import (
-    BadInput,
-    embedding_endpoint,
-    finish,
-    in_ray_job,
-    main,
-    open_store,
-    say,
-)
+from jobs.environment import embedding_endpoint, in_ray_job, open_store
 from jobs.reindexing import Reindex
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from jobs.cli import NOTHING_DELETED, say
 from jobs.collection_file import Collection
-from jobs.environment import NOTHING_DELETED, embedding_endpoint, home, ray_address, say
+from jobs.environment import embedding_endpoint, home, ray_address
 from pipelines.cluster import check_reach, connect_ray
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.pools import plan_pools

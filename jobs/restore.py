@@ -6,7 +6,8 @@ import time
 import zipfile
 from pathlib import Path
 
-from jobs.environment import BadInput, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import BuildResources, restore
 

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.environment import BadInput, finish, main, open_store
+from jobs.cli import BadInput, finish, main
+from jobs.environment import open_store
 
 
 def arguments() -> argparse.ArgumentParser:

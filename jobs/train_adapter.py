@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from jobs.environment import BadInput, answering, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_embedder, make_retriever
 from pipelines.embedding.adapter import KIND, Matrix, QueryAdapter
 from pipelines.embedding.embedder import Embedder
@@ -56,7 +57,7 @@ def work(args: argparse.Namespace) -> int:
         torch.set_num_threads(args.threads)
     started = time.monotonic()
     index, corpus, chunks = material(args.collection)
-    bench = Bench(corpus, chunks, make_embedder(answering(), index.settings.model), plan(args))
+    bench = Bench(corpus, chunks, make_embedder(read_configuration(), index.settings.model), plan(args))
     examples = answered(examples, corpus)
     asked = bench.embed(examples)
     say(f"{len(examples):,} questions embedded in {time.monotonic() - started:.0f} s")
@@ -103,7 +104,7 @@ def plan(args: argparse.Namespace) -> AdapterPlan:
 def material(collection: str | None) -> tuple[Index, Corpus, Matrix]:
     """The live index, its chunks, and their vectors in the same order."""
     with open_store() as store:
-        retriever = make_retriever(answering().model_copy(update={"query_adapter": Path()}), store)
+        retriever = make_retriever(read_configuration().model_copy(update={"query_adapter": Path()}), store)
         index = store.live_index(retriever.name(collection))
         retriever.close()
         vectors = store.vectors(index.id)

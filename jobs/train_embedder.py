@@ -14,7 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.environment import BadInput, answering, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever, Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
@@ -102,7 +103,7 @@ def check(args: argparse.Namespace) -> None:
 @contextlib.contextmanager
 def material(args: argparse.Namespace) -> Iterator[tuple[Index, Corpus, Retriever]]:
     """The live index, its chunks and a retriever over it."""
-    with open_store() as store, contextlib.closing(make_retriever(answering(), store)) as retriever:
+    with open_store() as store, contextlib.closing(make_retriever(read_configuration(), store)) as retriever:
         index = retriever.prepare(args.collection)
         yield index, corpus_of(store, index), retriever
 

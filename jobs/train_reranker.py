@@ -16,7 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.environment import BadInput, answering, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
@@ -67,7 +68,7 @@ def work(args: argparse.Namespace) -> int:
     check_trainer()
     examples = read_dataset(args.dataset)
     started = time.monotonic()
-    with open_store() as store, contextlib.closing(make_retriever(answering(), store)) as retriever:
+    with open_store() as store, contextlib.closing(make_retriever(read_configuration(), store)) as retriever:
         index = retriever.prepare(args.collection)
         with store.scan_chunks(index.id) as (_, chunks):
             corpus = Corpus(chunks)
@@ -214,7 +215,7 @@ def verdict_of(
     kept: Sequence[Example], found: Sequence[Sequence[Hit]], after: Sequence[Sequence[Hit]], k: int
 ) -> Verdict:
     """Both orders, each with what the service makes of pages."""
-    configuration = answering()
+    configuration = read_configuration()
 
     def places(lists: Sequence[Sequence[Hit]]) -> list[int]:
         spread = [pages_first(hits) if configuration.pages_first else hits for hits in lists]

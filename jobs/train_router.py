@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.environment import BadInput, finish, main
+from jobs.cli import BadInput, finish, main
 from pipelines.training import curves, router
 from pipelines.training.card import check_free
 

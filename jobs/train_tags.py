@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.environment import BadInput, answering, finish, main, open_store, say
+from jobs.cli import BadInput, finish, main, say
+from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.reranking.tag import OTHER, TagReranker
 from pipelines.answering.retrieval.fusion import diverse, pages_first
@@ -107,7 +108,7 @@ def measure(
     kept = sample(kept, args.held_out or len(kept), args.seed)
     seen = apart(rows, held_out)
     classifier = tags.fit(seen, {"prefix": args.prefix})
-    with open_store() as store, contextlib.closing(make_retriever(answering(), store)) as retriever:
+    with open_store() as store, contextlib.closing(make_retriever(read_configuration(), store)) as retriever:
         retriever.prepare(args.collection)
         found = [retriever.retrieve(Search((e.question,), args.collection, k=args.depth)).hits for e in kept]
     before = places(kept, found)
@@ -139,7 +140,7 @@ def reranked(
 
 def places(kept: Sequence[Example], found: Sequence[Sequence[Hit]]) -> list[int]:
     """The place of the first right hit, after what the service makes of pages."""
-    configuration = answering()
+    configuration = read_configuration()
     spread = [pages_first(hits) if configuration.pages_first else hits for hits in found]
     cut = [diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
     return [place(example, hits) for example, hits in zip(kept, cut, strict=True)]

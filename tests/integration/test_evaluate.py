@@ -12,7 +12,7 @@ from kit.scripted_llm import Request, ScriptedLLM
 from kit.workshop import BASE, Workshop, small_site
 
 from jobs import evaluate
-from jobs.environment import run_job
+from jobs.cli import run_job
 from pipelines.answering.engine import QueryEngine
 from pipelines.evaluation.dataset import Example, write_dataset
 from pipelines.store import Store, StoreUnavailable

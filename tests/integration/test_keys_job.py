@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs import keys
-from jobs.environment import run_job
+from jobs.cli import run_job
 from pipelines.store import Store, key_hash
 
 

@@ -9,7 +9,7 @@ from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.workshop import Workshop
 
 from jobs import questions
-from jobs.environment import run_job
+from jobs.cli import run_job
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.store import Store
 from pipelines.store.questions import QuestionRow

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs import train_adapter, train_embedder, train_reranker, train_router, train_tags
-from jobs.environment import run_job
+from jobs.cli import run_job
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.classifier_folder import NotAClassifier
 from pipelines.training.tags import Tagged

@@ -10,7 +10,7 @@ import pytest
 from kit.workshop import BASE, Workshop
 
 from jobs import train_adapter, train_embedder
-from jobs.environment import run_job
+from jobs.cli import run_job
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Search
 from pipelines.answering.settings import Configuration

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from jobs.environment import run_job
+from jobs.cli import run_job
 from pipelines.store import Store
 
 BASE = "https://docs.test/"

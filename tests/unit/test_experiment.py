@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.environment import in_words
+from jobs.cli import describe_error
 from jobs.experiment import arguments
 from jobs.experiment_cell import priced
 from pipelines.answering.settings import Configuration
@@ -245,7 +245,7 @@ def test_a_drop_that_is_no_number_is_refused():
 def test_a_failed_cell_says_why_and_not_where_in_ray():
     ray_error = type("RayTaskError", (Exception,), {"__module__": "ray.exceptions"})
     trace = "ray::MapWorker() (pid=1)\n  File build.py\npipelines.embed.EmbeddingFailed: no key: set one\nTo retry …"
-    why, ours = in_words(ray_error(trace))
+    why, ours = describe_error(ray_error(trace))
     assert (why, ours) == ("no key: set one", True)
     assert failed(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
 

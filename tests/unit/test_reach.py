@@ -2,8 +2,8 @@
 
 import pytest
 
+from jobs.cli import BadInput
 from jobs.collection_file import collection_from
-from jobs.environment import BadInput
 from jobs.reindex import check_folders
 from pipelines.cluster import UnreachableDatabase, check_reach
 

@@ -1,0 +1,133 @@
+"""Flags, exit codes, messages and the entry point that all commands share.
+
+A command is a file of this folder with `arguments() -> ArgumentParser`, `work(Namespace) -> exit code`, and
+`main(arguments(), work)` at its end. Imports nothing slow: `raydex --help` reads this file.
+"""
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from jobs.environment import debugging
+
+# NOTHING_DELETED is a success that needs a look; BUSY is EX_TEMPFAIL of sysexits.h; the last two are 128 + signal.
+DONE, FAILED, BAD_INPUT, NOTHING_DELETED, BUSY, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 75, 130, 141
+# The message of an error that these packages define is enough for a user; any other error needs its traceback.
+OWN_PACKAGES = ("pipelines.", "jobs.")
+
+Work = Callable[[argparse.Namespace], int]
+
+
+class BadInput(ValueError):
+    """Something the user gave can't be used; the message names it, its value and the remedy."""
+
+
+def command(verb: str, doc: str | None) -> argparse.ArgumentParser:
+    """Return the parser of `raydex <verb>`, described by the first paragraph of `doc`.
+
+    It names itself as it was called: by `python -m jobs.<file>` if that is what runs.
+    """
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    module = spec.name if spec else ""
+    as_module = module.startswith("jobs.") and module != "jobs.__main__"
+    prog = f"python -m {module}" if as_module else f"raydex {verb}"
+    return argparse.ArgumentParser(prog=prog, description=(doc or "").split("\n\n")[0])
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object, on the last line")
+
+
+def add_collection(parser: argparse.ArgumentParser, help: str | None = None) -> None:
+    """Add --collection; it is required unless `help` explains its default."""
+    parser.add_argument("--collection", required=help is None, help=help or "name of the collection")
+
+
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """Add --wait."""
+    parser.add_argument("--wait", action="store_true", help="wait for another run on the collection to end")
+
+
+def say(message: str) -> None:
+    """Print a message for a person on standard error; standard output carries the result alone."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:
+    """Print the result: `summary` as one line of JSON if `as_json`, else `text`."""
+    print(json.dumps(summary, default=str, ensure_ascii=False) if as_json else text, flush=True)
+
+
+def main(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None = None) -> NoReturn:
+    """Run a command as a process: exit with its code, quietly if the reader of its output has gone."""
+    with quiet_when_piped():
+        sys.exit(run_job(parser, work, argv))
+
+
+@contextmanager
+def quiet_when_piped() -> Iterator[None]:
+    """Exit without a message when standard output is a pipe that was closed, as by `| head -1`."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        try:
+            sys.stdout.flush()  # what could not be written fails again if it was standard output
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(PIPE_CLOSED)
+        raise
+
+
+def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None) -> int:
+    """Parse `argv` (None: the command line), do the work and return the exit code.
+
+    An expected error becomes one message; an unexpected one, or any with RAYDEX_DEBUG, shows its traceback too.
+    """
+    args = parser.parse_args(argv)
+    try:
+        return work(args)
+    except KeyboardInterrupt:
+        say(f"{parser.prog}: interrupted; what was done is kept, the next run continues from there")
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        message, expected = describe_error(error)
+        code = exit_code(error)
+        if debugging() or (code == FAILED and not expected):
+            traceback.print_exc()
+        say(f"{parser.prog}: {message}")
+        return code
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code that an error of a command stands for."""
+    from pipelines.store import CollectionBusy
+
+    if isinstance(error, CollectionBusy):
+        return BUSY
+    return BAD_INPUT if isinstance(error, ValueError | LookupError) else FAILED
+
+
+def describe_error(error: Exception) -> tuple[str, bool]:
+    """Return the message of an error, and whether it is one of ours.
+
+    An error of a Ray task holds its cause within a long text; that of an actor, and what Ray Data makes of one, only
+    names it on a line of its own.
+    """
+    cause = getattr(error, "cause", None) or error
+    module = type(cause).__module__
+    if module.startswith("ray."):
+        lines = f"{error}\n{cause}".splitlines()
+        own = [line for line in lines if line.startswith(OWN_PACKAGES) and ": " in line]
+        return (own[-1].partition(": ")[2], True) if own else (str(cause), False)
+    return str(cause), module.startswith((*OWN_PACKAGES, "__main__"))
