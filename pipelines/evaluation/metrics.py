@@ -13,47 +13,8 @@ from itertools import count
 import numpy as np
 
 from pipelines.evaluation.dataset import Example, page_of
+from pipelines.evaluation.statistics import Interval, NothingToScore, bootstrap
 from pipelines.records import Answer, Hit
-
-Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-
-# 2,000 resamples leave an error of the 95 % bounds of about a twentieth of the interval (Efron and Tibshirani, "An
-# Introduction to the Bootstrap", 1993, chapter 14: 1,000 or more for percentile intervals).
-RESAMPLES, LEVEL = 2_000, 0.95
-# Sign flips drawn by chance; with so few differing questions all 2^n are counted instead.
-FLIPS, EXACT = 10_000, 13
-# Numbers that are drawn at a time: 32 MB of float64.
-AT_ONCE = 4_000_000
-
-
-class NothingToScore(ValueError):
-    """There is not a single question to score."""
-
-    def __init__(self) -> None:
-        super().__init__("no question could be scored: the data set is empty, or every question failed")
-
-
-class BadPair(ValueError):
-    """Two lists of values do not belong to the same questions, or hold what is no number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean over questions and the bounds of its 95 % bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """How much better the first of two configurations is: mean difference, its 95 % interval, two-sided p."""
-
-    difference: float
-    low: float
-    high: float
-    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +115,7 @@ def summarise(examples: Sequence[Example], found: Sequence[Retrieved], ks: Seque
     ]
     for n, ranked in enumerate(ranking(examples, found, ks)):
         rows[n] |= ranked
-    means = intervals({name: [row[name] for row in rows] for name in rows[0]}, seed)
+    means = bootstrap({name: [row[name] for row in rows] for name in rows[0]}, seed)
     by_k = {name: {k: means[f"{name}@{k}"] for k in ks} for name in (*BY_K, "recall", "ndcg")}
     return Scores(by_k, means["mrr"], tuple(rows))
 
@@ -180,70 +141,6 @@ def _ranked(pages: Sequence[str]) -> dict[str, float]:
     for place, page in enumerate(pages):
         ranked[f"again {place}" if page in ranked else page] = -float(place)
     return ranked
-
-
-# ------------------------------------------------------------------------------------------- how sure that is
-
-
-def intervals(values: Mapping[str, Sequence[float]], seed: int = 0) -> dict[str, Interval]:
-    """The mean of each list (all as long as each other) with its 95 % percentile bootstrap interval.
-
-    All of them are drawn over the same resampled questions. Raises NothingToScore.
-    """
-    table = np.array(list(values.values()), np.float64).T
-    if not table.size:
-        raise NothingToScore
-    low, high = _bounds(table, seed)
-    means = table.mean(axis=0)
-    return {name: Interval(*map(float, at)) for name, *at in zip(values, means, low, high, strict=True)}
-
-
-def _bounds(table: Matrix, seed: int) -> tuple[Matrix, Matrix]:
-    """The interval of each column's mean; rows are questions."""
-    rng, n = np.random.default_rng(seed), len(table)
-    piece = max(1, AT_ONCE // n)
-    means = [_resampled(table, rng, min(piece, RESAMPLES - start)) for start in range(0, RESAMPLES, piece)]
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
-    return low, high
-
-
-def _resampled(table: Matrix, rng: np.random.Generator, times: int) -> Matrix:
-    """Means over questions drawn with replacement, (times, columns): how often each was drawn, times its values."""
-    n = len(table)
-    drawn = rng.integers(n, size=(times, n)) + np.arange(times)[:, None] * n
-    counts = np.bincount(drawn.ravel(), minlength=times * n).reshape(times, n)
-    return counts @ table / n
-
-
-def paired(a: Sequence[float], b: Sequence[float], seed: int = 0) -> Paired:
-    """Whether `a` scores higher than `b` on the same questions: mean of a - b, bootstrap interval, two-sided p.
-
-    p is of the paired permutation test, which flips the sign of each question's difference (Fisher's randomization
-    test; Smucker, Allan and Carterette, CIKM 2007, recommend it for retrieval): exact where at most EXACT questions
-    differ, else over FLIPS random flips. Raises BadPair and NothingToScore.
-    """
-    if len(a) != len(b):
-        raise BadPair(f"{len(a)} values and {len(b)}: a paired test needs one of each for every question")
-    differences = np.asarray(a, np.float64) - np.asarray(b, np.float64)
-    if not np.isfinite(differences).all():
-        raise BadPair("a value is not a number: leave out the questions that one of the two could not answer")
-    interval = intervals({"difference": differences.tolist()}, seed)["difference"]
-    return Paired(interval.value, interval.low, interval.high, _p(differences[differences != 0], seed))
-
-
-def _p(differences: Matrix, seed: int) -> float:
-    """Share of sign flips whose sum is at least as far from 0; questions without a difference change no sum."""
-    n = len(differences)
-    least = abs(differences.sum()) - 1e-9
-    if n <= EXACT:
-        signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-        return float(np.mean(abs(signs @ differences) >= least))
-    rng, piece, beyond = np.random.default_rng(seed), max(1, AT_ONCE // n), 0
-    for start in range(0, FLIPS, piece):
-        signs = 1 - 2 * rng.integers(2, size=(min(piece, FLIPS - start), n), dtype=np.int8)
-        beyond += int(np.sum(abs(signs @ differences) >= least))
-    return (beyond + 1) / (FLIPS + 1)  # the flip that is observed counts among them, so p is never 0
 
 
 # ------------------------------------------------------------------------------------------- answers

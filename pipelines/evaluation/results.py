@@ -12,7 +12,8 @@ import numpy as np
 
 from pipelines.evaluation.dataset import Example, as_row
 from pipelines.evaluation.evaluator import Plan, retrieved
-from pipelines.evaluation.metrics import Interval, intervals, rank, summarise
+from pipelines.evaluation.metrics import rank, summarise
+from pipelines.evaluation.statistics import Interval, bootstrap
 from pipelines.store import EvaluatedQuestion
 
 # Decimals of what is printed: far beyond what any number of questions can tell.
@@ -95,7 +96,7 @@ def _answer_means(rows: Sequence[EvaluatedQuestion], seed: int) -> dict[str, Int
     """The mean of each score of the answers over those that have it."""
     names = dict.fromkeys(name for row in rows for name in row.scores)
     values = {name: [score for row in rows if (score := row.scores.get(name)) is not None] for name in names}
-    return {name: intervals({name: has}, seed)[name] for name, has in values.items() if has}
+    return {name: bootstrap({name: has}, seed)[name] for name, has in values.items() if has}
 
 
 def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:

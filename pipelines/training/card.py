@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.evaluation.dataset import Example, fingerprint, page_of
-from pipelines.evaluation.metrics import Interval, Paired, intervals, paired
+from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import digest
 
 CARD_FILE = "card.json"
@@ -36,7 +36,7 @@ class Scores:
     @classmethod
     def of(cls, ranks: Ranks, ks: Sequence[int] = KS) -> "Scores":
         """Raises NothingToScore."""
-        means = intervals({**{str(k): within(ranks, k) for k in ks}, "mrr": [1 / r if r else 0.0 for r in ranks]})
+        means = bootstrap({**{str(k): within(ranks, k) for k in ks}, "mrr": [1 / r if r else 0.0 for r in ranks]})
         return cls({k: means[str(k)] for k in ks}, means["mrr"])
 
 
@@ -51,7 +51,7 @@ class Verdict:
     k: int
     before: Scores
     after: Scores
-    gain: Paired
+    gain: PairedTest
 
     @property
     def accepted(self) -> bool:
@@ -71,7 +71,7 @@ def judged(before: Ranks, after: Ranks, k: int = GATE_K, ks: Sequence[int] = KS)
 
     Raises BadPair and NothingToScore.
     """
-    gain = paired(within(after, k), within(before, k))
+    gain = paired_test(within(after, k), within(before, k))
     return Verdict(len(before), k, Scores.of(before, ks), Scores.of(after, ks), gain)
 
 

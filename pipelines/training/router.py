@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import BadDataset
-from pipelines.evaluation.metrics import Paired, paired
+from pipelines.evaluation.statistics import PairedTest, paired_test
 from pipelines.records import digest
 from pipelines.training import curves
 
@@ -69,7 +69,7 @@ class Judgement:
     by_label: dict[str, dict[str, float]]
     thresholds: list[dict[str, float]]
     costs: list[CostPoint]
-    gain: Paired
+    gain: PairedTest
 
     @property
     def accepted(self) -> bool:
@@ -193,7 +193,7 @@ def _cost_point(sure: Any, does: Any, sent: int, strong: float, cheap: float) ->
     )
 
 
-def gain(probability: Sequence[float], truth: Sequence[bool], threshold: float) -> Paired:
+def gain(probability: Sequence[float], truth: Sequence[bool], threshold: float) -> PairedTest:
     """What the router serves above one that sends the same share to the cheap model by chance, question by question.
 
     The random router's score of a question is its expectation, so chance adds no noise of its own.
@@ -201,7 +201,7 @@ def gain(probability: Sequence[float], truth: Sequence[bool], threshold: float) 
     does = np.asarray(truth, np.float64)
     taken = np.asarray(probability) >= threshold
     share = float(taken.mean())
-    return paired(np.where(taken, does, 1.0).tolist(), (share * does + 1 - share).tolist())
+    return paired_test(np.where(taken, does, 1.0).tolist(), (share * does + 1 - share).tolist())
 
 
 def area(costs: Sequence[CostPoint]) -> dict[str, float]:

@@ -7,12 +7,8 @@ import pytest
 
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.metrics import (
-    BadPair,
-    NothingToScore,
     Retrieved,
     any_source_score,
-    intervals,
-    paired,
     rank,
     retrieval_score,
     section_score,
@@ -21,6 +17,7 @@ from pipelines.evaluation.metrics import (
     supported_share,
     token_f1,
 )
+from pipelines.evaluation.statistics import NothingToScore
 from pipelines.records import Answer, Citation, Hit
 
 
@@ -117,61 +114,6 @@ def test_nothing_found_scores_nothing():
 def test_no_question_is_no_score():
     with pytest.raises(NothingToScore):
         summarise([], [], [1])
-    with pytest.raises(NothingToScore):
-        intervals({"x": []})
-
-
-def test_an_interval_is_that_of_a_mean_and_the_same_for_a_seed():
-    values = [1.0] * 60 + [0.0] * 40
-    interval = intervals({"x": values}, seed=1)["x"]
-    # the normal approximation: 0.6 ± 1.96 · sqrt(0.6 · 0.4 / 100)
-    assert interval.value == 0.6
-    assert interval.low == pytest.approx(0.504, abs=0.015) and interval.high == pytest.approx(0.696, abs=0.015)
-    assert intervals({"x": values}, seed=1)["x"] == interval
-    assert intervals({"y": [5.0] * 3})["y"].low == intervals({"y": [5.0] * 3})["y"].high == 5
-
-
-def test_an_interval_does_not_depend_on_what_is_beside_it():
-    values = np.random.default_rng(0).random(30).tolist()
-    beside = intervals({"other": [0.0] * 30, "x": values})["x"]
-    assert beside.low == pytest.approx(intervals({"x": values})["x"].low)
-
-
-def test_p_is_the_share_of_sign_flips_that_are_as_far_from_nothing():
-    # three differences of 1, and one question without: of 8 flips, all + and all - reach |3|
-    test = paired([1, 1, 1, 0], [0, 0, 0, 0])
-    assert test.difference == 0.75 and test.p == 2 / 8
-    # +2 -1: of the sums 1 3 -3 -1 all are at least 1 from 0
-    assert paired([2, 0], [0, 1]).p == 1
-    # +3 +1 -1: |sum| is 3; of 8 flips |5| twice, |3| four times, |1| twice
-    assert paired([3, 1, 0], [0, 0, 1]).p == 6 / 8
-
-
-def test_equal_configurations_do_not_differ():
-    test = paired([1, 0, 1], [1, 0, 1])
-    assert (test.difference, test.low, test.high, test.p) == (0, 0, 0, 1)
-
-
-def test_many_questions_give_about_the_binomial_p():
-    # 15 wins against 5: two-sided sign test p = 0.0414
-    a, b = [1] * 15 + [0] * 5 + [1] * 80, [0] * 15 + [1] * 5 + [1] * 80
-    test = paired(a, b)
-    assert test.difference == pytest.approx(0.1)
-    assert 0 < test.low < 0.1 < test.high
-    assert test.p == pytest.approx(0.0414, abs=0.008)
-    assert paired(b, a).p == test.p and paired(b, a).difference == -test.difference
-
-
-def test_a_clear_gain_is_never_p_nought():
-    assert 0 < paired([1.0] * 100, [0.0] * 100).p < 0.001
-
-
-def test_a_pair_of_different_questions_is_refused():
-    with pytest.raises(BadPair, match="3 values and 2"):
-        paired([1, 2, 3], [1, 2])
-    for wrong in (float("nan"), float("inf")):
-        with pytest.raises(BadPair, match="not a number"):
-            paired([1, wrong], [1, 2])
 
 
 def test_token_f1_counts_common_words():

@@ -17,8 +17,8 @@ from pipelines.evaluation.evaluator import Plan
 from pipelines.evaluation.experiments.cost import Point, Price, bill, frontier
 from pipelines.evaluation.experiments.routing import routers
 from pipelines.evaluation.experiments.sweep import Cell, Sweep, label
-from pipelines.evaluation.metrics import Matrix, intervals, paired
 from pipelines.evaluation.results import Rows, per_question, results
+from pipelines.evaluation.statistics import Matrix, bootstrap, paired_test
 from pipelines.llm.tokens import estimate
 from pipelines.records import Usage
 
@@ -228,7 +228,7 @@ def difference(run: Record, other: Record, metric: str) -> list[float]:
     pairs = _pairs(run, other, metric)
     if not pairs:
         raise NoSuchRun(f"{run['name']!r} and {other['name']!r} have no question with {metric!r} in common")
-    test = paired([a for a, _ in pairs], [b for _, b in pairs])
+    test = paired_test([a for a, _ in pairs], [b for _, b in pairs])
     return [round(value, DECIMALS) for value in (test.difference, test.low, test.high, test.p)]
 
 
@@ -290,7 +290,7 @@ def _means(runs: Sequence[Record], lines: Sequence[Sequence[int | None]]) -> dic
 
 def _intervals(table: Matrix) -> list[list[float]]:
     """[mean, low, high] of each row."""
-    spans = intervals({str(number): row for number, row in enumerate(table.tolist())}).values()
+    spans = bootstrap({str(number): row for number, row in enumerate(table.tolist())}).values()
     return [[round(value, DECIMALS) for value in (span.value, span.low, span.high)] for span in spans]
 
 

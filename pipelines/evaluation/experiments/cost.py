@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pipelines.evaluation.metrics import Paired, paired
+from pipelines.evaluation.statistics import PairedTest, paired_test
 from pipelines.records import Usage
 
 MILLION = 1_000_000
@@ -259,7 +259,7 @@ def _area(table: Vector) -> float:
 
 def against_random(
     easy: Sequence[float], hard: Sequence[float], probabilities: Sequence[float], threshold: float
-) -> Paired:
+) -> PairedTest:
     """Whether routing at `threshold` scores above a coin of the same share, question by question, with interval and p.
 
     The coin's score of a question is its expectation. Raises BadPair and NothingToScore.
@@ -267,4 +267,4 @@ def against_random(
     to_easy = [p >= threshold for p in probabilities]
     share = sum(to_easy) / (len(to_easy) or 1)
     routed = [e if to else h for e, h, to in zip(easy, hard, to_easy, strict=True)]
-    return paired(routed, [_mixed(share, e, h) for e, h in zip(easy, hard, strict=True)])
+    return paired_test(routed, [_mixed(share, e, h) for e, h in zip(easy, hard, strict=True)])

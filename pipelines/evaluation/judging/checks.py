@@ -16,7 +16,7 @@ from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
 from pipelines.evaluation.judging.judge import Judge, same_model
-from pipelines.evaluation.metrics import Interval, Paired, intervals, paired
+from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage
@@ -176,7 +176,7 @@ class Verbosity:
     `raised` is the share of answers whose score rose. None where no answer was judged both ways.
     """
 
-    difference: Paired | None
+    difference: PairedTest | None
     raised: float | None
     judged: int
     errors: int
@@ -210,7 +210,7 @@ async def verbosity_bias(
     ]
     before, after = [one for one, _ in scored], [other for _, other in scored]
     return Verbosity(
-        paired(after, before) if scored else None,
+        paired_test(after, before) if scored else None,
         sum(other > one for one, other in scored) / len(scored) if scored else None,
         len(scored),
         len(pairs) - len(scored),
@@ -278,4 +278,4 @@ def _above_peers(row: Mapping[tuple[str, str], float], judge: str, peers: list[s
 
 
 def _mean(values: Sequence[float]) -> Interval | None:
-    return intervals({"mean": values})["mean"] if values else None
+    return bootstrap({"mean": values})["mean"] if values else None

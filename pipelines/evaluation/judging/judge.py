@@ -25,7 +25,7 @@ from pipelines.evaluation.judging.dimensions import (
     dimension_of,
 )
 from pipelines.evaluation.judging.verdict import Score, parse
-from pipelines.evaluation.metrics import Interval, intervals
+from pipelines.evaluation.statistics import Interval, bootstrap
 from pipelines.llm.retry import TRIES, Progress, Slots, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage, digest
@@ -222,6 +222,6 @@ def tally(judgements: Sequence[Mapping[str, Judgement]]) -> dict[str, Tally]:
 def _tally(name: str, judged: Sequence[Judgement]) -> Tally:
     scores = [float(j.score) for j in judged if j.score is not None]
     reasons = Counter(j.error for j in judged if j.error is not None)
-    mean = intervals({name: scores})[name] if scores else None
+    mean = bootstrap({name: scores})[name] if scores else None
     usage = sum((j.usage for j in judged), Usage())
     return Tally(name, mean, len(scores), len(judged) - len(scores), dict(reasons.most_common()), usage)
