@@ -1,4 +1,6 @@
-"""Writes every answered question to the database, behind the answer: nobody waits for it and nothing fails with it.
+"""Writes every question, answered or failed, to the database after its reply.
+
+Nobody waits for it and nothing fails with it.
 
 A bounded queue and one thread. While the database is away rows wait in the queue; what does not fit is dropped,
 counted and said in the log. Also forgets what is older than its retention. Knows no Ray, no environment and no HTTP.
@@ -11,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.records import Answer, Citation, Hit
@@ -22,6 +25,8 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 2_000
 # Rows of one transaction: more are no faster, and one bad row makes all of them be written singly.
 BATCH = 100
+# An error message says why in its first lines; some carry a whole reply of a model.
+MOST_ERROR_CHARACTERS = 1_000
 # As much of a hit as shows what was found; its whole text is in the index, as long as that lives.
 SNIPPET = 300
 FORGET_EVERY_S = 3_600.0
@@ -35,6 +40,16 @@ class Questions(Protocol):
     def record_questions(self, rows: Sequence[QuestionRow]) -> None: ...
 
     def forget_questions(self, days: float) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionContext:
+    """Where a question belongs: its collection, conversation and mode, and the name of the API key it came with."""
+
+    collection: str = ""
+    conversation: str = ""
+    mode: str = ""
+    key: str = ""
 
 
 class Recorder:
@@ -63,44 +78,33 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
-    def record(
-        self, answer: Answer, *, conversation: str = "", mode: str = "", collection: str = "", key: str = ""
-    ) -> None:
+    def record(self, answer: Answer, context: QuestionContext = QuestionContext()) -> None:
         """Have `answer` written soon. Never waits and never raises."""
         if not self._enabled:
             return
         try:
-            row = row_of(answer, conversation, mode, collection, key)
+            row = row_of(answer, context)
         except Exception:
             self._drop(1, "it can't be made a row", exc_info=True)
         else:
             self._enqueue(row)
 
-    def record_failure(
-        self,
-        id: str,
-        question: str,
-        error: str,
-        *,
-        conversation: str = "",
-        mode: str = "",
-        collection: str = "",
-        key: str = "",
-    ) -> None:
+    def record_failure(self, id: str, question: str, error: str, context: QuestionContext = QuestionContext()) -> None:
         """Have a question written that got no answer, and why. Never waits and never raises."""
-        if self._enabled:
-            self._enqueue(
-                QuestionRow(
-                    id,
-                    question,
-                    conversation=conversation,
-                    mode=mode,
-                    collection=collection,
-                    key_name=key,
-                    known=False,
-                    error=error or "unknown",
-                )
+        if not self._enabled:
+            return
+        self._enqueue(
+            QuestionRow(
+                id,
+                question,
+                collection=context.collection,
+                conversation=context.conversation,
+                mode=context.mode,
+                key_name=context.key,
+                known=False,
+                error=error[:MOST_ERROR_CHARACTERS] or "unknown",
             )
+        )
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write what waits, for at most `timeout_s`; what is left then is dropped. What comes later is dropped too."""
@@ -204,15 +208,15 @@ class Recorder:
                 log.info("forgot %d questions older than %g days", forgotten, self._retention_days)
 
 
-def row_of(answer: Answer, conversation: str, mode: str, collection: str, key: str) -> QuestionRow:
+def row_of(answer: Answer, context: QuestionContext = QuestionContext()) -> QuestionRow:
     """What is kept of an answer: all but the whole texts of its hits and its prompts."""
     return QuestionRow(
         id=answer.id or uuid.uuid4().hex,
         question=answer.question,
-        collection=collection,
-        conversation=conversation,
+        collection=context.collection,
+        conversation=context.conversation,
         standalone=answer.queries[0] if answer.queries and answer.queries[0] != answer.question else "",
-        mode=mode,
+        mode=context.mode,
         agent=answer.agent,
         why=answer.route.why if answer.route else "",
         answer=answer.text,
@@ -228,7 +232,7 @@ def row_of(answer: Answer, conversation: str, mode: str, collection: str, key: s
         timings=dict(answer.timings),
         index=answer.index,
         revision=answer.revision,
-        key_name=key,
+        key_name=context.key,
     )
 
 

@@ -16,8 +16,10 @@ from fastapi import Request
 
 from pipelines.answering.engine import Ask, Delta, Event, QueryEngine
 from pipelines.records import Answer, Message
+from serve.api.errors import ClientGone
 from serve.api.stream import EventStream, while_connected
 from serve.guard.keys import Aside, key_of
+from serve.recorder import QuestionContext
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +35,12 @@ class Conversations(Protocol):
     def conversation(self, id: str, most: int = ..., key_name: str = ..., /) -> Sequence[Any]: ...
 
 
-class Recorder(Protocol):
-    """Writes answers down, without making anyone wait."""
+class QuestionLog(Protocol):
+    """Records questions without making anyone wait; never raises."""
 
-    def record(self, answer: Answer, *, conversation: str, mode: str, collection: str, key: str) -> object: ...
+    def record(self, answer: Answer, context: QuestionContext, /) -> object: ...
+
+    def record_failure(self, id: str, question: str, error: str, context: QuestionContext, /) -> object: ...
 
 
 class Observer(Protocol):
@@ -56,6 +60,11 @@ class Asked:
     key: str = ""
     degraded: tuple[str, ...] = ()
 
+    @property
+    def context(self) -> QuestionContext:
+        """What is recorded with the question."""
+        return QuestionContext(self.ask.collection or "", self.conversation, self.ask.mode or "", self.key)
+
 
 class Asking:
     """Questions to one engine."""
@@ -65,7 +74,7 @@ class Asking:
         engine: QueryEngine,
         conversations: Conversations,
         aside: Aside,
-        recorder: Recorder | None = None,
+        recorder: QuestionLog | None = None,
         observer: Observer | None = None,
     ) -> None:
         self._engine = engine
@@ -88,21 +97,32 @@ class Asking:
 
     async def answer(self, request: Request, asked: Asked) -> Answer:
         """The answer. Raises what the engine does, and ClientGone."""
-        return self.done(asked, await while_connected(request, self._engine.aquery(asked.ask)))
+        try:
+            answer = await while_connected(request, self._engine.aquery(asked.ask))
+        except ClientGone:
+            raise
+        except Exception as error:
+            self._fail(asked, error)
+            raise
+        return self.done(asked, answer)
 
     def stream(self, asked: Asked) -> EventStream:
         """The engine's events, the answer last; give that to `done`."""
-        return EventStream(self._noted(asked.ask))
+        return EventStream(self._events(asked))
 
-    async def _noted(self, ask: Ask) -> AsyncIterator[Event]:
+    async def _events(self, asked: Asked) -> AsyncIterator[Event]:
         started: float | None = time.perf_counter()
-        async with aclosing(self._engine.stream(ask)) as events:
-            async for event in events:
-                if started is not None and isinstance(event, Delta):
-                    if self._observer:
-                        self._observer.first_delta(time.perf_counter() - started)
-                    started = None
-                yield event
+        try:
+            async with aclosing(self._engine.stream(asked.ask)) as events:
+                async for event in events:
+                    if started is not None and isinstance(event, Delta):
+                        if self._observer:
+                            self._observer.first_delta(time.perf_counter() - started)
+                        started = None
+                    yield event
+        except Exception as error:  # a client that left is a CancelledError or a GeneratorExit: no failure
+            self._fail(asked, error)
+            raise
 
     def done(self, asked: Asked, answer: Answer) -> Answer:
         """`answer` with what could not be looked up; it is counted and written down."""
@@ -110,14 +130,14 @@ class Asking:
         if self._observer:
             self._observer.answered(answer)
         if self._recorder:
-            self._recorder.record(
-                answer,
-                conversation=asked.conversation,
-                mode=asked.ask.mode or "",
-                collection=asked.ask.collection or "",
-                key=asked.key,
-            )
+            self._recorder.record(answer, asked.context)
         return answer
+
+    def _fail(self, asked: Asked, error: Exception) -> None:
+        """Record a question that the engine refused or could not answer."""
+        if self._recorder:
+            why = f"{type(error).__name__}: {error}"
+            self._recorder.record_failure(asked.ask.id, asked.ask.question, why, asked.context)
 
 
 def key_name(request: Request) -> str:

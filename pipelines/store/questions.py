@@ -164,10 +164,9 @@ class Asked(Connected):
         return [dict(row) for row in self._all("feedback_of", {"question_id": clean(question_id)})]
 
     def rated_questions(self, collection: str) -> list[dict[str, Any]]:
-        """The questions to a collection that were rated, oldest first.
+        """Return the answered questions to a collection that were rated, oldest first.
 
-        Each has question, standalone, answer, known, error, citations, hits, asked_at and `rating`, the sum of what
-        was said of it.
+        Each has question, standalone, answer, known, citations, hits, asked_at and `rating`, the sum of its ratings.
         """
         return [dict(row) for row in self._all("rated_questions", {"collection": clean(collection)})]
 

@@ -29,10 +29,10 @@ returning id;
 select rating, comment, created, key_name from feedback where question_id = %(question_id)s order by created, id;
 
 -- name: rated_questions
--- One row a question that anyone rated: `rating` is the sum of what they said.
-select q.question, q.standalone, q.answer, q.known, q.error, q.citations, q.hits, q.asked_at, sum(f.rating)::int as rating
+-- One row per answered question that anyone rated: `rating` is the sum of their ratings.
+select q.question, q.standalone, q.answer, q.known, q.citations, q.hits, q.asked_at, sum(f.rating)::int as rating
 from question q join feedback f on f.question_id = q.id
-where q.collection = %(collection)s
+where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
 
 -- name: forget_questions

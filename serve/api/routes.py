@@ -38,7 +38,7 @@ from serve.api.schemas import (
 )
 from serve.api.stream import HEARTBEAT_S, EventStream, StreamedAnswer, event, first_of
 from serve.guard.keys import Aside
-from serve.session import Asked, Asking, Observer, Recorder, key_name
+from serve.session import Asked, Asking, Observer, QuestionLog, key_name
 
 DESCRIPTION = """Ask a documentation site; answers cite their sources.
 
@@ -57,7 +57,7 @@ def create_app(
     engine: QueryEngine,
     store: Store,
     *,
-    recorder: Recorder | None = None,
+    recorder: QuestionLog | None = None,
     observer: Observer | None = None,
     openai_sources: Literal["key", "footnotes"] = "key",
     heartbeat_s: float = HEARTBEAT_S,

@@ -254,6 +254,17 @@ def test_the_openai_client_works_unchanged(deployed: Deployed) -> None:
         client.chat.completions.create(model="nothing", messages=asked)
 
 
+def test_a_question_that_the_engine_refuses_is_kept_with_its_error(deployed: Deployed, database: str) -> None:
+    question = f"csv files with a tone, {time.monotonic()}?"
+    assert deployed.http.post("/query", json={"question": question, "variables": {"tone": "pirate"}}).is_error
+    query, until = "select known, error from question where question = %s", time.monotonic() + 10
+    with psycopg.connect(database, autocommit=True) as connection:
+        while not (rows := connection.execute(query, [question]).fetchall()) and time.monotonic() < until:
+            time.sleep(0.05)
+    ((known, error),) = rows
+    assert not known and error.startswith("TemplateError: ")
+
+
 def test_feedback_and_questions_are_kept(deployed: Deployed, database: str) -> None:
     reply = deployed.ask(LOADING)
     assert deployed.http.post("/feedback", json={"id": reply["id"], "rating": 1, "comment": "ok"}).is_success

@@ -14,7 +14,7 @@ from pipelines.records import Answer, Citation, Hit, Usage
 from pipelines.store import BadKey, BadRating, KeyNameTaken, NoSuchKey, QuestionRow, Store, Turn, key_hash
 from serve.guard.keys import RETRY_AFTER_S
 from serve.guard.limits import Policy, protect
-from serve.recorder import Recorder
+from serve.recorder import QuestionContext, Recorder
 
 NOW = datetime.now(UTC)
 
@@ -106,7 +106,7 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
         1, 2, id="a", queries=("How?",), usage=Usage(1, 2, 1, 0.5),
     )  # fmt: skip
     recorder = Recorder(store)
-    recorder.record(answer, conversation="x", key="ci")
+    recorder.record(answer, QuestionContext(conversation="x", key="ci"))
     recorder.close()
     assert recorder.dropped == 0
     assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]

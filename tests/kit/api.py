@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieva
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import NoLiveIndex, StoreUnavailable
+from serve.recorder import QuestionContext
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
 CSV = Hit("c1", "https://d.test/data", ("csv",), "Data", ("Data", "CSV"), WORDS, "hash", 0.03, "rrf")
@@ -182,11 +183,15 @@ class MemoryRecorder:
     """Keeps what is to be written down; observes too."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
+    failures: list[dict[str, object]] = field(default_factory=list)
     counted: list[Answer] = field(default_factory=list)
     first_deltas: list[float] = field(default_factory=list)
 
-    def record(self, answer: Answer, **more: object) -> None:
-        self.rows.append({"answer": answer, **more})
+    def record(self, answer: Answer, context: QuestionContext) -> None:
+        self.rows.append({"answer": answer, **asdict(context)})
+
+    def record_failure(self, id: str, question: str, error: str, context: QuestionContext) -> None:
+        self.failures.append({"id": id, "question": question, "error": error, **asdict(context)})
 
     def answered(self, answer: Answer) -> None:
         self.counted.append(answer)

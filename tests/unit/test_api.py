@@ -134,12 +134,6 @@ def test_every_answer_is_written_down_and_counted_once(client: TestClient, recor
     assert [answer.id for answer in recorder.counted] == [reply["id"]]
 
 
-def test_what_failed_is_not_written_down(client: TestClient, engine: FakeEngine, recorder: MemoryRecorder) -> None:
-    engine.fails = StoreUnavailable("away")
-    ask(client)
-    assert recorder.rows == []
-
-
 def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> None:
     app = create_app(engine, store, recorder=recorder)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.records import Answer, Citation, Hit, Route, Usage
 from pipelines.store import QuestionRow, StoreUnavailable
-from serve.recorder import SNIPPET, Recorder, row_of
+from serve.recorder import MOST_ERROR_CHARACTERS, SNIPPET, QuestionContext, Recorder, row_of
 
 
 def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
@@ -59,7 +59,7 @@ def test_what_is_recorded_is_written_by_the_time_it_is_closed() -> None:
     ledger = Ledger()
     recorder = Recorder(ledger)
     for n in range(250):
-        recorder.record(answered(str(n)), conversation="x", mode="compact", collection="docs", key="ci")
+        recorder.record(answered(str(n)), QuestionContext("docs", "x", "compact", "ci"))
     recorder.close()
     assert ledger.ids == [str(n) for n in range(250)] and recorder.dropped == 0
     row = ledger.rows[0]
@@ -93,7 +93,7 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
         known=False,
         degraded=("bm25",),
     )
-    row = row_of(answer, "x", "compact", "docs", "ci")
+    row = row_of(answer, QuestionContext("docs", "x", "compact", "ci"))
     assert [(c["n"], c["chunk_id"], c["supported"]) for c in row.citations] == [
         (2, "c2", False), (1, "c3", True), (9, None, True),
     ]  # fmt: skip
@@ -102,15 +102,18 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
     assert (row.standalone, row.why, row.known, row.degraded) == ("standing alone", "no LLM", False, ["bm25"])
     assert (row.prompt_tokens, row.completion_tokens, row.calls, row.cost) == (10, 5, 2, 0.01)
     assert (row.index, row.revision, row.answer, row.error) == (3, 4, "Yes [1].", None)
-    assert row_of(answered("a", queries=("question a",)), "", "", "", "").standalone == ""
+    assert row_of(answered("a", queries=("question a",))).standalone == ""
 
 
 def test_a_failure_is_a_row_with_its_reason() -> None:
     ledger = Ledger()
     recorder = Recorder(ledger)
-    recorder.record_failure("a", "why?", "LLMFailed: gone", key="ci")
+    recorder.record_failure("a", "why?", "LLMFailed: gone", QuestionContext(key="ci"))
+    recorder.record_failure("b", "why?", "x" * 5_000)
+    recorder.record_failure("c", "why?", "")
     recorder.close()
     assert (ledger.rows[0].error, ledger.rows[0].known, ledger.rows[0].key_name) == ("LLMFailed: gone", False, "ci")
+    assert [row.error for row in ledger.rows[1:]] == ["x" * MOST_ERROR_CHARACTERS, "unknown"]
 
 
 def test_an_outage_loses_nothing_that_fits() -> None:
@@ -127,7 +130,7 @@ def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(caplog: p
     ledger.open.clear()  # the database hangs
     recorder = Recorder(ledger, most_waiting=5)
     for n in range(200):  # would never end if it waited
-        recorder.record(answered(str(n)))
+        recorder.record(answered(str(n))) if n % 2 else recorder.record_failure(str(n), "why?", "gone")
     ledger.open.set()
     recorder.close()
     assert len(ledger.rows) + recorder.dropped == 200 and 5 <= len(ledger.rows) <= 5 + 5 + 1

@@ -1,0 +1,51 @@
+"""Failed questions in Postgres: each is one row with its error, and no reader of answers takes it for one."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from fastapi.testclient import TestClient
+from kit.api import AskedStore, FakeEngine
+
+from pipelines.answering.agents import StepUnavailable
+from pipelines.store import Store
+from serve.api.routes import create_app
+from serve.recorder import Recorder
+
+WORDS = "How do I load csv files?"
+CHAT = {"model": "docs", "messages": [{"role": "user", "content": WORDS}], "raydex": {"conversation": "c1"}}
+QUESTION = {"question": WORDS, "collection": "docs", "conversation": "c1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "fails"),
+    [
+        ("/query", QUESTION, "fails"),
+        ("/query/stream", QUESTION, "fails"),
+        ("/query/stream", QUESTION, "fails_midway"),
+        ("/v1/chat/completions", CHAT, "fails"),
+        ("/v1/chat/completions", {**CHAT, "stream": True}, "fails_midway"),
+    ],
+)
+def test_a_failed_question_is_one_row_that_no_reader_takes_for_an_answer(
+    store: Store, database_url: str, path: str, body: dict[str, Any], fails: str
+) -> None:
+    engine, recorder = FakeEngine(AskedStore()), Recorder(store)
+    client = TestClient(create_app(engine, store, recorder=recorder))  # type: ignore[arg-type]
+    assert client.post(path, json=body).status_code == 200
+    setattr(engine, fails, StepUnavailable("the agent \0 is full"))
+    assert "full" in client.post(path, json=body).text
+    recorder.close()
+
+    answered, failed = (ask.id for ask in engine.asks)
+    row = store.question(failed)
+    assert recorder.dropped == 0 and row is not None
+    assert (row["question"], row["collection"], row["conversation"], row["key_name"]) == (WORDS, "docs", "c1", "")
+    assert (row["known"], row["answer"], row["error"]) == (False, "", "StepUnavailable: the agent  is full")
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("select count(*) from question").fetchone() == (2,)
+
+    assert len(store.conversation("c1")) == 1
+    for id in (answered, failed):
+        store.record_feedback(id, 1)
+    assert [rated["answer"] for rated in store.rated_questions("docs")] == [store.question(answered)["answer"]]  # type: ignore[index]

@@ -1,0 +1,111 @@
+"""A question that gets no answer leaves one row with the reason; a request that is no question leaves none."""
+
+import json
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from kit.api import AskedStore, FakeEngine, MemoryRecorder
+
+from pipelines.answering.agents import StepUnavailable
+from pipelines.answering.retrieval.retriever import ModelNotReady
+from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.store import Key, StoreUnavailable
+from serve.api.routes import create_app
+
+WORDS = "How do I load csv files?"
+WAYS = ["query", "query/stream", "chat", "chat streamed"]
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine(AskedStore())
+
+
+@pytest.fixture
+def recorder() -> MemoryRecorder:
+    return MemoryRecorder()
+
+
+@pytest.fixture
+def client(engine: FakeEngine, recorder: MemoryRecorder) -> TestClient:
+    app = create_app(engine, AskedStore(), recorder=recorder)  # type: ignore[arg-type]
+
+    async def with_key(scope: Any, receive: Any, send: Any) -> None:
+        scope.setdefault("state", {})["key"] = Key("team", ("query",))
+        await app(scope, receive, send)
+
+    return TestClient(with_key)
+
+
+def ask(client: TestClient, way: str, collection: str = "docs", **more: Any) -> Any:
+    """Ask by one of the four ways, in the conversation c1."""
+    if way.startswith("query"):
+        return client.post(f"/{way}", json={"question": WORDS, "collection": collection, "conversation": "c1", **more})
+    body = {"model": collection, "messages": [{"role": "user", "content": WORDS}], "stream": way == "chat streamed"}
+    return client.post("/v1/chat/completions", json={**body, "raydex": {"conversation": "c1", **more}})
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreUnavailable("gone"),
+        ModelNotReady("m"),
+        StepUnavailable("the agent is full"),
+        TimeoutError(),
+        RuntimeError("a bug"),
+        TemplateError("the template qa does not use: tone"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_question_that_fails_is_recorded_once_with_its_error(
+    client: TestClient, engine: FakeEngine, recorder: MemoryRecorder, way: str, error: Exception
+) -> None:
+    engine.fails = error
+    reply = ask(client, way, mode="refine")
+    assert reply.status_code >= 400
+    (row,) = recorder.failures
+    assert recorder.rows == [] and row["id"] == engine.asks[0].id and row["question"] == WORDS
+    assert row["error"] == f"{type(error).__name__}: {error}"
+    assert (row["collection"], row["conversation"], row["mode"], row["key"]) == ("docs", "c1", "refine", "team")
+
+
+@pytest.mark.parametrize("way", ["query/stream", "chat streamed"])
+def test_a_stream_that_breaks_after_its_first_words_is_recorded_once(
+    client: TestClient, engine: FakeEngine, recorder: MemoryRecorder, way: str
+) -> None:
+    engine.fails_midway = StepUnavailable("the agent is full")
+    reply = ask(client, way)
+    assert reply.status_code == 200 and "the agent is full" in reply.text
+    assert [row["error"] for row in recorder.failures] == ["StepUnavailable: the agent is full"]
+    assert recorder.rows == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("refused", [{"collection": "nope"}, {"mode": "haiku"}])
+def test_what_the_engine_refuses_is_recorded(
+    client: TestClient, recorder: MemoryRecorder, way: str, refused: dict[str, Any]
+) -> None:
+    assert ask(client, way, **refused).status_code in (400, 404, 422)
+    assert len(recorder.failures) == 1 and recorder.rows == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_request_that_is_not_valid_is_no_question(client: TestClient, recorder: MemoryRecorder, way: str) -> None:
+    assert ask(client, way, k=0).status_code in (400, 422)
+    assert recorder.failures == recorder.rows == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_answer_is_no_failure(client: TestClient, recorder: MemoryRecorder, way: str) -> None:
+    assert ask(client, way).status_code == 200
+    assert len(recorder.rows) == 1 and recorder.failures == []
+
+
+def test_the_failed_stream_names_the_id_that_was_recorded(
+    client: TestClient, engine: FakeEngine, recorder: MemoryRecorder
+) -> None:
+    engine.fails_midway = RuntimeError("a bug")
+    first = ask(client, "chat streamed").text.splitlines()[0]
+    assert json.loads(first.removeprefix("data: "))["id"] == f"chatcmpl-{recorder.failures[0]['id']}"
