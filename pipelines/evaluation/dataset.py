@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipelines.evaluation.groups import connected_groups, pairs_sharing
 from pipelines.records import digest
 
 # So many mistakes are named before the rest is only counted.
@@ -121,20 +122,10 @@ def folds(examples: Sequence[Example], n: int, seed: int = 0) -> list[list[int]]
 
 
 def _groups(examples: Sequence[Example]) -> list[list[int]]:
-    """Places of examples that are tied to each other by pages or questions: connected components."""
-    parents: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while (above := parents.setdefault(name, name)) != name:
-            parents[name] = name = parents[above]
-        return name
-
-    for example in examples:
-        for name in _ties(example):
-            parents[root(name)] = root(_ties(example)[0])
-    groups: dict[str, list[int]] = {}
-    for place, example in enumerate(examples):
-        groups.setdefault(root(_ties(example)[0]), []).append(place)
+    """Return the places of examples that share a page or a question, group by group."""
+    groups: dict[int, list[int]] = {}
+    for place, group in enumerate(connected_groups(len(examples), pairs_sharing(map(_ties, examples)))):
+        groups.setdefault(group, []).append(place)
     return list(groups.values())
 
 
