@@ -150,7 +150,7 @@ def prepared(server: str, synthetic: Synthetic) -> str:
 def _load(store: Store, synthetic: Synthetic) -> None:
     settings = IndexSettings("none", "none", DIMENSION, vector_type="vector")
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "restore", {}) as record:
-        with lock.owned(record.run) as connection:
+        with lock.transaction(record.run) as connection:
             named = {"collection": COLLECTION, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(settings))}
             index = int((connection.execute(statement("insert_index"), named).fetchone() or {})["id"])
             chunk = chunk_table(index)

@@ -89,7 +89,7 @@ class Asking:
         """How many of the questions failed; `told` hears of each: 1, and 1 if it failed."""
 
         def keep(row: EvaluatedQuestion) -> None:
-            self.store.record_evaluated(self.job.evaluation, [row])
+            self.store.record_evaluated_questions(self.job.evaluation, [row])
             told(1, int(row.error is not None))
 
         return sum(row.error is not None for row in self.evaluation.ask(examples, keep))

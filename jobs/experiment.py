@@ -24,7 +24,7 @@ from jobs.cli import FAILED, BadInput, finish, main, say
 from jobs.collection_file import Indexing
 from jobs.environment import home, open_store, read_configuration
 from jobs.experiment_cell import Measuring
-from jobs.experiment_index import Indexes, drop
+from jobs.experiment_index import SweepIndexes, drop
 from pipelines.answering.settings import complaint
 from pipelines.evaluation.dataset import Example, read_dataset
 from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
@@ -132,7 +132,7 @@ def work(args: argparse.Namespace) -> int:
     with open_store() as store:
         if args.dry_run:
             return dry_run(store, sweep, examples, args)
-        measure = Measuring(store, sweep, examples, environment, Indexes(store, sweep.collection), args, prices)
+        measure = Measuring(store, sweep, examples, environment, SweepIndexes(store, sweep.collection), args, prices)
         records = [measure(number, cell) for number, cell in enumerate(sweep.cells, 1)]
         if args.drop_indexes:
             say(f"dropped: {', '.join(drop(store, sweep.collection)) or 'nothing'}")
@@ -153,7 +153,7 @@ def work(args: argparse.Namespace) -> int:
 
 def dry_run(store: Store, sweep: Sweep, examples: Sequence[Example], args: argparse.Namespace) -> int:
     """Say what would be measured, and which indexes it needs."""
-    indexes = Indexes(store, sweep.collection)
+    indexes = SweepIndexes(store, sweep.collection)
     plan: dict[str, Any] = {"questions": len(examples), "runs": {}, "failing": {}}
     for cell in sweep.cells:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from jobs.cli import describe_error, say
 from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
 from jobs.evaluating import AskJob
-from jobs.experiment_index import Indexes
+from jobs.experiment_index import SweepIndexes
 from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import Plan, described
@@ -31,7 +31,7 @@ class Measuring:
     sweep: Sweep
     examples: Sequence[Example]
     environment: Mapping[str, Any]
-    indexes: Indexes
+    indexes: SweepIndexes
     args: argparse.Namespace
     prices: Mapping[str, Price]
 

@@ -25,7 +25,7 @@ class IndexNotBuilt(RuntimeError):
     """An index that a configuration needs could not be built."""
 
 
-class Indexes:
+class SweepIndexes:
     """The indexes of one sweep over `collection`; built as they are asked for."""
 
     def __init__(self, store: Store, collection: str) -> None:

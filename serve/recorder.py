@@ -34,7 +34,7 @@ FORGET_EVERY_S = 3_600.0
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 
-class Questions(Protocol):
+class QuestionStore(Protocol):
     """What is needed of a store."""
 
     def record_questions(self, rows: Sequence[QuestionRow]) -> None: ...
@@ -61,7 +61,7 @@ class Recorder:
 
     def __init__(
         self,
-        store: Questions,
+        store: QuestionStore,
         *,
         enabled: bool = True,
         retention_days: float | None = 90,

@@ -7,7 +7,8 @@ and no command line.
 
 from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
 from pipelines.store.copies import Copies, copy_name, is_copy
-from pipelines.store.evaluations import Evaluated, EvaluatedQuestion, Judgement
+from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
+from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BUILD_ROWS_PER_S,
@@ -20,26 +21,14 @@ from pipelines.store.publish import (
     VectorsMissing,
     choose_vector_type,
 )
-from pipelines.store.questions import (
-    SCOPES,
-    Asked,
-    BadKey,
-    BadRating,
-    Key,
-    KeyNameTaken,
-    NoSuchKey,
-    QuestionRow,
-    Taken,
-    Turn,
-    key_hash,
-)
-from pipelines.store.search import ChangesPruned, NoLiveIndex, NoSuchIndex, Reading
+from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
+from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Pages, Staging, Reading, Copies, Asked, Evaluated):
-    """Pages, staged chunks, indexes, what was asked and measured, of one database. Its constructor is Connected's."""
+class Store(Pages, Staging, Indexes, Copies, Questions, Keys, Evaluations):
+    """One database with all that Raydex stores. Its constructor is Database's."""
 
 
 __all__ = [
@@ -47,15 +36,13 @@ __all__ = [
     "INSERT_ROWS_PER_S",
     "READ_ATTEMPTS",
     "SCOPES",
-    "Asked",
     "BadKey",
     "BadRating",
     "BuildResources",
     "ChangesPruned",
     "CollectionBusy",
-    "Evaluated",
     "EvaluatedQuestion",
-    "Judgement",
+    "JudgementRow",
     "Key",
     "KeyNameTaken",
     "LostCollection",
@@ -70,7 +57,7 @@ __all__ = [
     "StagedPage",
     "Store",
     "StoreUnavailable",
-    "Taken",
+    "TokenGrant",
     "Turn",
     "UnusableDatabase",
     "VectorsMissing",

@@ -34,7 +34,7 @@ CONDITIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What one snapshot held: a list of hits (cosine, best first) for each vector, and the chunks named by id.
 
     `too_slow`: the nearest were given up, their lists are empty.
@@ -42,7 +42,7 @@ class Found:
 
     revision: int
     nearest: list[list[Hit]]
-    named: dict[str, Hit]
+    by_id: dict[str, Hit]
     too_slow: bool = False
 
 
@@ -74,7 +74,7 @@ class ChunkSearch:
         }
         self._cursor.execute(statement("tune_search"), asked)
 
-    def named(self, ids: Sequence[str]) -> dict[str, Hit]:
+    def get(self, ids: Sequence[str]) -> dict[str, Hit]:
         """The chunks of these ids, as far as there are such."""
         return {row["id"]: hit_of(row, "none") for row in self._rows("get_chunks", ids=list(ids))} if ids else {}
 

@@ -4,6 +4,7 @@ The base of the store's parts; knows none of their tables.
 """
 
 import functools
+import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +60,7 @@ def chunk_table(index_id: int) -> sql.Identifier:
     return sql.Identifier(f"chunk_{index_id:d}")
 
 
-class Connected:
+class Database:
     """A database. Thread-safe; sync: call it through `asyncio.to_thread`.
 
     `retry_s` is how long a call goes on trying while the database is away (0: a single try), `timeout_s` how
@@ -102,7 +103,7 @@ class Connected:
         with self._opening:
             if self._pool.closed:
                 self._pool.open()
-        with translated(), self._pool.connection() as connection:
+        with translate_errors(), self._pool.connection() as connection:
             yield connection
 
     def in_transaction(self, work: Callable[[Connection], T]) -> T:
@@ -150,7 +151,7 @@ class Connected:
 
     def migrate(self) -> None:
         """Create what is missing in the database. Raises UnusableDatabase without a pgvector ≥ 0.8.2."""
-        with translated(), psycopg.connect(self.url, row_factory=dict_row, connect_timeout=5) as connection:
+        with translate_errors(), psycopg.connect(self.url, row_factory=dict_row, connect_timeout=5) as connection:
             connection.execute(statement("schema_lock"))
             try:
                 with connection.transaction():
@@ -172,7 +173,7 @@ class Connected:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     try:
         yield
     except PoolTimeout as error:
@@ -193,7 +194,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
             connection.isolation_level = connection.read_only = None
 
 
-def alive(connection: Connection) -> bool:
+def is_alive(connection: Connection) -> bool:
     try:
         connection.execute("select")
     except psycopg.Error:
@@ -224,3 +225,16 @@ def drop_index(connection: Connection, index: int) -> None:
 def clean(text: str) -> str:
     """`text` without what aborts a whole COPY: NUL and lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")
+
+
+def storable(value: Any) -> Any:
+    """`value` as Postgres' jsonb takes it: no NUL or lone surrogate in texts and names, null for NaN and infinities."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {clean(str(name)): storable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(inner) for inner in value]
+    return value

@@ -5,7 +5,7 @@ No collection file can give a name with the mark, so a copy is never taken for a
 
 from typing import Any
 
-from pipelines.store.connection import Connected, Connection, drop_index, statement
+from pipelines.store.connection import Connection, Database, drop_index, statement
 
 MARK = "@"
 
@@ -20,7 +20,7 @@ def is_copy(name: str) -> bool:
     return MARK in name
 
 
-class Copies(Connected):
+class Copies(Database):
     """Making, listing and dropping them."""
 
     def copy_pages(self, collection: str, copy: str, run: int) -> int:

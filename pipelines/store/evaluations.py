@@ -10,8 +10,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from pipelines.store.connection import Connected
-from pipelines.store.questions import storable
+from pipelines.store.connection import Database, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class EvaluatedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class JudgementRow:
     """What a judge (`model`) said about one `dimension` of an answer; `hash` names all that it was shown.
 
     A failed one has an `error` and no score.
@@ -51,7 +50,7 @@ class Judgement:
     created: datetime | None = None
 
 
-class Evaluated(Connected):
+class Evaluations(Database):
     """Evaluations and judgements."""
 
     def begin_evaluation(
@@ -76,7 +75,7 @@ class Evaluated(Connected):
         row = None if fresh else self._one("resume_evaluation", named)
         return int((row or self._one("begin_evaluation", named) or {})["id"])
 
-    def record_evaluated(self, evaluation: int, rows: Sequence[EvaluatedQuestion]) -> None:
+    def record_evaluated_questions(self, evaluation: int, rows: Sequence[EvaluatedQuestion]) -> None:
         """Write `rows` in one transaction; a row replaces an earlier one of the same example."""
         latest = {row.id: row for row in rows}
         if latest:
@@ -84,7 +83,7 @@ class Evaluated(Connected):
                 storable({**asdict(row), "evaluation": evaluation, "asked_at": row.asked_at.isoformat()})
                 for row in latest.values()
             ]
-            self._run("record_evaluated", {"rows": Jsonb(written)})
+            self._run("record_evaluated_questions", {"rows": Jsonb(written)})
 
     def evaluated_questions(self, evaluation: int) -> dict[str, EvaluatedQuestion]:
         """The rows of an evaluation by the ids of their examples, in the order they were asked."""
@@ -107,12 +106,12 @@ class Evaluated(Connected):
         """The rows of all evaluations (of one collection), newest first."""
         return [dict(row) for row in self._all("evaluations", {"collection": collection})]
 
-    def get_judgements(self, hashes: Sequence[str]) -> dict[str, Judgement]:
+    def get_judgements(self, hashes: Sequence[str]) -> dict[str, JudgementRow]:
         """The stored judgements among `hashes`, by hash; failed ones too."""
         rows = self._all("get_judgements", {"hashes": list(hashes)}) if hashes else []
-        return {row["hash"]: Judgement(**row) for row in rows}
+        return {row["hash"]: JudgementRow(**row) for row in rows}
 
-    def save_judgements(self, rows: Sequence[Judgement]) -> None:
+    def save_judgements(self, rows: Sequence[JudgementRow]) -> None:
         """Write `rows` in one transaction; one that succeeded stays as it is, a failed one is replaced."""
         latest = {row.hash: row for row in rows}
         if latest:

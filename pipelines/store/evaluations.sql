@@ -8,7 +8,7 @@ insert into evaluation (fingerprint, collection, index, revision, dataset, confi
 values (%(fingerprint)s, %(collection)s, %(index)s, %(revision)s, %(dataset)s, %(configuration)s)
 returning id;
 
--- name: record_evaluated
+-- name: record_evaluated_questions
 insert into evaluated_question
 select * from jsonb_populate_recordset(null::evaluated_question, %(rows)s)
 on conflict (evaluation, id) do update set

@@ -12,7 +12,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from pipelines.records import FetchedPage, KnownPage, Page, content_hash
-from pipelines.store.connection import Connected, Connection, clean, statement
+from pipelines.store.connection import Connection, Database, clean, statement
 
 # A page that could not be read is tried so often (the machine may have been busy), then only on request.
 READ_ATTEMPTS = 3
@@ -26,7 +26,7 @@ class PageToIndex:
     input_hash: str
 
 
-class Pages(Connected):
+class Pages(Database):
     """Pages and crawls."""
 
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:

@@ -16,13 +16,13 @@ from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.connection import (
-    Connected,
     Connection,
-    alive,
+    Database,
     chunk_table,
     drop_index,
+    is_alive,
     statement,
-    translated,
+    translate_errors,
     vectors_of,
 )
 from pipelines.store.search import CHANGES_KEPT, NoSuchIndex
@@ -77,14 +77,14 @@ class RunLock:
     happens in this very session, which is what fences a run off that has lost its lock.
     """
 
-    def __init__(self, store: Connected, collection: str) -> None:
+    def __init__(self, store: Database, collection: str) -> None:
         self.store = store
         self.collection = collection
         self._connection: Connection | None = None
 
     def try_acquire(self) -> bool:
         """Take the lock if it is free. Raises StoreUnavailable."""
-        with translated():
+        with translate_errors():
             connection = psycopg.connect(self.store.url, row_factory=dict_row, autocommit=True, connect_timeout=5,
                                          keepalives_idle=10, keepalives_interval=5, keepalives_count=3)  # fmt: skip
             register_vector(connection)
@@ -127,13 +127,13 @@ class RunLock:
         self.store._run("finish_run", named)
 
     @contextmanager
-    def owned(self, run: int) -> Iterator[Connection]:
+    def transaction(self, run: int) -> Iterator[Connection]:
         """A transaction in the locking session, after checking that `run` still owns the collection.
 
         A session that died (the server was restarted) is replaced if nobody had the collection meanwhile.
         Raises LostCollection.
         """
-        if self._connection is None or not alive(self._connection):
+        if self._connection is None or not is_alive(self._connection):
             self.release()
             if not self.store._do(lambda _: self.try_acquire()):
                 raise LostCollection(
@@ -156,7 +156,7 @@ class RunLock:
         Readers see all of it or nothing. Nothing staged and nothing to delete leaves every row and the revision
         as they are. Raises LostCollection, VectorsMissing.
         """
-        with self.owned(run) as connection:
+        with self.transaction(run) as connection:
             vectors, chunk = vectors_of(connection), chunk_table(index.id)
             current = connection.execute(statement("get_index"), {"index": index.id}).fetchone()
             if current is None:
@@ -197,7 +197,7 @@ class RunLock:
         of the collection is dropped thereafter, since its vectors may be needed. Raises LostCollection,
         VectorsMissing, ValueError for too many dimensions.
         """
-        with self.owned(run) as connection:
+        with self.transaction(run) as connection:
             vectors = vectors_of(connection)
             _require_vectors(connection, run, vectors)
             vector_type = choose_vector_type(settings, _expected_chunks(connection, run, base))
@@ -223,7 +223,7 @@ class RunLock:
             save_stats(connection, index)
             _clear_staged(connection, self.collection, run)
             changed = base is None or bool(written or deleted or pages_deleted)
-        with self.owned(run) as connection:
+        with self.transaction(run) as connection:
             for row in connection.execute(statement("superseded_candidates"), named).fetchall():
                 drop_index(connection, row["id"])
         return Publication(index, 0, False, changed, written, deleted, pages_deleted, False)
@@ -233,7 +233,7 @@ class RunLock:
 
         Raises LostCollection, NoSuchIndex.
         """
-        with self.owned(run) as connection:
+        with self.transaction(run) as connection:
             named = {"collection": self.collection, "index": index}
             row = connection.execute(statement("get_index"), named).fetchone()
             if row is None or row["collection"] != self.collection or row["state"] not in ("candidate", "retired"):
@@ -247,7 +247,7 @@ class RunLock:
     def _session(self) -> Iterator[Connection]:
         if self._connection is None:
             raise LostCollection(f"collection {self.collection!r} is not locked by this process")
-        with translated(), self._connection.transaction():
+        with translate_errors(), self._connection.transaction():
             yield self._connection
 
 

@@ -1,4 +1,4 @@
--- What was asked: questions, feedback; and who may ask: keys, their rate.
+-- Questions with their answers, conversations and feedback.
 
 -- name: record_questions
 insert into question
@@ -49,40 +49,3 @@ with forgotten as (
     )
 )
 select count(*) as forgotten from forgotten;
-
--- name: create_key
-insert into api_key (name, hash, scopes, rate_per_minute, expires)
-values (%(name)s, %(hash)s, %(scopes)s, %(rate)s, now() + make_interval(secs => %(seconds)s))
-on conflict (name) do nothing
-returning name, scopes, rate_per_minute, created, expires, revoked_at, last_used;
-
--- name: list_keys
-select name, scopes, rate_per_minute, created, expires, revoked_at, last_used from api_key order by id;
-
--- name: revoke_key
-update api_key set revoked_at = coalesce(revoked_at, now()) where name = %(name)s
-returning name, scopes, rate_per_minute, created, expires, revoked_at, last_used;
-
--- name: find_key
--- `last_used` to the minute: a write for every request would be one row that all replicas wait for.
-with used as (
-    update api_key set last_used = now()
-    where hash = %(hash)s and (last_used is null or last_used < now() - interval '1 minute')
-)
-select name, scopes, rate_per_minute, created, expires, revoked_at, last_used from api_key
-where hash = %(hash)s and revoked_at is null and (expires is null or expires > now());
-
--- name: take_token
--- One statement, so that all replicas draw from one bucket: the conflicting row is locked and read as it is by then.
-insert into rate_bucket as b (key, tokens, allowed, updated)
-values (%(key)s, %(burst)s::float8 - 1, true, clock_timestamp())
-on conflict (key) do update set (tokens, allowed, updated) = (
-    select refilled - (refilled >= 1)::int, refilled >= 1, greatest(b.updated, clock_timestamp())
-    from (
-        select least(
-            %(burst)s::float8,
-            b.tokens + greatest(0, extract(epoch from clock_timestamp() - b.updated)) * %(per_second)s::float8
-        ) as refilled
-    ) as now
-)
-returning tokens, allowed;

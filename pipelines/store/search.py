@@ -12,8 +12,8 @@ import psycopg
 from psycopg.rows import DictRow
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
-from pipelines.store.chunks import ChunkSearch, Found, hit_columns, hit_of
-from pipelines.store.connection import Connected, Connection, chunk_table, clean, drop_index, snapshot, statement
+from pipelines.store.chunks import ChunkSearch, SearchResult, hit_columns, hit_of
+from pipelines.store.connection import Connection, Database, chunk_table, clean, drop_index, snapshot, statement
 
 # A BM25 replica that is further behind than this many revisions is built anew.
 CHANGES_KEPT = 100
@@ -31,7 +31,7 @@ class ChangesPruned(LookupError):
     """The changes since that revision are no longer kept: build from the whole index."""
 
 
-class Reading(Connected):
+class Indexes(Database):
     """Indexes and their chunks, read."""
 
     def live_index(self, collection: str) -> Index:
@@ -87,25 +87,25 @@ class Reading(Connected):
         k: int,
         filters: Filters = Filters(),
         timeout_s: float | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """In one snapshot: the `k` chunks nearest to each of `vectors` (cosine), and those named by `ids`.
 
         All that `filters` keep; `k` of them whenever there are `k`. Raises NoSuchIndex if the index was pruned
         meanwhile. `timeout_s` bounds each statement: beyond it the nearest are given up, the rest is StoreUnavailable.
         """
 
-        def work(connection: Connection) -> Found:
+        def work(connection: Connection) -> SearchResult:
             with _of(index.id), snapshot(connection), connection.cursor(binary=True) as cursor:
                 row = cursor.execute(statement("get_index"), {"index": index.id}).fetchone()
                 if row is None:
                     raise NoSuchIndex(f"index {index.id} of collection {index.collection!r} was pruned")
                 scope = ChunkSearch(cursor, index.id, row["settings"]["vector_type"], filters)
                 scope.tune(k, timeout_s)
-                named = scope.named(ids)
+                by_id = scope.get(ids)
                 try:
-                    return Found(row["revision"], scope.nearest(vectors, k), named)
+                    return SearchResult(row["revision"], scope.nearest(vectors, k), by_id)
                 except psycopg.errors.QueryCanceled:  # what was found before it is kept; nothing follows
-                    return Found(row["revision"], [[] for _ in vectors], named, too_slow=True)
+                    return SearchResult(row["revision"], [[] for _ in vectors], by_id, too_slow=True)
 
         return self._do(work)
 
@@ -164,7 +164,7 @@ class Reading(Connected):
                     statement("changes_since"), {"index": index, "revision": revision}
                 ).fetchall()
                 ids = [r["chunk_id"] for r in changed]
-                chunks = ChunkSearch(connection.cursor(), index).named(ids)
+                chunks = ChunkSearch(connection.cursor(), index).get(ids)
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 
         return self._do(work)

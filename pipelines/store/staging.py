@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.records import Chunk
-from pipelines.store.connection import Connected, Connection, clean, statement, vectors_of
+from pipelines.store.connection import Connection, Database, clean, statement, vectors_of
 
 # The columns of copy_chunks, in order.
 CHUNK_TYPES = [
@@ -41,7 +41,7 @@ class StagedPage:
     chunks: Sequence[Chunk]
 
 
-class Staging(Connected):
+class Staging(Database):
     """Staged pages, chunks and vectors."""
 
     def stage_pages(self, run: int, pages: Sequence[StagedPage]) -> None:

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
-from pipelines.store.connection import Connected, Connection, chunk_table, snapshot, statement
+from pipelines.store.connection import Connection, Database, chunk_table, snapshot, statement
 from pipelines.store.publish import BuildResources, RunLock, index_chunks, save_stats
 
 FORMAT = "raydex index 1"
@@ -28,7 +28,7 @@ class NotADump(ValueError):
     """The file is not a dump of an index, or is damaged."""
 
 
-def dump(store: Connected, index: Index, path: Path) -> dict[str, Any]:
+def dump(store: Database, index: Index, path: Path) -> dict[str, Any]:
     """Write `index` and all pages of its collection to `path`, which appears only when it is whole.
 
     Returns the manifest. Raises OSError if the file can't be written.
@@ -49,7 +49,7 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
     Pages that are there already are replaced by the dump's. Raises NotADump, LostCollection.
     """
     try:
-        with zipfile.ZipFile(path) as archive, lock.owned(run) as connection:
+        with zipfile.ZipFile(path) as archive, lock.transaction(run) as connection:
             manifest = _manifest(archive, path)
             return _read(connection, lock.collection, run, archive, manifest, resources), manifest
     except (zipfile.BadZipFile, zlib.error, KeyError, psycopg.DataError) as error:

@@ -34,7 +34,7 @@ ANONYMOUS = Key(name="", scopes=("query",))
 HOW = "create one with «python -m jobs.keys create NAME» and send it as «Authorization: Bearer rdx_…»"
 
 
-class Keys(Protocol):
+class KeyStore(Protocol):
     """What is needed of a store."""
 
     def find_key(self, hash: bytes) -> Key | None: ...
@@ -66,7 +66,7 @@ class KnownKeys:
     """
 
     def __init__(
-        self, store: Keys, aside: Aside, keep_s: float = CACHE_S, clock: Callable[[], float] = time.monotonic
+        self, store: KeyStore, aside: Aside, keep_s: float = CACHE_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._store, self._aside, self._keep_s, self._clock = store, aside, keep_s, clock
         self._known: OrderedDict[bytes, tuple[Key | None, float]] = OrderedDict()

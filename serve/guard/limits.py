@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipelines.store import Key, StoreUnavailable, Taken
+from pipelines.store import Key, StoreUnavailable, TokenGrant
 from serve.guard.keys import ANONYMOUS, RETRY_AFTER_S, Aside, KeyCheck, KnownKeys, is_loopback, key_of, path_of, refuse
 from serve.telemetry import REQUEST_ID, Metrics, Telemetry
 
@@ -28,7 +28,7 @@ class Guarded(Protocol):
 
     def find_key(self, hash: bytes) -> Key | None: ...
 
-    def take_token(self, key: str, rate_per_minute: float, burst: float) -> Taken: ...
+    def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant: ...
 
 
 class OpenToAll(ValueError):
@@ -214,7 +214,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _rate_headers(rate: int, taken: Taken) -> dict[str, str]:
+def _rate_headers(rate: int, taken: TokenGrant) -> dict[str, str]:
     full_s = math.ceil((rate - taken.remaining) * 60 / rate)
     return {
         "RateLimit-Limit": str(rate),

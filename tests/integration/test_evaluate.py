@@ -83,14 +83,14 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(
 
 
 def test_an_evaluation_goes_on_where_it_stopped(job: Job, store: Store, monkeypatch) -> None:
-    record, calls = Store.record_evaluated, count()
+    record, calls = Store.record_evaluated_questions, count()
 
     def stopped(self: Store, evaluation: int, rows: Any) -> None:
         if next(calls) == 4:
             raise StoreUnavailable("the database is away")
         record(self, evaluation, rows)
 
-    monkeypatch.setattr(Store, "record_evaluated", stopped)
+    monkeypatch.setattr(Store, "record_evaluated_questions", stopped)
     assert job("--k", "2").code == 1
     rest = job("--k", "2", "--json").result
     assert (rest["num_kept"], rest["num_questions"]) == (4, 6)

@@ -172,8 +172,8 @@ def test_more_rows_than_the_graph_visits_are_found_too(corpus: Corpus, k: int) -
 
 def test_named_chunks_are_filtered_too(corpus: Corpus) -> None:
     found = corpus.store.search(corpus.index, [], ["7", "8", "none"], 5, Filters(tags=("hundred",)))
-    assert list(found.named) == ["7"]
-    assert (found.named["7"].tags, found.named["7"].version) == (tuple(tags_of(7)), "1.0")
+    assert list(found.by_id) == ["7"]
+    assert (found.by_id["7"].tags, found.by_id["7"].version) == (tuple(tags_of(7)), "1.0")
 
 
 def test_several_vectors_are_searched_at_one_revision(corpus: Corpus) -> None:
@@ -187,5 +187,5 @@ def test_several_vectors_are_searched_at_one_revision(corpus: Corpus) -> None:
 
 def test_a_search_that_takes_too_long_loses_its_vectors_not_what_was_named(corpus: Corpus) -> None:
     found = corpus.store.search(corpus.index, [corpus.questions[0]] * 2, ["7"], 40_000, Filters(), 0.02)
-    assert found.too_slow and found.nearest == [[], []] and list(found.named) == ["7"]
+    assert found.too_slow and found.nearest == [[], []] and list(found.by_id) == ["7"]
     assert not corpus.store.search(corpus.index, [corpus.questions[0]], [], K).too_slow

@@ -63,7 +63,7 @@ def test_a_revoked_key_opens_nothing_and_stays_listed(job, store: Store) -> None
     ("words", "said"),
     [
         (["create", "taken"], "'taken' already"),
-        (["revoke", "nobody"], "no key named 'nobody'"),
+        (["revoke", "nobody"], "no key is named 'nobody'"),
         (["create", "a", "--rate", "-3"], "-3"),
         (["create", "a", "--expires-days", "-1"], "-1"),
         (["create", "  "], "name"),

@@ -388,7 +388,7 @@ def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, w
     assert found.revision == 1
     assert len(nearest) == len(opposite) == 18 and nearest[0] != opposite[0]
     assert [hit.score for hit in nearest] == sorted((hit.score for hit in nearest), reverse=True)
-    assert set(found.named) == set(some)
+    assert set(found.by_id) == set(some)
     assert store.search(workshop.live(), [], some, 5).nearest == []
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
-from pipelines.store.chunks import Found
+from pipelines.store.chunks import SearchResult
 
 DIMENSION = 64
 
@@ -113,7 +113,7 @@ class MemoryStore:
         k: int,
         filters: Filters = Filters(),
         timeout_s: float | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         self._reach()
         if index.id not in self.indexes:
             raise NoSuchIndex(f"index {index.id} was pruned")
@@ -121,7 +121,7 @@ class MemoryStore:
         chunks = [chunk for chunk in self.chunks[index.id] if kept(chunk, filters)]
         named = {c.chunk_id: c for c in chunks if c.chunk_id in set(ids)}
         nearest = [] if self.slow else [self._nearest(chunks, vector)[:k] for vector in vectors]
-        return Found(self.indexes[index.id].revision, nearest or [[] for _ in vectors], named, self.slow)
+        return SearchResult(self.indexes[index.id].revision, nearest or [[] for _ in vectors], named, self.slow)
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
         self._reach()

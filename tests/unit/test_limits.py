@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.testclient import TestClient
 
-from pipelines.store import Key, StoreUnavailable, Taken, key_hash
+from pipelines.store import Key, StoreUnavailable, TokenGrant, key_hash
 from serve.guard.limits import AtOnce, BodyLimit, OpenToAll, Policy, protect
 from serve.telemetry import Metrics
 
@@ -29,14 +29,14 @@ class Guard:
     def find_key(self, hash: bytes) -> Key | None:
         return next((key for token, key in self.keys.items() if key_hash(token) == hash), None)
 
-    def take_token(self, key: str, rate_per_minute: float, burst: float) -> Taken:
+    def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
         if self.away:
             raise StoreUnavailable("gone")
         left = self.left.setdefault(key, burst)
         if left < 1:
-            return Taken(False, 29.5, left)
+            return TokenGrant(False, 29.5, left)
         self.left[key] = left - 1
-        return Taken(True, 0.0, left - 1)
+        return TokenGrant(True, 0.0, left - 1)
 
 
 class Uncounted(Metrics):

@@ -16,7 +16,7 @@ from pipelines.answering.retrieval.live import LiveIndexes, Serving, Servings, V
 from pipelines.answering.retrieval.neighbours import in_context
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
-from pipelines.store.chunks import Found
+from pipelines.store.chunks import SearchResult
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class IndexStore(LiveIndexes, Protocol):
         filters: Filters,
         timeout_s: float | None,
         /,
-    ) -> Found: ...
+    ) -> SearchResult: ...
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int, /) -> Mapping[str, Sequence[Hit]]: ...
 
@@ -151,13 +151,13 @@ class Searcher:
         vectors = start(VECTOR, "embed", lambda query: self._embed(query, serving), None)
         return _Said(vectors(), matches(), {name: scores() for name, scores in others.items()})
 
-    def _look(self, search: Search, index: Index, said: _Said) -> Found:
+    def _look(self, search: Search, index: Index, said: _Said) -> SearchResult:
         """One snapshot: the nearest to every vector, and every chunk that a leg or the turn before has named."""
         vectors = [vector for vector in said.vectors if vector is not None]
         ids = list(dict.fromkeys([*said.ids(), *self._previous(search)]))
         return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._timeout_s)
 
-    def _lists(self, search: Search, said: _Said, found: Found) -> list[Leg]:
+    def _lists(self, search: Search, said: _Said, found: SearchResult) -> list[Leg]:
         """What was found, as the lists that are fused: one for each leg and query."""
         nearest = iter(found.nearest)
         legs = self._mix.lists(VECTOR, [next(nearest) if vector is not None else [] for vector in said.vectors])
@@ -206,15 +206,15 @@ class Searcher:
                 return Matches(0, ())
         return serving.lexical.search(query, depth, filters)
 
-    def _check_words(self, serving: Serving, words: Sequence[Matches], found: Found, steps: Steps) -> None:
+    def _check_words(self, serving: Serving, words: Sequence[Matches], found: SearchResult, steps: Steps) -> None:
         """At one revision BM25 and the store hold the same chunks; a folder that does not is of another database."""
         said = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
-        missing = said - found.named.keys()
+        missing = said - found.by_id.keys()
         if missing:
             steps.lose(BM25, f"{len(missing)} of {len(said)} chunks are not in the store")
             self._servings.forget(serving.lexical)
 
 
-def _named(scores: Scores, found: Found, kind: str) -> list[Hit]:
+def _named(scores: Scores, found: SearchResult, kind: str) -> list[Hit]:
     """The chunks that a leg named, as far as the store has them, with the leg's scores."""
-    return [replace(found.named[name], score=score, score_kind=kind) for name, score in scores if name in found.named]
+    return [replace(found.by_id[name], score=score, score_kind=kind) for name, score in scores if name in found.by_id]

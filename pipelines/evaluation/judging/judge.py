@@ -29,8 +29,7 @@ from pipelines.evaluation.statistics import Interval, bootstrap
 from pipelines.llm.retry import TRIES, Progress, Slots, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage, digest
-from pipelines.store.evaluations import Evaluated
-from pipelines.store.evaluations import Judgement as Row
+from pipelines.store.evaluations import Evaluations, JudgementRow
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ class MemoryCache:
 class StoreCache:
     """A cache in the database: judgements survive their run, and every run of the same answers shares them."""
 
-    def __init__(self, store: Evaluated) -> None:
+    def __init__(self, store: Evaluations) -> None:
         self._store = store
 
     def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
@@ -97,7 +96,7 @@ class StoreCache:
 
     def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write `rows`. Raises StoreUnavailable."""
-        self._store.save_judgements([Row(**row) for row in rows])
+        self._store.save_judgements([JudgementRow(**row) for row in rows])
 
 
 class Judge:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipelines.store import EvaluatedQuestion, Judgement, Store
+from pipelines.store import EvaluatedQuestion, JudgementRow, Store
 
 ROW = EvaluatedQuestion(
     "one", "How?", ["a#x"], [{"sources": ["a#x"], "anchors": ["a#x"], "score": 0.5}], ["bm25"], {"total": 0.1}
@@ -24,12 +24,12 @@ def test_an_evaluation_goes_on_by_its_fingerprint_unless_it_is_to_be_fresh(store
 def test_rows_come_back_as_they_were_and_the_last_word_counts(store: Store) -> None:
     here, there = begin(store), begin(store, "another")
     failed = replace(ROW, id="two", hits=[], error="lost \0 and \ud800")
-    store.record_evaluated(here, [ROW, failed, failed])
-    store.record_evaluated(there, [ROW])
+    store.record_evaluated_questions(here, [ROW, failed, failed])
+    store.record_evaluated_questions(there, [ROW])
     rows = store.evaluated_questions(here)
     assert rows["one"] == ROW and rows["two"].error == "lost  and "
     answered = replace(ROW, id="two", answer={"text": "So."}, scores={"similarity": 0.5, "supported": None})
-    store.record_evaluated(here, [answered])
+    store.record_evaluated_questions(here, [answered])
     assert store.evaluated_questions(here)["two"] == answered
     assert list(store.evaluated_questions(there)) == ["one"]
 
@@ -46,8 +46,8 @@ def test_what_an_evaluation_came_to_is_kept_and_listed_newest_first(store: Store
 
 
 def test_a_judgement_stays_and_a_failed_one_is_made_again(store: Store) -> None:
-    good = Judgement("h1", "quality", "judge", 4.0, "because")
-    failed = Judgement("h2", "quality", "judge", None, error="timeout")
+    good = JudgementRow("h1", "quality", "judge", 4.0, "because")
+    failed = JudgementRow("h2", "quality", "judge", None, error="timeout")
     store.save_judgements([good, failed])
     store.save_judgements([replace(good, score=1.0), replace(failed, score=2.0, error=None)])
     found = store.get_judgements(["h1", "h2", "h3"])

@@ -1,0 +1,119 @@
+"""API keys and rates in the database: a key opens until it is revoked; a rate holds over all replicas."""
+
+import math
+import threading
+
+import psycopg
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
+
+from pipelines.store import BadKey, KeyNameTaken, NoSuchKey, Store, key_hash
+from serve.guard.keys import RETRY_AFTER_S
+from serve.guard.limits import Policy, protect
+
+
+def test_a_key_opens_until_it_is_revoked(store: Store) -> None:
+    key, token = store.create_key("ci", ["admin", "query"], rate_per_minute=60)
+    assert token.startswith("rdx_") and len(token) == 47
+    assert key.scopes == ("admin", "query") and key.may("query") and key.rate_per_minute == 60
+    found = store.find_key(key_hash(token))
+    assert found is not None and found.name == "ci"
+    assert store.find_key(key_hash(token + "x")) is None
+    assert store.list_keys()[0].last_used is not None
+    assert store.revoke_key("ci").revoked_at is not None
+    assert store.find_key(key_hash(token)) is None
+    assert store.revoke_key("ci").revoked_at == store.list_keys()[0].revoked_at
+
+
+def test_a_key_opens_until_it_expires(store: Store, database_url: str) -> None:
+    _, token = store.create_key("trial", expires_days=1)
+    assert store.find_key(key_hash(token)) is not None
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update api_key set expires = now() - interval '1 second'")
+    assert store.find_key(key_hash(token)) is None
+
+
+def test_the_secret_is_kept_nowhere(store: Store, database_url: str) -> None:
+    _, token = store.create_key("ci")
+    with psycopg.connect(database_url) as connection:
+        row = str(connection.execute("select k::text, encode(hash, 'escape') from api_key k").fetchall())
+    assert token not in row and token.removeprefix("rdx_") not in row
+
+
+def test_a_name_is_used_once_even_after_revoking(store: Store) -> None:
+    store.create_key("ci")
+    store.revoke_key("ci")
+    with pytest.raises(KeyNameTaken, match="'ci'"):
+        store.create_key("ci")
+    with pytest.raises(NoSuchKey, match="'nobody'"):
+        store.revoke_key("nobody")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "words"),
+    [
+        (" ", {}, "name"),
+        ("a", {"scopes": ["root"]}, "root"),
+        ("a", {"scopes": []}, "scopes"),
+        ("a", {"rate_per_minute": -1}, "-1"),
+        ("a", {"expires_days": 0}, "0 days"),
+        ("a", {"expires_days": math.nan}, "nan"),
+    ],
+)
+def test_a_key_that_can_not_be_made_is_named(store: Store, name: str, more: dict[str, object], words: str) -> None:
+    with pytest.raises(BadKey, match=words):
+        store.create_key(name, **more)  # type: ignore[arg-type]
+    assert store.list_keys() == []
+
+
+# ------------------------------------------------------------------------------------------------ rate
+
+
+def test_one_bucket_is_shared_by_all_replicas(database_url: str) -> None:
+    taken: list[bool] = []
+
+    def replica() -> None:
+        with Store(database_url) as own:
+            taken.extend(own.take_token("k", 6, 10).allowed for _ in range(20))
+
+    threads = [threading.Thread(target=replica) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 60 and 10 <= sum(taken) <= 12  # a token more every 10 s
+
+
+def test_a_bucket_refills_with_time_and_never_beyond_its_depth(store: Store, database_url: str) -> None:
+    assert [store.take_token("k", 60, 2).allowed for _ in range(3)] == [True, True, False]
+    refused = store.take_token("k", 60, 2)
+    assert not refused.allowed and 0 < refused.retry_after_s <= 1 and 0 <= refused.remaining < 1
+    assert store.take_token("other", 60, 2) == (True, 0.0, 1.0)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update rate_bucket set updated = updated - interval '1 hour'")
+    assert [store.take_token("k", 60, 2).allowed for _ in range(3)] == [True, True, False]
+
+
+def test_a_clock_that_goes_back_takes_nothing_away(store: Store, database_url: str) -> None:
+    store.take_token("k", 60, 5)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update rate_bucket set updated = updated + interval '1 hour'")
+    assert store.take_token("k", 60, 5) == (True, 0.0, 3.0)
+
+
+# ------------------------------------------------------------------------------------------------ the door
+
+
+def test_a_key_holds_its_rate_over_replicas_and_a_database_that_is_away_is_503(database_url: str) -> None:
+    with Store(database_url) as one, Store(database_url) as other:
+        _, token = one.create_key("ci", rate_per_minute=10)
+        policy = Policy(host="0.0.0.0")
+        replicas = [TestClient(protect(PlainTextResponse("ok"), own, policy)) for own in (one, other)]
+        headers = {"Authorization": f"Bearer {token}"}
+        found = [replicas[n % 2].get("/query", headers=headers).status_code for n in range(100)]
+        assert set(found) == {200, 429} and 10 <= found.count(200) <= 11
+    gone = database_url.replace(database_url.rpartition("/")[2].partition("?")[0], "not_there")
+    with Store(gone, timeout_s=0.5) as away:
+        refused = TestClient(protect(PlainTextResponse("ok"), away, policy)).get("/query", headers=headers)
+        assert refused.status_code == 503 and refused.headers["Retry-After"] == str(RETRY_AFTER_S)

@@ -1,0 +1,109 @@
+"""Questions, conversations and feedback in the database: kept as they were, and as long as promised."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import psycopg
+import pytest
+
+from pipelines.records import Answer, Citation, Hit, Usage
+from pipelines.store import BadRating, QuestionRow, Store, Turn
+from serve.recorder import QuestionContext, Recorder
+
+NOW = datetime.now(UTC)
+
+
+def question(id: str, days_ago: float = 0, **more: object) -> QuestionRow:
+    return QuestionRow(id, f"question {id}", asked_at=NOW - timedelta(days=days_ago), **more)  # type: ignore[arg-type]
+
+
+def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
+    row = question(
+        "a",
+        collection="docs",
+        answer="Yes [1].",
+        citations=[{"n": 1, "source": "u#a", "chunk_id": "c1"}],
+        hits=[{"chunk_id": "c1", "score": 0.5, "ranks": {"bm25": 1}}],
+        queries=("one", "two"),
+        degraded=("bm25",),
+        cost=0.25,
+        timings={"retrieve": 0.01},
+        index=3,
+    )
+    store.record_questions([row])
+    found = store.question("a")
+    assert found is not None
+    assert found["asked_at"] == row.asked_at and found["queries"] == ["one", "two"] and found["degraded"] == ["bm25"]
+    assert (found["answer"], found["cost"], found["index"], found["revision"], found["error"]) == (
+        "Yes [1].", 0.25, 3, None, None,
+    )  # fmt: skip
+    assert found["citations"] == [{"n": 1, "source": "u#a", "chunk_id": "c1"}]
+    assert found["hits"][0]["ranks"] == {"bm25": 1} and found["timings"] == {"retrieve": 0.01}
+
+
+def test_what_json_cannot_hold_loses_no_question(store: Store) -> None:
+    store.record_questions([QuestionRow("a", "nul \0 and \ud800 half", hits=[{"score": math.nan, "x\0": "y\0"}])])
+    found = store.question("a")
+    assert found is not None and found["question"] == "nul  and  half" and found["hits"] == [{"score": None, "x": "y"}]
+
+
+def test_a_batch_written_twice_is_there_once(store: Store) -> None:
+    store.record_questions([question("a", answer="first"), question("b"), question("a", answer="other")])
+    store.record_questions([question("a", answer="second"), question("c")])
+    assert [store.question(id)["answer"] for id in "abc"] == ["first", "", ""]  # type: ignore[index]
+    assert store.question("d") is None
+
+
+def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store) -> None:
+    cited = [{"n": 2, "chunk_id": "c2"}, {"n": 1, "chunk_id": "c1"}, {"n": 3}]
+    store.record_questions(
+        [
+            *(question(f"q{n}", days_ago=5 - n, conversation="x", answer=f"A{n}", citations=cited) for n in range(3)),
+            question("failed", conversation="x", error="LLM away"),
+            question("alien", conversation="x", key_name="other"),
+            question("alone"),
+        ]
+    )
+    assert store.conversation("x", 2) == [Turn(f"question q{n}", f"A{n}", ("c2", "c1")) for n in (1, 2)]
+    assert [turn.question for turn in store.conversation("x", key_name="other")] == ["question alien"]
+    assert store.conversation("") == []
+
+
+def test_feedback_may_come_before_its_question_and_a_later_word_replaces_it(store: Store) -> None:
+    store.record_feedback("a", 1, "good\0")
+    store.record_feedback("a", -1, "on second thought")
+    store.record_feedback("a", 0, key_name="other")
+    store.record_questions([question("a")])
+    feedback = [(row["rating"], row["comment"], row["key_name"]) for row in store.feedback("a")]
+    assert sorted(feedback) == [(-1, "on second thought", ""), (0, "", "other")]
+    with pytest.raises(BadRating, match="5"):
+        store.record_feedback("a", 5)
+
+
+def test_what_is_forgotten_takes_its_feedback_with_it(store: Store, database_url: str) -> None:
+    store.record_questions([question("old", days_ago=31), question("new", days_ago=29)])
+    for id in ("old", "new", "never-came", "to-come"):
+        store.record_feedback(id, 1)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update feedback set created = now() - interval '40 days' where question_id <> 'to-come'")
+    assert store.forget_questions(30) == 1
+    assert store.question("old") is None and store.question("new") is not None
+    assert {id: len(store.feedback(id)) for id in ("old", "new", "never-came", "to-come")} == {
+        "old": 0, "new": 1, "never-came": 0, "to-come": 1,
+    }  # fmt: skip
+
+
+def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store) -> None:
+    hit = Hit("c1", "https://d.test/p", ("a",), "T", (), "text", "h", np.float32(0.5), "rrf", {"bm25": 1})  # type: ignore[arg-type]
+    answer = Answer(
+        "How?", "So [1].", "extractive", (Citation(1, hit.source, "T", "text"),), (hit,), (), {"retrieve": 0.1},
+        1, 2, id="a", queries=("How?",), usage=Usage(1, 2, 1, 0.5),
+    )  # fmt: skip
+    recorder = Recorder(store)
+    recorder.record(answer, QuestionContext(conversation="x", key="ci"))
+    recorder.close()
+    assert recorder.dropped == 0
+    assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]
+    row = store.question("a")
+    assert row is not None and row["hits"][0]["score"] == 0.5 and row["cost"] == 0.5
