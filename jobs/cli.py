@@ -7,6 +7,7 @@ A command is a file of this folder with `arguments() -> ArgumentParser`, `work(N
 import argparse
 import json
 import os
+import select
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,12 +80,13 @@ def quiet_when_piped() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        try:
-            sys.stdout.flush()  # what could not be written fails again if it was standard output
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(PIPE_CLOSED)
-        raise
+        output = sys.stdout.fileno()
+        poller = select.poll()
+        poller.register(output, 0)
+        if not poller.poll(0):  # standard output has a reader: another pipe broke
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+        sys.exit(PIPE_CLOSED)
 
 
 def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None) -> int:

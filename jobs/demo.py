@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from jobs.cli import BadInput, main, say
+from jobs.cli import BadInput, command, main, say
 from jobs.documentation import pages_of
 from jobs.environment import open_database, ray_address
 from pipelines.cluster import connect_ray
@@ -39,7 +39,7 @@ class DemoFailed(RuntimeError):
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__.split("\n\n")[0])
+    parser = command("demo", __doc__)
     parser.add_argument("--site", help="crawl this site instead of Raydex's own documentation")
     parser.add_argument("--question", help="what to ask")
     parser.add_argument("--max-pages", type=int, default=200, help="at most so many pages of --site")

@@ -1,20 +1,20 @@
-"""`python -m jobs.dump`: a collection's live index with its pages, embeddings included, as one file."""
+"""Writes a collection's live index to one file, with its pages and embeddings."""
 
 import argparse
 import time
 from pathlib import Path
 
-from jobs.cli import BadInput, finish, main
+from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
 from jobs.environment import open_store
 from pipelines.store import dump
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.dump", description=__doc__)
-    parser.add_argument("--collection", required=True)
-    parser.add_argument("--force", action="store_true", help="replace a file that exists")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
-    parser.add_argument("file", type=Path)
+    parser = command("dump", __doc__)
+    add_collection(parser)
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    add_json(parser)
+    parser.add_argument("file", type=Path, help="file to write")
     return parser
 
 
@@ -39,7 +39,7 @@ def work(args: argparse.Namespace) -> int:
         f"in {args.file} ({size / 1e6:,.1f} MB, {seconds:.1f} s)"
     )
     finish(summary, args.json, text)
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import BadInput, finish, main, say
+from jobs.cli import BadInput, command, finish, main, say
 from jobs.environment import open_store, read_configuration
 from jobs.evaluating import AskJob, ask_here, ask_over_ray, make_judge
 from pipelines.answering.settings import Configuration, all_agents
@@ -40,7 +40,7 @@ class NothingAnswered(RuntimeError):
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.evaluate", description=__doc__.split("\n\n")[0])
+    parser = command("evaluate", __doc__)
     parser.add_argument("--collection", help="default: the only one")
     parser.add_argument("--dataset", type=Path, required=True, help="questions as JSONL or a JSON array")
     parser.add_argument("--k", default=KS, help=f"numbers of hits to score, by commas (default {KS})")

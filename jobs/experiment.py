@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jobs.cli import FAILED, BadInput, finish, main, say
+from jobs.cli import FAILED, BadInput, command, finish, main, say
 from jobs.collection_file import Indexing
 from jobs.environment import home, open_store, read_configuration
 from jobs.experiment_cell import Measuring
@@ -40,7 +40,7 @@ WIDTH = 150  # of the table where there is no terminal
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.experiment", description=__doc__.split("\n\n")[0])
+    parser = command("experiment", __doc__)
     parser.add_argument("file", type=Path, help="sweep file (benchmarks/sweeps/*.yaml)")
     parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
     parser.add_argument("--metric", help="what is ranked and judged by (default: retrieval_score at the largest k ≤ 9)")

@@ -1,18 +1,18 @@
-"""`python -m jobs.publish`: make a collection's candidate index live."""
+"""Makes a collection's candidate index live."""
 
 import argparse
 
-from jobs.cli import finish, main, say
+from jobs.cli import DONE, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import NoSuchIndex
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.publish", description=__doc__)
-    parser.add_argument("--collection", required=True)
-    parser.add_argument("--wait", action="store_true", help="wait for another run of the collection to end")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
+    parser = command("publish", __doc__)
+    add_collection(parser)
+    add_wait(parser)
+    add_json(parser)
     return parser
 
 
@@ -21,14 +21,14 @@ def work(args: argparse.Namespace) -> int:
         candidate = store.candidate_index(args.collection)
         if candidate is None:
             raise NoSuchIndex(
-                f"collection {args.collection!r} has no candidate: make one with «python -m jobs.reindex --no-publish»"
+                f"collection {args.collection!r} has no candidate: make one with `raydex index … --no-publish`"
             )
         with record_run(lock, "publish", None) as record:
             revision = lock.promote(record.run, candidate.id)
             record.counts = {"collection": args.collection, "index": candidate.id, "revision": revision}
     text = f"collection {args.collection}: index {candidate.id} is live, revision {revision}"
     finish(record.counts, args.json, text)
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import FAILED, BadInput, finish, main, say
+from jobs.cli import FAILED, BadInput, command, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
@@ -44,7 +44,7 @@ PATIENCE_S = 60.0  # a first question builds BM25
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.questions", description=__doc__.split("\n\n")[0])
+    parser = command("questions", __doc__)
     parser.add_argument("--collection", required=True)
     parser.add_argument("--out", type=Path, required=True, help="the data set to write (JSONL)")
     parser.add_argument("--answers", type=Path, metavar="DATASET", help="fill in its missing reference answers")

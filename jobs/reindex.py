@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from jobs.cli import BadInput, finish, main, say
+from jobs.cli import BadInput, command, finish, main, say
 from jobs.collection_file import Collection, collection_from, load_collection
 from jobs.environment import embedding_endpoint, in_ray_job, open_store
 from jobs.reindexing import Reindex
@@ -27,7 +27,7 @@ from pipelines.store import Store
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.reindex", description=__doc__.split("\n\n")[0])
+    parser = command("index", __doc__)
     parser.add_argument("file", nargs="?", type=Path, help="collection file (collections/*.yaml)")
     parser.add_argument("--collection", help="name of the collection (default: the file's, or its host)")
     parser.add_argument("--start-url", action="append", default=[], help="crawl from here (may be repeated)")

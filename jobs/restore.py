@@ -1,4 +1,4 @@
-"""`python -m jobs.restore`: load an index with its pages from a file that jobs.dump wrote."""
+"""Loads an index with its pages from a file that `raydex dump` wrote."""
 
 import argparse
 import json
@@ -6,21 +6,27 @@ import time
 import zipfile
 from pathlib import Path
 
-from jobs.cli import BadInput, finish, main, say
+from jobs.cli import DONE, BadInput, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import BuildResources, restore
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.restore", description=__doc__)
-    parser.add_argument("--collection", help="name it is restored under (default: the one it was dumped from)")
-    parser.add_argument("--no-publish", action="store_true", help="leave a candidate for jobs.publish")
-    parser.add_argument("--maintenance-work-mem", default="1GB", help="memory of the HNSW build")
-    parser.add_argument("--parallel-workers", type=int, default=2, help="processes of the HNSW build beside the first")
-    parser.add_argument("--wait", action="store_true", help="wait for another run of the collection to end")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
-    parser.add_argument("file", type=Path)
+    parser = command("restore", __doc__)
+    add_collection(parser, "name to restore under (default: the name in the file)")
+    parser.add_argument(
+        "--no-publish", action="store_true", help="leave a candidate, for `raydex publish` to make live"
+    )
+    parser.add_argument(
+        "--maintenance-work-mem", default="1GB", help="memory for building the HNSW index (default 1GB)"
+    )
+    parser.add_argument(
+        "--parallel-workers", type=int, default=2, metavar="N", help="extra processes for building it (default 2)"
+    )
+    add_wait(parser)
+    add_json(parser)
+    parser.add_argument("file", type=Path, help="file that `raydex dump` wrote")
     return parser
 
 
@@ -51,18 +57,18 @@ def work(args: argparse.Namespace) -> int:
         f"({seconds:.1f} s)"
     )
     finish(record.counts, args.json, text)
-    return 0
+    return DONE
 
 
 def dumped_collection(path: Path) -> str:
-    """The collection that a dump was made from. Raises BadInput."""
+    """Return the name of the collection in a dump. Raises BadInput."""
     try:
         with zipfile.ZipFile(path) as archive:
             return str(json.loads(archive.read("manifest.json"))["collection"])
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror}") from error
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise BadInput(f"{path} is not a dump that jobs.dump wrote: {error}") from error
+        raise BadInput(f"{path} is not a file that `raydex dump` wrote: {error}") from error
 
 
 if __name__ == "__main__":

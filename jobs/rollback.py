@@ -1,18 +1,18 @@
-"""`python -m jobs.rollback`: make the index that was live before live again."""
+"""Makes a collection's previous index live again."""
 
 import argparse
 
-from jobs.cli import finish, main, say
+from jobs.cli import DONE, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import rollback
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.rollback", description=__doc__)
-    parser.add_argument("--collection", required=True)
-    parser.add_argument("--wait", action="store_true", help="wait for another run of the collection to end")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
+    parser = command("rollback", __doc__)
+    add_collection(parser)
+    add_wait(parser)
+    add_json(parser)
     return parser
 
 
@@ -20,11 +20,11 @@ def work(args: argparse.Namespace) -> int:
     with open_store() as store, hold_collection(store, args.collection, args.wait, say) as lock:
         store.live_index(args.collection)
         with record_run(lock, "rollback", None) as record:
-            left, index, revision = rollback(store, lock, record.run)
-            record.counts = {"collection": args.collection, "from": left.id, "index": index.id, "revision": revision}
-    text = f"collection {args.collection}: index {index.id} is live again (revision {revision}), {left.id} is retired"
+            live, index, revision = rollback(store, lock, record.run)
+            record.counts = {"collection": args.collection, "from": live.id, "index": index.id, "revision": revision}
+    text = f"collection {args.collection}: index {index.id} is live again (revision {revision}), {live.id} is retired"
     finish(record.counts, args.json, text)
-    return 0
+    return DONE
 
 
 if __name__ == "__main__":

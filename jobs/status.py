@@ -1,18 +1,20 @@
-"""`python -m jobs.status`: collections, their indexes, pages by state, last runs and failures."""
+"""Shows collections: their indexes, pages by state, last runs and failed pages."""
 
 import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.cli import BadInput, finish, main
+from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
 from jobs.environment import open_store
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m jobs.status", description=__doc__)
-    parser.add_argument("--collection", help="only this one")
-    parser.add_argument("--most", type=int, default=5, help="at most so many runs and failures each")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, last line")
+    parser = command("status", __doc__)
+    add_collection(parser, "show this collection alone")
+    parser.add_argument(
+        "--most", type=int, default=5, metavar="N", help="show at most N runs and N failed pages (default 5)"
+    )
+    add_json(parser)
     return parser
 
 
@@ -20,21 +22,22 @@ def work(args: argparse.Namespace) -> int:
     with open_store() as store:
         names = [row["name"] for row in store.collections()]
         if args.collection and args.collection not in names:
-            raise BadInput(f"there is no collection {args.collection!r}; there are: {', '.join(names) or 'none'}")
+            raise BadInput(f"there is no collection {args.collection!r}; collections: {', '.join(names) or 'none'}")
         wanted = [args.collection] if args.collection else names
-        status = {name: _with_live(store.status(name, args.most)) for name in wanted}
+        status = {name: _add_live(store.status(name, args.most)) for name in wanted}
     text = "\n\n".join(describe(name, entry) for name, entry in status.items())
-    finish({"collections": status}, args.json, text or "no collection yet: python -m jobs.reindex")
-    return 0
+    finish({"collections": status}, args.json, text or "no collection yet: create one with `raydex index URL`")
+    return DONE
 
 
-def _with_live(entry: dict[str, Any]) -> dict[str, Any]:
+def _add_live(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return `entry` with the live index, or None, under `live`."""
     live = next((index for index in entry["indexes"] if index["state"] == "live"), None)
     return {"live": live and {key: live[key] for key in ("id", "revision", "stats", "published_at")}, **entry}
 
 
 def describe(name: str, entry: Mapping[str, Any]) -> str:
-    """One collection for a person."""
+    """Return the lines about one collection for a person."""
     lines = [f"collection {name}"]
     for index in entry["indexes"]:
         settings, stats = index["settings"], index["stats"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.__main__ import VERBS
+
 ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
@@ -257,14 +259,14 @@ def _kept() -> set[str]:
     return {*CODE, "collections", "deploy", "benchmarks", "docs", "tests"}
 
 
-def verbs() -> set[str]:
-    return {path.stem for path in files("jobs") if '__name__ == "__main__"' in path.read_text()}
-
-
 def test_the_readmes_commands_are_the_repositorys(readme):
-    named = set(re.findall(r"python -m jobs\.(\w+)", readme))
-    assert named - verbs() == set()
-    assert verbs() - named - {"demo"} == set()  # the demo is `make demo`
+    verbs = {module.removeprefix("jobs."): verb for verb, (module, _) in VERBS.items()}
+    modules = set(re.findall(r"python -m jobs\.(?!train_)(\w+)", readme))
+    assert modules - set(verbs) == set()
+    named = set(re.findall(r"(?:^|[`/])raydex (\w+)", readme, re.MULTILINE)) | {verbs[module] for module in modules}
+    named |= {"serve"} if "python -m serve" in readme else set()
+    assert named - set(VERBS) == set()
+    assert set(VERBS) - named - {"demo"} == set()  # the demo is `make demo`
     targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?:`|^)make (\w+)", readme, re.MULTILINE)) <= targets
     for path in re.findall(r"\]\(([\w./-]+)\)", readme):

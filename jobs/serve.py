@@ -1,0 +1,34 @@
+"""Serve the page to ask at, the API and the OpenAI-compatible API until Ctrl-C.
+
+Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOST, RAYDEX_PORT and RAYDEX_COLLECTION.
+"""
+
+import argparse
+import os
+import runpy
+import sys
+
+from jobs.cli import DONE, command, main
+
+EPILOG = "Every other setting of the service is an environment variable RAYDEX_…: see docs/serving.md."
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("serve", __doc__)
+    parser.epilog = EPILOG
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1); any other requires API keys")
+    parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
+    parser.add_argument("--collection", help="collection to answer from (default: the only one)")
+    return parser
+
+
+def work(args: argparse.Namespace) -> int:
+    given = {f"RAYDEX_{name.upper()}": str(value) for name, value in vars(args).items() if value is not None}
+    os.environ.update(given)
+    sys.argv[1:] = []  # the service reads the environment alone
+    runpy.run_module("serve", run_name="__main__", alter_sys=True)
+    return DONE
+
+
+if __name__ == "__main__":
+    main(arguments(), work)
