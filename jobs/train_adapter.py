@@ -7,7 +7,6 @@ Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not acc
 
 import argparse
 import math
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,6 +25,7 @@ from pipelines.records import Index
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
 from pipelines.training.card import Verdict, card, check_free, judged, write_card
 from pipelines.training.mining import Corpus, answered, page_folds
+from pipelines.whole import whole_folder
 
 NOT_ACCEPTED = 4
 
@@ -157,14 +157,9 @@ class Bench:
 
 def put(adapter: QueryAdapter, made: dict[str, Any], output: Path) -> None:
     """Weights and card take the place of `output` together."""
-    making = output.with_name(f".{output.name}.making")
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
-    adapter.save(making)
-    write_card(making, made)
-    if output.exists():
-        shutil.rmtree(output)
-    making.replace(output)
+    with whole_folder(output) as making:
+        adapter.save(making)
+        write_card(making, made)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from pipelines.store import can_connect
+from pipelines.whole import whole_file, whole_folder
 
 # An unprivileged account that every Unix has: Postgres refuses to run as root.
 UNPRIVILEGED = "nobody"
@@ -134,10 +135,13 @@ class Keeper:
         """Create the data folder beside its final place and rename it, so that a half-made one is never used."""
         if self.data.exists():
             return
-        making, secret = self.home / "postgres.making", self.home / "postgres.secret"
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(mode=0o700)
+        secret = self.home / "postgres.secret"
         _write_private(secret, password)
+        with whole_folder(self.data, private=True) as making:
+            self._initdb(making, secret)
+
+    def _initdb(self, making: Path, secret: Path) -> None:
+        """Fill `making`; the superuser's password stands in `secret`, which goes away."""
         if os.geteuid() == 0:
             shutil.chown(making, UNPRIVILEGED)
             shutil.chown(secret, UNPRIVILEGED)
@@ -156,7 +160,6 @@ class Keeper:
         secret.unlink()
         if done.returncode:
             sys.exit(f"initdb failed: {done.stderr or done.stdout}")
-        making.rename(self.data)
 
     def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
         options = [f"-c{name}={value}" for name, value in self.options.items()]
@@ -232,10 +235,8 @@ def _free_port(wanted: int) -> int:
 
 def _write_private(path: Path, text: str) -> None:
     """Write `text` readable by this account only, visible whole or not at all."""
-    making = path.with_name(path.name + ".making")
-    making.touch(mode=0o600)
-    making.write_text(text)
-    making.rename(path)
+    with whole_file(path, private=True) as making:
+        making.write_text(text)
 
 
 def _terminate(signum: int, frame: FrameType | None) -> None:

@@ -5,7 +5,6 @@ Knows no GPU and no endpoint.
 """
 
 import fcntl
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer, weights_digest
 from pipelines.records import digest
+from pipelines.whole import whole_file
 
 BATCH = 16  # texts of like length; 8 and 32 are within noise of it (Ray docs, 2 threads)
 LEAST_COSINE = 0.99999  # of an export's vectors against torch's; a good export gives 0.9999999
@@ -85,8 +85,7 @@ def exported(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
 
 
 def _write(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        target = Path(folder) / "model.onnx"
+    with whole_file(path) as target:
         try:
             if fp32:
                 _quantise(fp32, target)
@@ -94,7 +93,6 @@ def _write(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
                 _export(counter, target)
         except Exception as error:  # the exporters raise whatever their hundred parts raise
             raise ExportFailed(f"{counter.model}: {type(error).__name__}: {error}; use backend='torch'") from error
-        target.replace(path)  # last: a file under this name is whole and gave equal vectors
 
 
 def _quantise(source: Path, target: Path) -> None:

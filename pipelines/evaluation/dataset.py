@@ -13,6 +13,7 @@ from typing import Any
 
 from pipelines.evaluation.groups import connected_groups, pairs_sharing
 from pipelines.records import digest
+from pipelines.whole import whole_file
 
 # So many mistakes are named before the rest is only counted.
 MOST_NAMED = 20
@@ -75,12 +76,9 @@ def read_dataset(path: Path | str) -> list[Example]:
 
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
     """Write `examples` as JSONL that `read_dataset` reads; the file appears whole or not at all."""
-    path = Path(path)
-    making = path.with_name(f"{path.name}.making")
-    with making.open("w", encoding="utf-8") as file:
+    with whole_file(Path(path)) as making, making.open("w", encoding="utf-8") as file:
         for example in examples:
             file.write(json.dumps(as_row(example)) + "\n")
-    making.replace(path)
 
 
 def as_row(example: Example) -> dict[str, Any]:

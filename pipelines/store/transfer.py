@@ -19,6 +19,7 @@ from psycopg.types.json import Jsonb
 from pipelines.records import Index, IndexSettings
 from pipelines.store.connection import Connection, Database, chunk_table, snapshot, statement
 from pipelines.store.publish import BuildResources, RunLock, index_chunks, save_stats
+from pipelines.whole import whole_file
 
 FORMAT = "raydex index 1"
 PIECE = 1 << 20
@@ -33,14 +34,12 @@ def dump(store: Database, index: Index, path: Path) -> dict[str, Any]:
 
     Returns the manifest. Raises OSError if the file can't be written.
     """
-    making = path.with_name(path.name + ".part")
-    try:
-        with making.open("wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            manifest = store.in_transaction(lambda connection: _write(connection, index, archive))
-        making.replace(path)
-    finally:
-        making.unlink(missing_ok=True)
-    return manifest
+    with (
+        whole_file(path) as making,
+        making.open("wb") as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        return store.in_transaction(lambda connection: _write(connection, index, archive))
 
 
 def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> tuple[int, dict[str, Any]]:

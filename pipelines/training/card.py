@@ -14,6 +14,7 @@ from typing import Any
 from pipelines.evaluation.dataset import Example, fingerprint, page_of
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import digest
+from pipelines.whole import replace_folder, whole_file
 
 CARD_FILE = "card.json"
 VERSION = 1
@@ -122,9 +123,8 @@ def check_free(output: Path) -> None:
 
 def write_card(folder: Path, card: Mapping[str, Any]) -> None:
     """Write it as card.json, the last file of a model folder: a folder without one is not whole."""
-    making = folder / f".{CARD_FILE}.making"
-    making.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    making.replace(folder / CARD_FILE)
+    with whole_file(folder / CARD_FILE) as making:
+        making.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _row(name: str, scores: Scores) -> str:
@@ -146,7 +146,5 @@ def put(made: Mapping[str, Any], output: Path) -> None:
     """The finished model, with its card, takes its place: what lay there goes last."""
     folder = beside(output) / "model"
     write_card(folder, made)
-    if output.exists():
-        shutil.rmtree(output)
-    folder.replace(output)
+    replace_folder(output, folder)
     shutil.rmtree(beside(output), ignore_errors=True)

@@ -231,7 +231,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words(home, monkey
 
 def test_a_half_made_data_folder_is_made_anew(home):
     home.mkdir(parents=True)
-    (home / "postgres.making").mkdir()
-    (home / "postgres.making" / "junk").write_text("left by a crash")
+    (home / ".postgres.making").mkdir()
+    (home / ".postgres.making" / "junk").write_text("left by a crash")
     with running(home) as url:
         remember(url, "x")

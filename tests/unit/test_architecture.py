@@ -13,15 +13,16 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"records", "llm", "embedding", "store"}
+BASE = {"records", "whole", "llm", "embedding", "store"}
 MAY_USE = {
     "records": set(),
+    "whole": set(),
     "llm": {"records"},
-    "embedding": {"records"},
-    "store": {"records"},
-    "embedded": {"store"},
+    "embedding": {"records", "whole"},
+    "store": {"records", "whole"},
+    "embedded": {"store", "whole"},
     "cluster": set(),
-    "lexical": {"records", "store"},
+    "lexical": {"records", "whole", "store"},
     "indexing": BASE | {"cluster"},
     "answering": BASE | {"lexical"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},

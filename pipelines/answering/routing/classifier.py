@@ -6,8 +6,6 @@ trusted (classifier_folder.py).
 
 import json
 import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,11 +19,12 @@ from pipelines.answering.routing.classifier_folder import (
     CARD_FILE,
     MODEL_FILE,
     VERSION,
+    check_replaceable,
     read_card,
     read_estimator,
     refusal,
-    replace,
 )
+from pipelines.whole import whole_folder
 
 # Chosen on both labelled sets of the Ray assistant (1,801 routed and 2,906 tagged questions, 4-fold accuracy): single
 # words with C=10 give 0.840 and 0.766; pairs of words too 0.842 and 0.764, with a fit that takes three times as long;
@@ -134,15 +133,10 @@ class TextClassifier:
         from skops import io
 
         folder = Path(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            io.dump(self._estimator, building / MODEL_FILE, compression=ZIP_DEFLATED)
-            (building / CARD_FILE).write_text(json.dumps(self._card(kind), indent=2, ensure_ascii=False) + "\n")
-            building.chmod(0o755)
-            replace(folder, building)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
+        check_replaceable(folder)
+        with whole_folder(folder) as making:
+            io.dump(self._estimator, making / MODEL_FILE, compression=ZIP_DEFLATED)
+            (making / CARD_FILE).write_text(json.dumps(self._card(kind), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path, kind: str) -> "TextClassifier":

@@ -4,8 +4,6 @@ A file is data, never code: nothing is unpickled, and only the types written dow
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,17 +27,10 @@ def refusal(folder: Path, wrong: str) -> NotAClassifier:
     return NotAClassifier(f"{folder}: {wrong}. Train it again, or name the folder of a trained classifier")
 
 
-def replace(folder: Path, building: Path) -> None:
-    """`building` takes the place of `folder`, which is away for the moment between two renames only."""
-    if not folder.exists():
-        building.rename(folder)
-        return
-    if not (folder / CARD_FILE).is_file() and any(folder.iterdir()):
+def check_replaceable(folder: Path) -> None:
+    """Raise NotAClassifier if saving to `folder` would remove something that is no classifier."""
+    if folder.exists() and not (folder / CARD_FILE).is_file() and any(folder.iterdir()):
         raise refusal(folder, "the folder holds something else, which saving would remove")
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    folder.rename(old / "old")
-    building.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def read_card(folder: Path, kind: str) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""Writes a file or folder that appears under its name only when it is whole.
+
+It is made beside its place, under a hidden name of its own, and renamed last: who reads it never sees half of it. What
+a killed process left is overwritten by the next one. Two writers of the same path must take turns.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Yield the path to write to; the file replaces `path` when the block ends, and goes away if the block raises.
+
+    `private`: only this account can read it, from its first byte on.
+    """
+    making = path.with_name(f".{path.name}.making")
+    making.unlink(missing_ok=True)
+    if private:
+        making.touch(mode=0o600)
+    try:
+        yield making
+        making.replace(path)
+    finally:
+        making.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Yield an empty folder to fill; it replaces `path` when the block ends, and goes away if the block raises.
+
+    `private`: only this account can enter it.
+    """
+    making = path.with_name(f".{path.name}.making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(mode=0o700 if private else 0o777, parents=True)
+    try:
+        yield making
+        replace_folder(path, making)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def replace_folder(path: Path, whole: Path) -> None:
+    """Move the folder `whole` to `path`; what lay there is away for the moment between two renames, then removed."""
+    old = path.with_name(f".{path.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if path.exists():
+        path.rename(old)
+    whole.rename(path)
+    shutil.rmtree(old, ignore_errors=True)

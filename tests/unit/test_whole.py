@@ -1,0 +1,63 @@
+"""A file or folder appears when it is whole, replaces what was there, and leaves nothing beside it."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from pipelines.whole import whole_file, whole_folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_when_it_is_whole_and_replaces_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("old")
+    with whole_file(path) as making:
+        making.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new" and names(tmp_path) == ["data.jsonl"]
+
+
+def test_a_file_that_fails_changes_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole_file(path) as making:
+        making.write_text("half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old" and names(tmp_path) == ["data.jsonl"]
+
+
+def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    (tmp_path / ".secret.making").touch(mode=0o644)  # left by a killed process
+    with whole_file(path, private=True) as making:
+        assert stat.S_IMODE(making.stat().st_mode) == 0o600
+        making.write_text("word")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_text() == "word"
+
+
+def test_a_folder_replaces_the_old_one_and_what_a_killed_process_left(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "model"
+    for text in ("old", "new"):
+        with whole_folder(path) as making:
+            (making / text).touch()
+            assert names(making) == [text]
+        (tmp_path / "deep" / ".model.making").mkdir()
+        (tmp_path / "deep" / ".model.making" / "junk").touch()
+    assert names(path) == ["new"]
+    with whole_folder(path, private=True) as making:
+        assert names(making) == [] and stat.S_IMODE(making.stat().st_mode) == 0o700
+    assert names(path.parent) == ["model"] and names(path) == []
+
+
+def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.mkdir()
+    (path / "old").touch()
+    with pytest.raises(ZeroDivisionError), whole_folder(path) as making:
+        (making / "half").touch()
+        raise ZeroDivisionError
+    assert names(path) == ["old"] and names(tmp_path) == ["model"]
