@@ -1,27 +1,28 @@
-"""What many tests share: one embedded Postgres for the whole session, and a fresh database for each test.
+"""Fixtures that many tests share: one Postgres, one Ray and one Serve a session, a fresh database for each test.
 
-The server's folder is temporary and its own: no test sees the data of the machine it runs on.
+Each is started when the first test asks for it, and by every worker of pytest-xdist for itself. No test sees the data
+or the settings of the machine it runs on.
 """
 
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 from hypothesis import settings
-from psycopg import sql
+from kit.databases import DatabaseServer
 
 from pipelines import embedded
 from pipelines.store import Store
+
+if TYPE_CHECKING:
+    from kit.cluster import Service
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).parents[1]
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,29 +33,26 @@ def nothing_of_this_machine() -> None:
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: None) -> Iterator[str]:
-    """URL of the session's Postgres, as its superuser."""
+def server(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: None) -> Iterator[DatabaseServer]:
+    """The session's Postgres; under pytest-xdist each worker has one."""
     with embedded.running(tmp_path_factory.mktemp("raydex")) as url:
+        server = DatabaseServer(url)
+        yield server
+        server.close()
+
+
+@pytest.fixture
+def empty_database_url(server: DatabaseServer) -> Iterator[str]:
+    """URL of a database without any table, dropped after the test."""
+    with server.database("template1") as url:
         yield url
 
 
 @pytest.fixture
-def empty_database_url(server_url: str) -> Iterator[str]:
-    """URL of a database without any table, dropped after the test."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        yield urlunsplit(urlsplit(server_url)._replace(path=f"/{name}"))
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-
-@pytest.fixture
-def database_url(empty_database_url: str) -> str:
-    """URL of a fresh database with Raydex's tables."""
-    with Store(empty_database_url) as store:
-        store.migrate()
-    return empty_database_url
+def database_url(server: DatabaseServer) -> Iterator[str]:
+    """URL of a fresh database with Raydex's tables, dropped after the test."""
+    with server.database() as url:
+        yield url
 
 
 @pytest.fixture
@@ -62,6 +60,24 @@ def store(database_url: str) -> Iterator[Store]:
     """A Store on a fresh database; a call is tried once."""
     with Store(database_url) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def local_ray(nothing_of_this_machine: None) -> Iterator[None]:
+    """The session's Ray; tests that kill processes of it leave it usable."""
+    from kit import cluster
+
+    with cluster.local_ray():
+        yield
+
+
+@pytest.fixture(scope="session")
+def service(local_ray: None) -> Iterator["Service"]:
+    """The session's Serve; each module deploys its own application."""
+    from kit import cluster
+
+    with cluster.local_serve() as service:
+        yield service
 
 
 @pytest.fixture(scope="session")

@@ -12,17 +12,15 @@ import httpx
 import openai
 import psycopg
 import pytest
-import ray
+from kit.cluster import Service
+from kit.databases import DatabaseServer
 from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
 from kit.workshop import Workshop
-from ray import serve
 
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.store import Store
-from serve.app import build
 from serve.settings import Settings
 
-PORT = 8124
 SITE = {
     "data.html": {
         "loading-csv": "Call ray.data.read_csv with a path to load csv files. It returns a dataset.",
@@ -45,10 +43,9 @@ LOADING = "How do I load csv files?"
 class Deployed:
     """The application, its clients and its two models."""
 
-    def __init__(self, strong: ScriptedLLM, weak: ScriptedLLM) -> None:
-        self.url = f"http://127.0.0.1:{PORT}"
-        self.strong, self.weak = strong, weak
-        self.http = httpx.Client(base_url=self.url, timeout=60)
+    def __init__(self, url: str, strong: ScriptedLLM, weak: ScriptedLLM) -> None:
+        self.url, self.strong, self.weak = url, strong, weak
+        self.http = httpx.Client(base_url=url, timeout=60)
 
     def ask(self, question: str, **more: Any) -> dict[str, Any]:
         reply = self.http.post("/query", json={"question": question, **more})
@@ -65,17 +62,12 @@ class Deployed:
 
 
 @pytest.fixture(scope="module")
-def database(server_url: str) -> Iterator[str]:
+def database(server: DatabaseServer) -> Iterator[str]:
     """A database with a small site in it."""
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute("create database answering")
-    url = server_url.rsplit("/", 1)[0] + "/answering"
-    with Store(url) as store:
-        store.migrate()
-        Workshop(store).reindex(SITE)
-    yield url
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute("drop database answering with (force)")
+    with server.database() as url:
+        with Store(url) as store:
+            Workshop(store).reindex(SITE)
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -84,23 +76,14 @@ def models() -> Iterator[tuple[ScriptedLLM, ScriptedLLM]]:
         yield strong, weak
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    ray.init(address="local", num_cpus=2, include_dashboard=False)
-    serve.start(http_options={"host": "127.0.0.1", "port": PORT}, proxy_location="HeadOnly")
-    yield
-    serve.shutdown()
-    ray.shutdown()
-
-
 @pytest.fixture(scope="module", params=["ingress", "deployment"])
 def deployed(
     request: pytest.FixtureRequest,
-    cluster: None,
+    service: Service,
     database: str,
     models: tuple[ScriptedLLM, ScriptedLLM],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Deployed:
+) -> Iterator[Deployed]:
     strong, weak = models
     agents = [
         {"name": name, "model": f"{name}-1", "base_url": llm.url, "api_key": "k", "system_prompt": SYSTEM,
@@ -120,13 +103,9 @@ def deployed(
             "vector_weight": 0.1,
         }
     )
-    serve.run(build(settings), name="raydex", route_prefix="/")
-    deployed = Deployed(strong, weak)
-    for _ in range(100):
-        if deployed.http.get("/health/ready").status_code == 200:
-            return deployed
-        time.sleep(0.1)
-    raise AssertionError(deployed.http.get("/health/ready").text)
+    with service.deployed(settings):
+        service.wait_until_ready()
+        yield Deployed(service.url, strong, weak)
 
 
 @pytest.fixture(autouse=True)

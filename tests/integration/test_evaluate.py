@@ -1,7 +1,7 @@
 """`python -m jobs.evaluate` on a real index: its last line, its files, going on after a stop, and Ray Data."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -189,15 +189,6 @@ def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_p
     (tmp_path / "bad.jsonl").write_text('{"question": "a", "source": "u"}\n{"question": "b"')
     broken = job(dataset="bad.jsonl")
     assert broken.code == 2 and "bad.jsonl:2: is not JSON" in broken.err
-
-
-@pytest.fixture
-def local_ray() -> Iterator[None]:
-    import ray
-
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
-    yield
-    ray.shutdown()
 
 
 def test_over_ray_data_it_comes_to_the_same(job: Job, local_ray: None) -> None:

@@ -1,25 +1,17 @@
 """The whole sweep, as a user runs it: indexes beside the live one, runs that fail, going on, the gate."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
 import yaml
 from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 
 from pipelines.store import Store
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 PAGES = 6
-
-
-@pytest.fixture(scope="module", autouse=True)
-def local_ray() -> Iterator[None]:
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture

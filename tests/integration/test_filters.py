@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import psycopg
 import pytest
+from kit.databases import DatabaseServer
 from pgvector.psycopg import register_vector
 from psycopg import sql
 
@@ -68,20 +69,13 @@ def url_of(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def corpus(server_url: str) -> Iterator[Corpus]:
-    name = "filters"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute("create database filters")
-    url = server_url.rpartition("/")[0] + f"/{name}"
+def corpus(server: DatabaseServer) -> Iterator[Corpus]:
     random = np.random.default_rng(0)
     centres = random.normal(0, 1, (CLUSTERS, DIMENSION))
     vectors, questions = clustered(random, centres, CHUNKS), clustered(random, centres, QUERIES)
-    with Store(url) as store:
-        store.migrate()
+    with server.database() as url, Store(url) as store:
         index = load(url, vectors)
         yield Corpus(store, index, vectors, [url_of(n) for n in range(CHUNKS)], questions)
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute("drop database filters with (force)")
 
 
 def load(url: str, vectors: np.ndarray) -> Index:

@@ -20,15 +20,8 @@ from pipelines.indexing.pools import plan_pools
 from pipelines.records import IndexSettings
 from pipelines.store import RunLock, Store
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def local_ray() -> Iterator[None]:
-    """One Ray for the whole file; the jobs use the one that is there."""
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture

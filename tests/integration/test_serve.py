@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-import ray
 import yaml
+from kit.cluster import Service
+from kit.databases import DatabaseServer
 from kit.workshop import Workshop
 from psycopg import sql
 from ray import serve
@@ -29,21 +30,14 @@ SITE = {
     },
     "serve.html": {"batching": "Use the serve.batch decorator to batch requests. Set max_batch_size to bound it."},
 }
-PORT = 8123
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def database(server_url: str) -> Iterator[str]:
+def database(server: DatabaseServer) -> Iterator[str]:
     """One database for the module, since the service is deployed once."""
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute("create database served")
-    url = server_url.rsplit("/", 1)[0] + "/served"
-    with Store(url) as store:
-        store.migrate()
-    yield url
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute("drop database served with (force)")
+    with server.database() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +47,17 @@ def workshop(database: str) -> Iterator[Workshop]:
 
 
 @pytest.fixture(scope="module")
-def client(database: str, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(
+    service: Service, database: str, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[httpx.Client]:
     """A client of the deployed application; nothing is indexed when it starts."""
-    ray.init(address="local", num_cpus=2, include_dashboard=False)
-    serve.start(http_options={"host": "127.0.0.1", "port": PORT}, proxy_location="HeadOnly")
     settings = Settings(database_url=database, home=tmp_path_factory.mktemp("home"), cpus=0.1)
-    serve.run(build(settings), name="raydex", route_prefix="/")
-    with httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=60) as http:
+    with service.deployed(settings), httpx.Client(base_url=service.url, timeout=60) as http:
         assert http.get("/health").json() == {"status": "ok"}
         before_indexing(http)
         workshop.reindex(SITE)
-        until_ready(http)
+        service.wait_until_ready()
         yield http
-    serve.shutdown()
-    ray.shutdown()
 
 
 def before_indexing(http: httpx.Client) -> None:
@@ -75,15 +66,6 @@ def before_indexing(http: httpx.Client) -> None:
     unnamed, named = http.post("/query", json={"question": "x"}), ask(http, "x", collection="docs")
     assert unnamed.status_code == 422 and "reindex" in unnamed.json()["error"]
     assert named.status_code == 404 and "jobs.reindex" in named.json()["error"]
-
-
-def until_ready(http: httpx.Client) -> None:
-    for _ in range(100):
-        ready = http.get("/health/ready")
-        if ready.status_code == 200:
-            return
-        time.sleep(0.1)
-    raise AssertionError(ready.text)
 
 
 def ask(http: httpx.Client, question: str, **more: Any) -> httpx.Response:
@@ -156,25 +138,29 @@ def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
     assert set(asyncio.run(many())) == {200}
 
 
-def test_a_database_that_is_away_is_503_with_retry_after(client: httpx.Client, database: str, server_url: str) -> None:
-    name = sql.Identifier("served")
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("alter database {} rename to away").format(name)) if not _kick(connection) else None
+def test_a_database_that_is_away_is_503_with_retry_after(
+    client: httpx.Client, database: str, server: DatabaseServer
+) -> None:
+    name = database.rpartition("/")[2]
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        _end_sessions(connection, name)
+        rename = sql.SQL("alter database {} rename to {}")
+        connection.execute(rename.format(sql.Identifier(name), sql.Identifier("away")))
         try:
             reply = ask(client, "csv", collection="docs")
             assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0
             assert client.get("/health/ready").status_code == 503
             assert client.get("/health").status_code == 200
         finally:
-            connection.execute(sql.SQL("alter database away rename to {}").format(name))
+            connection.execute(rename.format(sql.Identifier("away"), sql.Identifier(name)))
     assert ask(client, "csv").status_code == 200
 
 
-def _kick(connection: psycopg.Connection[Any]) -> None:
-    """End every session of the service's database, until none is left."""
+def _end_sessions(connection: psycopg.Connection[Any], name: str) -> None:
+    """End every session of the database `name`, until none is left."""
     for _ in itertools.repeat(None, 50):
-        rows = connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'served'")
-        if not rows.fetchall():
+        ending = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
+        if not connection.execute(ending, [name]).fetchall():
             return
         time.sleep(0.05)
 

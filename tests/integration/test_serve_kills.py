@@ -22,18 +22,14 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-import ray
+from kit.cluster import Service
 from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import Workshop
-from ray import serve
 
 from pipelines import embedded
 from pipelines.store import Store
-from serve import proxy
-from serve.app import build
 from serve.settings import Settings
 
-PORT = 8127
 CLIENTS = 4
 PATIENCE_S = 20.0  # of a client: what takes longer is a hang
 WELL_AGAIN_S = 60.0
@@ -93,8 +89,9 @@ def _streamed(http: httpx.Client, path: str, question: str) -> str:
 class Load:
     """Clients that ask one question after the other, by each way in turn, while it is entered."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
         self.ends: Counter[str] = Counter()
+        self._url = url
         self.longest_s = 0.0
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(CLIENTS)]
@@ -111,7 +108,7 @@ class Load:
 
     def _ask(self, first: int) -> None:
         ways = itertools.islice(itertools.cycle(["/query", "/query/stream", "/search"]), first, None)
-        with client() as http:
+        with client(self._url) as http:
             while not self._over.is_set():
                 began = time.monotonic()
                 end = asked(http, next(ways))
@@ -124,8 +121,9 @@ class Load:
 class Held:
     """Two questions, one by each way, whose model is in the middle of its answer when the kill comes."""
 
-    def __init__(self, model: ScriptedLLM) -> None:
+    def __init__(self, url: str, model: ScriptedLLM) -> None:
         self.ends: dict[str, str] = {}
+        self._url = url
         before = held(model)
         self._threads = [
             threading.Thread(target=self._ask, args=(path,), daemon=True) for path in ("/query", "/query/stream")
@@ -135,7 +133,7 @@ class Held:
         eventually(lambda: held(model) == before + 2, "both questions have reached the model")
 
     def _ask(self, path: str) -> None:
-        with client() as http:
+        with client(self._url) as http:
             self.ends[path] = asked(http, path, SLOWLY)
 
     def over(self) -> dict[str, str]:
@@ -148,8 +146,8 @@ def held(model: ScriptedLLM) -> int:
     return sum(SLOWLY in request.text for request in model.asked)
 
 
-def client() -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=PATIENCE_S)
+def client(url: str) -> httpx.Client:
+    return httpx.Client(base_url=url, timeout=PATIENCE_S)
 
 
 def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> None:
@@ -191,8 +189,9 @@ def kill(*pids: int) -> None:
 
 @dataclass
 class Bench:
-    """What the cases share: the database's folder, the model, the moments, the table that is printed."""
+    """What the cases share: the service, its database's folder, the model, the moments, the table that is printed."""
 
+    url: str
     home: Path
     model: ScriptedLLM
     random: random.Random
@@ -201,9 +200,9 @@ class Bench:
     def under_load(self, what: str, kills: Callable[[], None]) -> dict[str, str]:
         """Ask, kill, wait until all is well; assert that no question was lost. Returns how those held ended."""
         self.well(WELL_AGAIN_S)
-        with Load() as load:
+        with Load(self.url) as load:
             time.sleep(self.random.uniform(0.5, 1.5))
-            held = Held(self.model)
+            held = Held(self.url, self.model)
             began = time.monotonic()
             kills()
             ends = held.over()
@@ -217,7 +216,7 @@ class Bench:
 
     def well(self, within_s: float) -> None:
         """Wait for three whole answers in a row by each way."""
-        with client() as http:
+        with client(self.url) as http:
             ways = ["/query", "/query/stream", "/search"] * 3
             eventually(lambda: all(asked(http, path) == ANSWER for path in ways), "all is well again", within_s)
 
@@ -234,21 +233,18 @@ def model() -> ScriptedLLM:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
+def bench(
+    service: Service, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Bench]:
     home = tmp_path_factory.mktemp("home")
     seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
-    with pytest.MonkeyPatch.context() as environment, embedded.running(home) as url, model() as llm:
+    with embedded.running(home) as url, model() as llm:
         with Store(url) as store:
             store.migrate()
             Workshop(store).reindex(SITE)
-        environment.setenv(proxy.VARIABLE, proxy.VALUE)
-        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-        serve.start(http_options={"host": "127.0.0.1", "port": PORT}, proxy_location="HeadOnly")
-        serve.run(build(settings(url, home, llm)), name="raydex", route_prefix="/")
-        bench = Bench(home, llm, random.Random(seed))
-        yield bench
-        serve.shutdown()
-        ray.shutdown()
+        with service.deployed(settings(url, home, llm)):
+            bench = Bench(service.url, home, llm, random.Random(seed))
+            yield bench
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         print("\n" + table(bench.table, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)"))

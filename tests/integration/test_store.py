@@ -90,10 +90,10 @@ def test_a_database_that_is_away_is_store_unavailable():
     store.close()
 
 
-def test_sessions_that_were_ended_are_replaced_without_an_error(store, server_url):
+def test_sessions_that_were_ended_are_replaced_without_an_error(store, server):
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: store.collections(), range(8)))
-    with psycopg.connect(server_url, autocommit=True) as connection:
+    with psycopg.connect(server.url, autocommit=True) as connection:
         ended = connection.execute(
             "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = %s",
             [urlsplit(store.url).path.strip("/")],

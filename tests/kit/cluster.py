@@ -1,0 +1,68 @@
+"""One local Ray for the tests of a session, and one Serve in it that takes an application after the other."""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import ray
+from ray import serve
+
+from serve import proxy
+from serve.app import build
+from serve.settings import Settings
+
+APP = "raydex"
+READY_S = 60.0
+
+
+@contextmanager
+def local_ray() -> Iterator[None]:
+    """A Ray of two CPUs that this process connects to; jobs and Serve use the one that is connected."""
+    os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+class Service:
+    """Serve at `url`, with one application at most."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    @contextmanager
+    def deployed(self, settings: Settings) -> Iterator[None]:
+        """The application of `settings`, running; it may not be ready yet."""
+        serve.run(build(settings), name=APP, route_prefix="/")
+        try:
+            yield
+        finally:
+            serve.delete(APP)
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + READY_S
+        while (ready := httpx.get(f"{self.url}/health/ready", timeout=30)).status_code != httpx.codes.OK:
+            assert time.monotonic() < deadline, ready.text
+            time.sleep(0.1)
+
+
+@contextmanager
+def local_serve() -> Iterator[Service]:
+    """Serve in the connected Ray, on a free port of loopback."""
+    port = free_port()
+    serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
+    try:
+        yield Service(port)
+    finally:
+        serve.shutdown()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
