@@ -27,11 +27,13 @@ from bs4 import BeautifulSoup
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from pgvector.psycopg import register_vector
 
-from jobs import reindex
-from jobs.reindexing import Reindex
+from jobs.environment import home
 from pipelines import embedded
 from pipelines.embedding.embedder import load_embedder
+from pipelines.indexing.collection import Collection, Folder, IndexChoices
 from pipelines.indexing.lock import hold_collection
+from pipelines.indexing.run import reindex
+from pipelines.indexing.settings import ReindexOptions
 from pipelines.records import Chunk, FetchedPage, digest
 from pipelines.store import StagedPage, Store
 
@@ -68,18 +70,14 @@ def fresh_database(server: str, name: str) -> Iterator[str]:
 
 
 def index_folder(url: str, folder: Path) -> dict[str, Any]:
-    """One run of jobs.reindex over `folder`, in this process and its Ray; returns the summary."""
-    flags = ["--collection", "bench", "--path", str(folder), "--base-url", BASE_URL, "--chunk-unit", "characters",
-             "--chunk-size", str(SIZE), "--chunk-overlap", str(OVERLAP), "--max-delete-ratio", "1"]  # fmt: skip
-    args = reindex.arguments().parse_args(flags)
-    collection = reindex.collection_of(args)
+    """One reindex of `folder`, in this process and its Ray; returns the summary."""
+    choices = IndexChoices(chunk_unit="characters", chunk_size=SIZE, chunk_overlap=OVERLAP)
+    collection = Collection(
+        name="bench", folders=[Folder(path=str(folder), base_url=BASE_URL)], index=choices, max_delete_ratio=1
+    )
     with Store(url, retry_s=10) as store:
         store.migrate()
-        with hold_collection(store, collection.name) as lock:
-            run = lock.begin("reindex", None)
-            summary = Reindex(store, lock, collection, reindex.index_settings(collection), run, args)()
-            lock.finish(run, "done", {}, None)
-    return summary
+        return reindex(store, collection, ReindexOptions(model_cache=home() / "models")).as_dict()
 
 
 def indexed_texts(url: str) -> list[str]:

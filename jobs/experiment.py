@@ -21,7 +21,6 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs.cli import FAILED, BadInput, command, finish, main, say
-from jobs.collection_file import Indexing
 from jobs.environment import home, open_store, read_configuration
 from jobs.experiment_cell import Measuring
 from jobs.experiment_index import SweepIndexes, drop
@@ -33,6 +32,7 @@ from pipelines.evaluation.experiments.cost import load_prices
 from pipelines.evaluation.experiments.gate import Judged, gate, read_results, same_questions
 from pipelines.evaluation.experiments.report import around, as_html, as_markdown, into_page
 from pipelines.evaluation.experiments.sweep import Cell, Sweep, read_sweep
+from pipelines.indexing.collection import IndexChoices
 from pipelines.store import Store
 
 GATE_FAILED = 4
@@ -103,7 +103,7 @@ def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
 def check_index(file: Path, cell: Cell) -> None:
     """Raise BadInput for values that no index can have."""
     try:
-        Indexing.model_validate(cell.index)
+        IndexChoices.model_validate(cell.index)
     except ValidationError as error:
         raise BadInput(f"{file}: {cell.name}: {complaint(error)}") from error
 

@@ -10,11 +10,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from jobs.cli import say
-from jobs.collection_file import Collection, Indexing
-from jobs.environment import home
-from jobs.reindex import arguments, index_settings
-from jobs.reindexing import Reindex
-from pipelines.indexing.lock import hold_collection, record_run
+from jobs.environment import embedding_endpoint, home, ray_address
+from pipelines.indexing.collection import Collection, IndexChoices
+from pipelines.indexing.lock import hold_collection
+from pipelines.indexing.run import reindex_copy
+from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.lexical import lexical_folder
 from pipelines.records import IndexSettings
 from pipelines.store import Store
@@ -32,6 +32,7 @@ class SweepIndexes:
         self._store, self._collection = store, collection
         self._live = store.live_index(collection).settings
         self._ready: set[str] = set()
+        self._options = ReindexOptions(ray_address=ray_address(), model_cache=home() / "models", **embedding_endpoint())
 
     def collection(self, wanted: Mapping[str, Any]) -> str:
         """The collection whose live index has the settings `wanted`, those of the live one where they say nothing.
@@ -56,17 +57,17 @@ class SweepIndexes:
         """What is to be built; None if the live index is just that."""
         if not wanted:
             return None
-        known = {name: value for name, value in asdict(self._live).items() if name in Indexing.model_fields}
+        known = {name: value for name, value in asdict(self._live).items() if name in IndexChoices.model_fields}
         if wanted.get("model", self._live.model) != self._live.model:
             known["dimension"] = 0
-        asked = Indexing.model_validate({**known, "vector_type": "auto", **wanted})
+        asked = IndexChoices.model_validate({**known, "vector_type": "auto", **wanted})
         if asked.settings() == replace(self._live, identity="", vector_type=asked.vector_type) and _same_type(
             wanted, self._live
         ):
             return None
-        return index_settings(self._described(asked))
+        return index_settings(asked, self._options)
 
-    def _described(self, asked: Indexing) -> Collection:
+    def _described(self, asked: IndexChoices) -> Collection:
         """The collection as it was described, indexed as `asked`."""
         told = self._store.collection_settings(self._collection)
         kept = {name: told[name] for name in ("tags", "version") if name in told}
@@ -74,18 +75,12 @@ class SweepIndexes:
 
     def _build(self, name: str, settings: IndexSettings) -> None:
         say(f"index {name}: {settings.model}, chunks of {settings.chunk_size or 'most'} {settings.chunk_unit}")
-        collection = self._described(Indexing.model_validate(
-            {key: value for key, value in asdict(settings).items() if key in Indexing.model_fields}
+        collection = self._described(IndexChoices.model_validate(
+            {key: value for key, value in asdict(settings).items() if key in IndexChoices.model_fields}
         )).model_copy(update={"name": name})  # fmt: skip
-        with (
-            hold_collection(self._store, name) as lock,
-            record_run(lock, "experiment", collection.model_dump()) as record,
-        ):
-            self._store.copy_pages(self._collection, name, record.run)
-            job = Reindex(self._store, lock, collection, settings, record.run, arguments().parse_args([]))
-            record.counts = summary = job()
-            if not summary["published"]:
-                raise IndexNotBuilt(f"{name}: {'; '.join(job.warnings) or 'nothing was published'}")
+        summary = reindex_copy(self._store, self._collection, collection, self._options, say)
+        if not summary.published:
+            raise IndexNotBuilt(f"{name}: {'; '.join(summary.warnings) or 'nothing was published'}")
         forget(self._store, self._store.prune(name))
 
 

@@ -7,8 +7,8 @@ import pytest
 import ray
 import yaml
 
-from jobs.collection_file import load_collection
 from jobs.reindex import arguments
+from pipelines.indexing.collection import load_collection
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def collection_of(command):
     """The collection file that a reindex command names, after its flags were accepted."""
     words = shlex.split(command)
     assert words[1:3] == ["-m", "jobs.reindex"]
-    return arguments().parse_args(words[3:]).file
+    return Path(arguments().parse_args(words[3:]).target)
 
 
 def check_schedule(text):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.cli import BadInput
-from jobs.collection_file import collection_from
-from jobs.reindex import check_folders
+from jobs.environment import in_ray_job
 from pipelines.cluster import UnreachableDatabase, check_reach
+from pipelines.indexing.collection import collection_from
+from pipelines.indexing.reading.folder import NoSuchFolder
 
 ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 LOCAL = [
@@ -42,9 +42,9 @@ def test_a_relative_folder_is_refused_in_a_ray_job_only(tmp_path, monkeypatch):
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "a.html").write_text("x")
     monkeypatch.chdir(tmp_path)
-    check_folders(folder("html"))
+    folder("html").check_folders(relative=not in_ray_job())
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
-    check_folders(folder(str(tmp_path / "html")))
-    check_folders(folder(f"file://{tmp_path}/html"))
-    with pytest.raises(BadInput, match="path 'html' is relative"):
-        check_folders(folder("html"))
+    folder(str(tmp_path / "html")).check_folders(relative=not in_ray_job())
+    folder(f"file://{tmp_path}/html").check_folders(relative=not in_ray_job())
+    with pytest.raises(NoSuchFolder, match="path 'html' is relative"):
+        folder("html").check_folders(relative=not in_ray_job())

@@ -1,0 +1,236 @@
+"""A collection: which sites and folders make it up, and how it is indexed.
+
+Read from a YAML file, given by flags, or written in Python: `Collection(name="docs", folders=[Folder(…)])`. Every
+key is validated; defaults come from the settings that the values end in. Knows no database and no Ray.
+"""
+
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pipelines.indexing.chunking.url_rules import UrlRules
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reading.folder import SPHINX_COPIES, FolderSettings, NoSuchFolder
+from pipelines.records import ChunkUnit, IndexSettings, VectorType
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+
+# Instances that carry the defaults of a crawl and of an index; only they do.
+CRAWL, INDEX = CrawlSettings(("http://localhost/",)), IndexSettings()
+# Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
+MAX_DELETE_RATIO = 0.2
+
+
+class InvalidCollection(ValueError):
+    """A collection file or its flags can't be used; the message names the file, the key and the value."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Site(_Strict):
+    """A site to crawl; every key but `start_urls` is optional. CrawlSettings says what they mean."""
+
+    start_urls: list[str] = Field(min_length=1)
+    include: list[str] = list(CRAWL.include)
+    exclude: list[str] = list(CRAWL.exclude)
+    max_pages: int | None = Field(default=CRAWL.max_pages, ge=1)
+    max_depth: int | None = Field(default=CRAWL.max_depth, ge=0)
+    no_parent: bool = CRAWL.no_parent
+    sitemap: bool = CRAWL.sitemap
+    ignore_robots: bool = CRAWL.ignore_robots
+    allow_private: bool = CRAWL.allow_private
+    concurrency: int = Field(default=CRAWL.concurrency, ge=1, le=64)
+    delay_s: float = Field(default=CRAWL.delay_s, ge=0)
+    timeout_s: float = Field(default=CRAWL.timeout_s, gt=0)
+    retries: int = Field(default=CRAWL.retries, ge=0)
+    max_page_bytes: int = Field(default=CRAWL.max_page_bytes, ge=1)
+    user_agent: str | None = None  # None: CrawlSettings' own
+
+    @model_validator(mode="after")
+    def _check(self) -> "Site":
+        self.hosts()
+        return self
+
+    def hosts(self, retry_failed_only: bool = False) -> list[CrawlSettings]:
+        """Return one crawl for each host of the start URLs. Raises InvalidCrawlSettings."""
+        by_host: dict[str, list[str]] = {}
+        for url in self.start_urls:
+            by_host.setdefault(urlsplit(url).netloc.lower(), []).append(url)
+        known = {field.name for field in fields(CrawlSettings)}
+        common = {key: value for key, value in self.model_dump(exclude={"start_urls"}).items() if key in known}
+        common["user_agent"] = self.user_agent or CRAWL.user_agent
+        return [
+            CrawlSettings(start_urls=tuple(urls), retry_failed_only=retry_failed_only, **common)
+            for urls in by_host.values()
+        ]
+
+
+class Folder(_Strict):
+    """Files that stand for the pages under `base_url`."""
+
+    path: str
+    base_url: str
+    include: list[str] = []
+    exclude: list[str] = list(SPHINX_COPIES)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Folder":
+        self.settings()
+        return self
+
+    def settings(self) -> FolderSettings:
+        return FolderSettings(self.path, self.base_url, tuple(self.include), tuple(self.exclude))
+
+
+class IndexChoices(_Strict):
+    """How the collection is indexed; a change builds a new index from the stored pages."""
+
+    model: str = INDEX.model
+    dimension: int = Field(default=INDEX.dimension, ge=0)
+    chunk_size: int = Field(default=INDEX.chunk_size, ge=0)
+    chunk_overlap: int = Field(default=INDEX.chunk_overlap, ge=0)
+    chunk_unit: ChunkUnit = INDEX.chunk_unit
+    vector_type: VectorType = INDEX.vector_type
+
+    def settings(self) -> IndexSettings:
+        """Return the settings of an index, still without the model's identity."""
+        return IndexSettings(**self.model_dump())
+
+
+class Collection(_Strict):
+    """A named body of documents, indexed and asked together."""
+
+    name: Name
+    sites: list[Site] = []
+    folders: list[Folder] = []
+    index: IndexChoices = IndexChoices()
+    tags: dict[str, str] = {}
+    version: str | None = None
+    max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> "Collection":
+        self.rules()
+        return self
+
+    def rules(self) -> UrlRules:
+        return UrlRules(self.tags, self.version)
+
+    def check_folders(self, relative: bool = True) -> None:
+        """Raise NoSuchFolder for a folder without a readable file, or a relative one unless `relative`."""
+        for folder in self.folders:
+            if not relative and "://" not in folder.path and not Path(folder.path).is_absolute():
+                raise NoSuchFolder(
+                    f"path {folder.path!r} is relative: a Ray job runs in a copy of the working directory, perhaps on "
+                    "another machine. Give the absolute path of a folder that every node sees, or a bucket URL"
+                )
+            folder.settings().files()
+
+
+# ---------------------------------------------------------------------------------------------- from a file, from flags
+
+
+def load_collection(path: Path) -> Collection:
+    """Read a collection file; its name is the default of `name`. Raises InvalidCollection."""
+    return collection_from(_read_yaml(path), str(path))
+
+
+def compose_collection(
+    target: str | None = None,
+    start_urls: Sequence[str] = (),
+    path: str | None = None,
+    base_url: str | None = None,
+    *,
+    crawl: Mapping[str, Any] | None = None,
+    index: Mapping[str, Any] | None = None,
+    **top: Any,
+) -> Collection:
+    """Return the collection of a file, of start URLs or of the files under `path`, with single keys replaced.
+
+    `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. `crawl` replaces
+    keys of every site (`include` and `exclude` of folders too), `index` keys of the index, `top` keys of the
+    collection, unless None; the default of `name` is the file's name or the host. Raises InvalidCollection.
+    """
+    file, origin = None, target or "flags"
+    if target and target.startswith(("http://", "https://")):
+        start_urls = [target, *start_urls]
+    elif target and _holds_documents(target):
+        if path:
+            raise InvalidCollection(f"{target!r} and --path {path!r} are both folders: a collection file can hold both")
+        path = target
+    elif target:
+        file = Path(target)
+    if path and start_urls:
+        raise InvalidCollection("a folder and a start URL exclude each other; a collection file can hold both")
+    if bool(path) != bool(base_url):
+        raise InvalidCollection(f"folder {path!r} needs --base-url URL: its files are cited as pages under that URL"
+                                if path else f"--base-url {base_url} needs a folder: give --path DIR")  # fmt: skip
+    data = _read_yaml(file) if file else {"name": _name_of(start_urls[0] if start_urls else base_url or "")}
+    if start_urls:
+        data |= {"sites": [{"start_urls": list(start_urls)}], "folders": []}
+    if path:
+        data |= {"sites": [], "folders": [{"path": path, "base_url": base_url}]}
+    data |= {key: value for key, value in top.items() if value is not None}
+    collection = collection_from(data, origin)
+    if not (collection.sites or collection.folders):
+        raise InvalidCollection("nothing to index: give a URL, a folder with --base-url URL, or a collection file")
+    return _replace(collection, crawl or {}, index or {}, origin)
+
+
+def _holds_documents(target: str) -> bool:
+    """Whether `target` is a folder, bucket or document rather than a collection file."""
+    if "://" in target or Path(target).is_dir():
+        return True
+    return glob.has_magic(target) or (Path(target).is_file() and Path(target).suffix not in (".yaml", ".yml"))
+
+
+def collection_from(data: Mapping[str, Any], origin: str) -> Collection:
+    """Validate a collection's keys; errors name `origin`, key and value. Raises InvalidCollection."""
+    try:
+        return Collection.model_validate(data)
+    except ValidationError as error:
+        raise InvalidCollection("\n".join(f"{origin}: {_describe(problem)}" for problem in error.errors())) from error
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise InvalidCollection(f"collection file {path} can't be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise InvalidCollection(f"collection file {path} is not YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise InvalidCollection(
+            f"collection file {path} must hold keys and values (name, sites, …), not {type(data).__name__}"
+        )
+    return {"name": path.stem, **data}
+
+
+def _replace(collection: Collection, crawl: Mapping[str, Any], index: Mapping[str, Any], origin: str) -> Collection:
+    data = collection.model_dump()
+    patterns = {key: crawl[key] for key in ("include", "exclude") if key in crawl}
+    data["sites"] = [site | crawl for site in data["sites"]]
+    data["folders"] = [folder | patterns for folder in data["folders"]]
+    data["index"] |= index
+    return collection_from(data, origin)
+
+
+def _name_of(url: str) -> str:
+    return (urlsplit(url).hostname or "docs").lower().replace(":", "-")
+
+
+def _describe(problem: Any) -> str:
+    key = ".".join(str(part) for part in problem["loc"]) or "(file)"
+    if problem["type"] == "missing":
+        return f"{key} is missing"
+    if problem["type"] == "value_error":  # one of ours, which names the value itself
+        return f"{key}: {problem['ctx']['error']}"
+    return f"{key} = {problem['input']!r}: {problem['msg']}"

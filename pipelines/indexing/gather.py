@@ -1,0 +1,163 @@
+"""Gathers the pages of a run: crawls or reads them, and has every new text embedded and staged.
+
+Runs the chains of build.py one after the other; publishing is left to run.py. Ray comes in with build.py, which is
+imported once a run needs it.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from pipelines.indexing.collection import Collection, Folder
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.pools import plan_pools
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.summary import RunLog
+from pipelines.records import Index, IndexSettings
+from pipelines.store import READ_ATTEMPTS, Store
+
+PROGRESS_S = 5.0
+
+
+class Gatherer:
+    """Stages what `base` lacks of the collection's pages.
+
+    `base` is the index that the run brings up to date, None where a new one is built. Afterwards `stopped_by` says what
+    ended a crawl early ("" if nothing did), and `failed` whether that was a failure.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        collection: Collection,
+        settings: IndexSettings,
+        run: int,
+        base: Index | None,
+        options: ReindexOptions,
+        log: RunLog,
+    ) -> None:
+        self._store, self._collection, self._settings, self._run = store, collection, settings, run
+        self._base, self._options, self._log = base, options, log
+        self._name = collection.name
+        self.stopped_by, self.failed = "", False
+
+    def __call__(self, nodes: Sequence[Mapping[str, float]]) -> None:
+        """Do it on a connected Ray whose nodes have these free resources."""
+        from pipelines.indexing import build
+
+        job = self._job(nodes)
+        for folder in self._collection.folders:
+            with self._log.timed("read_files"):
+                self._read_files(folder, job)
+        if hosts := self._hosts():
+            build.configure(slow_source=True)
+            with self._log.timed("crawl_and_embed"):
+                self._consume(build.build(build.crawled_pages(hosts, job), job))
+            self._note_crawls(hosts)
+        self._store.mark_duplicates(self._name, self._run)
+        ranges = self._store.ranges_to_index(
+            self._name, self._run, job.index, job.rules.digest, build.PAGES_PER_TASK, job.read_attempts
+        )
+        if ranges:
+            build.configure(slow_source=False)
+            with self._log.timed("embed"):
+                self._consume(build.build(build.stored_pages(ranges, job), job))
+        self._store.mark_duplicates(self._name, self._run)
+
+    def _job(self, nodes: Sequence[Mapping[str, float]]) -> Any:
+        from pipelines.indexing.build import BuildJob
+
+        options = self._options
+        pools, message = plan_pools(nodes, options.embedders, options.gpus_per_embedder)
+        if message:
+            self._log.warn(message)
+        return BuildJob(
+            self._store.url,
+            self._name,
+            self._run,
+            self._base.id if self._base else None,
+            self._settings,
+            self._collection.rules(),
+            pools,
+            backend=options.backend,
+            embedding_url=options.embedding_url,
+            embedding_key=options.embedding_key,
+            model_cache=str(options.model_cache) if options.model_cache else None,
+            read_attempts=10**6 if options.retry_failed else READ_ATTEMPTS,
+        )
+
+    def _read_files(self, folder: Folder, job: Any) -> None:
+        from pipelines.indexing import build
+
+        build.configure(slow_source=False)
+        saved: Any = build.save_files(folder.settings(), job).iter_batches(batch_size=None, batch_format="pyarrow")
+        pages = sum(sum(batch["pages"].to_pylist()) for batch in saved)  # Dataset.sum costs seconds more
+        reason = f"no file under {folder.path} stands for it any longer"
+        self._store.mark_unseen(self._name, self._run, folder.settings().base_url, reason)
+        self._log.tell(f"{pages:,} files under {folder.path}")
+
+    def _hosts(self) -> list[CrawlSettings]:
+        """The crawls to do. With new settings the stored pages are enough: only a new site is crawled."""
+        hosts = [host for site in self._collection.sites for host in site.hosts(self._options.retry_failed)]
+        status = self._store.status(self._name)
+        if self._base is not None or not any(index["state"] in ("live", "candidate") for index in status["indexes"]):
+            return hosts
+        stored = status["pages"].get("ok", 0)
+        self._log.tell(
+            f"new settings: building a new index from {stored:,} stored pages beside the live one, without crawling"
+        )
+        return [host for host in hosts if not self._store.known_page(self._name, host.start_urls[0])]
+
+    def _consume(self, dataset: Any) -> None:
+        with self._reporting():
+            for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+                self._log.add_seconds("embedding_actors", sum(batch["embed_s"].to_pylist()))
+                self._log.add_seconds("storing_tasks", sum(batch["store_s"].to_pylist()))
+                for warning in set(batch["warning"].to_pylist()) - {""}:
+                    self._log.warn(warning)
+
+    def _note_crawls(self, hosts: Sequence[CrawlSettings]) -> None:
+        """Mark pages that a complete crawl did not see as gone; note a crawl that was not complete."""
+        reports = {row["host"]: row for row in self._store.crawls(self._run)}
+        for host in hosts:
+            url = host.start_urls[0]
+            report = reports.get(url)
+            if report is None or not report["complete"]:
+                self._note_incomplete(url, report["stopped_by"] if report else "error: ended without a report")
+            elif not host.retry_failed_only:
+                parts = urlsplit(url)
+                prefix = f"{parts.scheme}://{parts.netloc}/"
+                self._store.mark_unseen(self._name, self._run, prefix, "a complete crawl did not come by it")
+
+    def _note_incomplete(self, url: str, stopped_by: str) -> None:
+        self.stopped_by = stopped_by
+        if stopped_by.startswith("error"):
+            self.failed = True
+            self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
+        else:
+            self._log.tell(f"the crawl of {url} ended by {stopped_by}; this is a normal end, and nothing is deleted")
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Every few seconds tell what the database holds of this run, whichever process put it there."""
+        done, began = threading.Event(), time.perf_counter()
+
+        def watch() -> None:
+            while not done.wait(PROGRESS_S):
+                pages, staged = self._store.page_counts(self._name, self._run), self._store.staged_counts(self._run)
+                rate = staged["embedded"] / (time.perf_counter() - began)
+                self._log.tell(
+                    f"  {pages['seen']:,} pages seen, {staged['pages']:,} read, {staged['sections']:,} sections, "
+                    f"{staged['chunks']:,} chunks, {staged['embedded']:,} embedded ({rate:,.0f}/s)"
+                )
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()

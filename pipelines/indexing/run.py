@@ -1,0 +1,178 @@
+"""One reindex from end to end: gather pages, embed what is new, publish, sum up.
+
+    with running(Path.home() / ".raydex") as url, Store(url) as store:
+        store.migrate()
+        print(reindex(store, Collection(name="docs", sites=[Site(start_urls=["https://docs.example.com/"])])))
+
+Starts a Ray of its own unless one is connected. Knows no command line and no environment; the steps themselves are in
+the files beside.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.cluster import check_reach, connect_ray
+from pipelines.indexing.collection import Collection
+from pipelines.indexing.gather import Gatherer
+from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.indexing.publish import Deletion, base_index, decide_deletion, live_index, publish_run
+from pipelines.indexing.settings import ReindexOptions, index_settings
+from pipelines.indexing.summary import Outcome, Progress, ReindexSummary, RunLog
+from pipelines.records import Index, IndexSettings
+from pipelines.store import Publication, RunLock, Store
+
+DEFAULTS = ReindexOptions()
+
+
+def silent(_message: str) -> None:
+    """Drop a progress message."""
+
+
+def reindex(
+    store: Store, collection: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
+) -> ReindexSummary:
+    """Bring the index of a collection up to date with its sites and folders, and publish it in one step.
+
+    `progress` receives one line at a time for a person (`print` will do). A run that fails is recorded with its error,
+    and the next one goes on from there. Raises CollectionBusy, NoSuchFolder, ModelNotFound, ClusterTooSmall,
+    LostCollection and others, each with the value and what to do.
+    """
+    _check(collection, options, progress)
+    return _run("reindex", store, collection, options, progress)
+
+
+def reindex_copy(
+    store: Store, original: str, copy: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
+) -> ReindexSummary:
+    """As `reindex`, for a collection whose pages are those that `original` has now."""
+    return _run("experiment", store, copy, options, progress,
+                lambda run: store.copy_pages(original, copy.name, run))  # fmt: skip
+
+
+def plan_reindex(store: Store, collection: Collection, options: ReindexOptions = DEFAULTS) -> dict[str, Any]:
+    """Return what a reindex would do; fetch nothing, write nothing."""
+    collection.check_folders(options.relative_paths)
+    base = base_index(store, collection.name, index_settings(collection.index, options))
+    stale = store.ranges_to_index(collection.name, 0, base.id if base else None, collection.rules().digest, 10**9)
+    return {
+        "collection": collection.name,
+        "sites": [site.start_urls for site in collection.sites],
+        "folders": [folder.path for folder in collection.folders],
+        "known_pages": store.status(collection.name)["pages"],
+        "stored_pages_to_index": sum(row["pages"] for row in stale),
+        "index": "bring up to date" if base else "build new",
+        "settings": collection.index.model_dump(),
+    }
+
+
+def _check(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
+    collection.check_folders(options.relative_paths)
+    for site in collection.sites:
+        if site.ignore_robots:
+            progress(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")
+
+
+def _run(
+    kind: str,
+    store: Store,
+    collection: Collection,
+    options: ReindexOptions,
+    progress: Progress,
+    prepare: Callable[[int], object] = lambda run: None,
+) -> ReindexSummary:
+    """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
+    settings = index_settings(collection.index, options)
+    with (
+        hold_collection(store, collection.name, options.wait, progress) as lock,
+        record_run(lock, kind, collection.model_dump()) as record,
+    ):
+        prepare(record.run)
+        summary = ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))()
+        record.counts, record.remark = summary.as_dict(), "; ".join(summary.warnings) or None
+    return summary
+
+
+@dataclass(frozen=True)
+class ReindexRun:
+    """One run over a collection that is held."""
+
+    store: Store
+    lock: RunLock
+    run: int
+    collection: Collection
+    settings: IndexSettings
+    options: ReindexOptions
+    log: RunLog
+
+    def __call__(self) -> ReindexSummary:
+        store, name, log = self.store, self.collection.name, self.log
+        with log.timed("total"):
+            base = base_index(store, name, self.settings)
+            gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
+            self._gather(gatherer)
+            staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
+            with log.timed("publish"):
+                live = live_index(store, name)
+                deletion = self._decide_deletion(live or base, gatherer.stopped_by)
+                publication = self._publish(base, live, deletion)
+        outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
+        if gatherer.failed or not (deletion.allowed or gatherer.stopped_by):
+            outcome = Outcome.NOTHING_DELETED
+        return self._summarize(pages, staged, publication, outcome)
+
+    def _gather(self, gatherer: Gatherer) -> None:
+        with ExitStack() as stack:
+            with self.log.timed("ray_start"):
+                cluster = stack.enter_context(connect_ray(self.options.ray_address))
+            check_reach(self.store.url, cluster.machines())
+            gatherer(cluster.free_resources())
+
+    def _decide_deletion(self, index: Index | None, stopped_by: str) -> Deletion:
+        deletable, pages = self.store.deletable_pages(self.collection.name, index.id) if index else (0, 0)
+        if not deletable:
+            return Deletion(True)
+        deletion = decide_deletion(deletable, pages, not stopped_by, stopped_by, self.collection.max_delete_ratio)
+        if not (deletion.allowed or stopped_by):
+            self.log.warn(deletion.reason)
+        return deletion
+
+    def _publish(self, base: Index | None, live: Index | None, deletion: Deletion) -> Publication | None:
+        if base is None and not self.store.staged_counts(self.run)["pages"]:
+            self.log.warn("no page could be indexed: nothing is published")
+            return None
+        # Pages that must not be deleted stay where they are; an index built anew does not hold them.
+        keeps = deletion.allowed or live is None or live == base
+        if not keeps:
+            self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
+        publish, resources = keeps and self.options.publish, self.options.resources
+        return publish_run(self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, publish)
+
+    def _summarize(
+        self, pages: dict[str, int], staged: dict[str, int], publication: Publication | None, outcome: Outcome
+    ) -> ReindexSummary:
+        made = publication or Publication(0, 0, False, False, 0, 0, 0, False)
+        index = self.store.index_stats(made.index) if publication else {"chunks": 0, "sections": 0, "pages": 0}
+        return ReindexSummary(
+            collection=self.collection.name,
+            run=self.run,
+            pages=pages | {"deleted": made.pages_deleted, "indexed": index["pages"]},
+            sections=index["sections"],
+            chunks={
+                "total": index["chunks"],
+                "embedded": staged["embedded"],
+                "reused": staged["chunks"] - staged["embedded"],
+                "written": made.written,
+                "deleted": made.deleted,
+            },
+            seconds=self.log.seconds,
+            index=made.index if publication else None,
+            revision=made.revision if publication else None,
+            published=made.published,
+            changed=made.changed,
+            in_place=made.in_place,
+            crawls=self.store.crawls(self.run),
+            warnings=self.log.warnings,
+            outcome=outcome,
+        )

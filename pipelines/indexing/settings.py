@@ -1,0 +1,63 @@
+"""The options of one reindex, and the complete settings of the index it builds.
+
+Plain values: where they come from (flags, environment, a notebook) is the caller's business.
+"""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pipelines.embedding.embedder import Backend, load_embedder
+from pipelines.embedding.tokens import load_tokenizer
+from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.indexing.collection import IndexChoices
+from pipelines.records import IndexSettings
+from pipelines.store import BuildResources
+
+
+class WrongDimension(ValueError):
+    """The collection names another dimension than its embedding model makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexOptions:
+    """How one reindex runs; what is indexed says the collection.
+
+    Without `publish` the index is left as a candidate. `wait` waits for another run of the collection to end,
+    `retry_failed` fetches only pages that failed last time. `embedders` None takes as many embedding actors as fit
+    the cluster, each with `gpus_per_embedder` where there are GPUs (a fraction shares one). `ray_address` "local"
+    starts a Ray unless one is connected. `model_cache` is the folder on each machine where an exported model is kept
+    (None: no export). `embedding_url` and `embedding_key` are the endpoint's of `openai:` models. Where workers start
+    in another folder, as in a Ray job, `relative_paths` are refused.
+    """
+
+    publish: bool = True
+    wait: bool = False
+    retry_failed: bool = False
+    backend: Backend = "auto"
+    embedders: int | None = None
+    gpus_per_embedder: float = 1.0
+    resources: BuildResources = field(default_factory=BuildResources)
+    ray_address: str = "local"
+    model_cache: Path | None = None
+    embedding_url: str | None = None
+    embedding_key: str | None = field(default=None, repr=False)
+    relative_paths: bool = True
+
+
+def index_settings(choices: IndexChoices, options: ReindexOptions) -> IndexSettings:
+    """Complete what a collection chose by what the model knows of itself: its identity and dimension.
+
+    Raises ModelNotFound, ChunkSizeRefused, WrongDimension.
+    """
+    settings = choices.settings()
+    counter = load_tokenizer(settings.model)
+    Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses sizes that cannot be
+    dimension = counter.dimension
+    if settings.model.startswith("openai:"):
+        embedder = load_embedder(settings.model, base_url=options.embedding_url, api_key=options.embedding_key)
+        dimension = dimension or settings.dimension or len(embedder.embed_query("dimension"))
+    if settings.dimension not in (0, dimension):
+        raise WrongDimension(
+            f"model {settings.model!r} makes {dimension} dimensions, but index.dimension is {settings.dimension}"
+        )
+    return replace(settings, dimension=dimension, identity=counter.identity)

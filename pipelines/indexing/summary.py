@@ -1,0 +1,96 @@
+"""How a reindex went: its log of times and warnings, and its summary. Knows no database."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+Progress = Callable[[str], None]
+
+
+class Outcome(Enum):
+    """How a reindex ended, if it did not raise."""
+
+    DONE = "done"
+    NOTHING_DELETED = "done, but nothing was deleted for a reason that needs a look"
+    NOTHING_INDEXED = "no page could be indexed"
+
+
+class RunLog:
+    """Collects seconds by step and warnings, and passes messages on to `progress`."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.tell = progress
+        self.seconds: dict[str, float] = {}
+        self.warnings: list[str] = []
+
+    def warn(self, message: str) -> None:
+        """Keep a warning, once, and pass it on."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            self.tell(f"warning: {message}")
+
+    def add_seconds(self, step: str, seconds: float) -> None:
+        self.seconds[step] = round(self.seconds.get(step, 0.0) + seconds, 3)
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Add the seconds that the body takes to `step`."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add_seconds(step, time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class ReindexSummary:
+    """What one reindex saw, embedded and published.
+
+    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed; `chunks` total,
+    embedded, reused, written and deleted. `index` is None if there is none. `crawls` says how each host's crawl ended.
+    """
+
+    collection: str
+    run: int
+    pages: dict[str, int]
+    sections: int
+    chunks: dict[str, int]
+    seconds: dict[str, float]
+    index: int | None
+    revision: int | None
+    published: bool
+    changed: bool
+    in_place: bool
+    crawls: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    outcome: Outcome = Outcome.DONE
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, without the outcome: what a job prints as JSON and the database keeps of the run."""
+        values = asdict(self)
+        del values["outcome"]
+        return values
+
+    def __str__(self) -> str:
+        pages, chunks = self.pages, self.chunks
+        seen = ", ".join(f"{pages[key]:,} {key}" for key in ("new", "changed", "unchanged", "failed", "deleted"))
+        made = ", ".join(f"{chunks[key]:,} {key}" for key in ("embedded", "reused", "written", "deleted"))
+        seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
+        return f"""collection {self.collection}, run {self.run}
+  pages     {pages["seen"]:,} seen: {seen}
+  sections  {self.sections:,}
+  chunks    {chunks["total"]:,}: {made}
+  seconds   {seconds}
+  index     {self._index()}"""
+
+    def _index(self) -> str:
+        if self.index is None:
+            return "none"
+        if not self.published:
+            return f"{self.index} is a candidate: `raydex publish --collection {self.collection}` makes it live"
+        if self.changed:
+            return f"{self.index}, revision {self.revision}, published ({'in place' if self.in_place else 'built new'})"
+        return f"{self.index}, revision {self.revision}: unchanged, nothing to publish"

@@ -1,0 +1,104 @@
+"""A collection: told by a file, by flags or in Python, with the defaults of the settings it ends in."""
+
+from dataclasses import fields
+
+import pytest
+
+from jobs.reindex import arguments
+from pipelines.indexing.collection import (
+    Collection,
+    Folder,
+    IndexChoices,
+    InvalidCollection,
+    Site,
+    compose_collection,
+    load_collection,
+)
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reading.folder import FolderSettings
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.records import IndexSettings
+
+URL, BASE = "https://docs.test/guide/", "https://docs.test/"
+
+
+def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
+    crawled = compose_collection(URL, ["https://api.test/"])
+    assert (crawled.name, crawled.sites[0].start_urls) == ("docs.test", [URL, "https://api.test/"])
+    assert crawled == compose_collection(start_urls=[URL, "https://api.test/"])
+    read = compose_collection(str(tmp_path), base_url=BASE)
+    assert (read.name, read.folders[0].path) == ("docs.test", str(tmp_path))
+    assert read == compose_collection(path=str(tmp_path), base_url=BASE)
+    for target in ("s3://bucket/docs", f"{tmp_path}/*.html"):
+        assert compose_collection(target, base_url=BASE).folders[0].path == target
+    page = tmp_path / "manual.pdf"
+    page.write_bytes(b"%PDF-")
+    assert compose_collection(str(page), base_url=BASE).folders[0].path == str(page)
+    file = tmp_path / "handbook.yaml"
+    file.write_text(f"sites: [{{start_urls: [{URL}]}}]\nindex: {{chunk_size: 100}}")
+    assert compose_collection(str(file)) == load_collection(file)
+    assert load_collection(file).name == "handbook"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "nothing to index: give a URL, a folder with --base-url URL, or a collection file"),
+        ({"target": "."}, "'.' needs --base-url"),
+        ({"base_url": BASE}, "needs a folder"),
+        ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "exclude each other"),
+        ({"target": ".", "base_url": BASE, "path": "docs"}, "'.' and --path 'docs'"),
+        ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
+        ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency = 0"),
+        ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
+        ({"target": URL, "name": "Not A Name"}, "name = 'Not A Name'"),
+    ],
+)
+def test_what_can_not_be_indexed_is_named_with_the_remedy(given, words):
+    with pytest.raises(InvalidCollection) as error:
+        compose_collection(**given)
+    assert words in str(error.value)
+
+
+def test_single_keys_of_a_file_are_replaced(tmp_path):
+    file = tmp_path / "docs.yaml"
+    file.write_text(
+        f"sites: [{{start_urls: [{URL}], max_pages: 5}}]\nfolders: [{{path: /srv, base_url: {BASE}}}]\n"
+        "index: {model: 'hash:64', chunk_size: 100}\ntags: {/a/: a}"
+    )
+    changed = compose_collection(
+        str(file), crawl={"exclude": ["/old/"], "delay_s": 1.0}, index={"chunk_size": 80}, name="other", version=None
+    )
+    assert changed.name == "other"
+    assert (changed.sites[0].max_pages, changed.sites[0].delay_s, changed.sites[0].exclude) == (5, 1.0, ["/old/"])
+    assert changed.folders[0].exclude == ["/old/"]
+    assert (changed.index.model, changed.index.chunk_size) == ("hash:64", 80)
+    assert changed.tags == {"/a/": "a"}
+
+
+def test_values_are_checked_where_they_are_given():
+    with pytest.raises(ValueError, match=r"'\(' is not a regular expression"):
+        Site(start_urls=[URL], include=["("])
+    with pytest.raises(ValueError, match="must begin with"):
+        Folder(path="/srv", base_url="docs")
+    with pytest.raises(ValueError, match="not a regular expression"):
+        Collection(name="docs", tags={"(": "x"})
+
+
+def test_a_default_has_one_home():
+    """Collection file, flags and the settings that a run ends in agree, however the collection is described."""
+    assert Site(start_urls=[URL]).hosts() == [CrawlSettings((URL,))]
+    assert Folder(path="/srv", base_url=BASE).settings() == FolderSettings("/srv", BASE)
+    assert IndexChoices().settings() == IndexSettings()
+    flags = arguments().parse_args([URL])
+    assert compose_collection(URL) == Collection(name="docs.test", sites=[Site(start_urls=[URL])])
+    given = {name for name, value in vars(flags).items() if value not in (None, False, [])}
+    own = {field.name for field in fields(ReindexOptions)}
+    resources = ReindexOptions().resources
+    assert given == {"target", "backend", "gpus_per_embedder", "maintenance_work_mem", "parallel_workers"}
+    for name in given & own:
+        assert getattr(flags, name) == getattr(ReindexOptions(), name)
+    assert (flags.maintenance_work_mem, flags.parallel_workers) == (
+        resources.maintenance_work_mem,
+        resources.parallel_workers,
+    )
