@@ -5,14 +5,14 @@ question itself is always searched for, whatever the model does.
 """
 
 import asyncio
-import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.llm.client import LLMFailed
+from pipelines.llm.replies import item_key, read_items
 from pipelines.llm.session import Calls, Model
 from pipelines.llm.window import shorten
 from pipelines.records import Exchange, Message, Usage
@@ -47,29 +47,11 @@ alone, repeat it as it is. Reply with the question only, on one line.
 Follow-up question: {question}
 Question on its own:"""
 
-# What stands before the items of a list. A number needs a blank behind its point: "3.10" is a version.
-_MARK = re.compile(
-    r"[-*+–—]\s+|[•‣◦▪·]\s*|\*\*\d{1,2}[.)]?\*\*[.):]?\s*|[(\[]?\d{1,2}[)\]]\s*|\d{1,2}[.:]\s+|\d{1,2}\s+[-–—]\s+"
-    r"|[(]?[a-z][)]\s+|[a-h]\.\s+|(?:(?:search )?query|question|q)\s*\d{0,2}(?:\s*:\s*|\.\s+)",
-    re.IGNORECASE,
-)
 _NAMED = re.compile(
     r"^(?:the )?(?:follow-up |standalone |stand-alone |rephrased |rewritten |condensed )*(?:question|query)"
     r"(?: on its own)?\s*:\s*",
     re.IGNORECASE,
 )
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|(?:large )?language model)\b|^(?:i['’]?m|i am) (?:sorry|afraid|unable|not able)\b|^sorry\b"
-    r"|^(?:i|my) apolog|^(?:unfortunately,? )?i (?:can(?:no|['’])t|can not|won['’]t|will not|do not|don['’]t)"
-    r" (?:help|assist|answer|provide|generate|rewrite|write|create|produce|comply|fulfil|do that|have enough)",
-    re.IGNORECASE,
-)
-_REMARK = re.compile(
-    r"^(?:sure|certainly|of course|okay|ok|alright|absolutely)\b[^?]*$"
-    r"|^(?:here (?:are|is)|here['’]s|these are|below (?:are|is)|i hope|let me know|note that|feel free)\b",
-    re.IGNORECASE,
-)
-_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +86,7 @@ class Rewriter:
         shown = _shortened(self.llm, visible(question), room)
         prompt = REWRITE.format(count=more, question=shown) if shown else ""
         text = await self._ask(calls, prompt, more * QUERY_TOKENS)
-        return _rewritten(parse_queries(text, question, self.num_queries), calls, failed=not any(_queries(text)))
+        return _rewritten(parse_queries(text, question, self.num_queries), calls, failed=not read_items(visible(text)))
 
     async def condense(self, question: str, history: Sequence[Message]) -> Rewritten:
         """One query: `question` as it is understood without `history`, the turns before it, oldest first.
@@ -179,72 +161,14 @@ def _turns(history: Sequence[Message]) -> list[Message]:
 
 
 def parse_queries(text: str, question: str, most: int) -> list[str]:
-    """`question`, then the queries that a model wrote one a line, each once in any case and spacing: `most` in all.
-
-    Numbers, bullets, quotes, code fences, headings and a JSON list around them go; remarks, refusals and lines too long
-    for a query are left out, and so is what follows a refusal unless it is marked as a list.
-    """
-    queries = {_key(question): question}
-    for query in _queries(text):
-        if len(query) <= LONGEST_QUERY:
-            queries.setdefault(_key(query), query)
-    return list(queries.values())[: max(most, 1)]
+    """Return `question`, then the queries that a model wrote, each once: `most` in all, none too long for a query."""
+    items = read_items(visible(text))
+    queries = [item for item in items if len(item) <= LONGEST_QUERY and item_key(item) != item_key(visible(question))]
+    return [question, *queries][: max(most, 1)]
 
 
 def parse_standalone(text: str, question: str) -> str:
-    """The one question that a model wrote, "" where it wrote none, several lines, a refusal or an essay."""
-    queries = list(_queries(_NAMED.sub("", text.strip(), count=1)))
+    """Return the one question that a model wrote; "" for none, several lines, a refusal or an essay."""
+    queries = read_items(visible(_NAMED.sub("", text.strip(), count=1)))
     longest = max(LONGEST_QUERY, 2 * len(question))
     return queries[0] if len(queries) == 1 and len(queries[0]) <= longest else ""
-
-
-def _queries(text: str) -> Iterator[str]:
-    """The lines of `text` that are queries, bare."""
-    refused = False
-    for line in _lines(visible(text)):
-        bare = _bare(line)
-        if _REFUSAL.search(bare):
-            refused = True
-        elif _is_query(bare) and not (refused and bare == line):
-            yield bare
-
-
-def _lines(text: str) -> list[str]:
-    """Lines without blanks, thoughts, fences and headings; the items of a JSON list, where it is one."""
-    said = re.sub(r"^\s*```\w*\s*$", "", text.rpartition("</think>")[2], flags=re.MULTILINE).strip()
-    lines = (" ".join(line.split()) for line in _items(said) or said.splitlines())
-    return [line for line in lines if line and not line.startswith(("```", "# ", "## ", "### "))]
-
-
-def _items(text: str) -> list[str]:
-    """The texts of a JSON list, alone or under some key; [] if `text` is something else."""
-    try:
-        value = json.loads(text) if text.startswith(("[", "{")) else None
-    except (ValueError, RecursionError):
-        return []
-    lists = value.values() if isinstance(value, dict) else [value]
-    return [item for items in lists if isinstance(items, list) for item in items if isinstance(item, str)]
-
-
-def _bare(line: str) -> str:
-    """A line without the mark of a list, the comma of one, and quotes or stars around it."""
-    line = _unquoted(line.removesuffix(","))
-    mark = _MARK.match(line)
-    return _unquoted(line[mark.end() :]) if mark else line
-
-
-def _unquoted(line: str) -> str:
-    if len(line) > 4 and line.startswith("**") and line.endswith("**"):
-        line = line[2:-2]
-    inner = line[1:-1].strip()
-    quoted = len(line) > 2 and _QUOTES.get(line[0]) == line[-1] and line[0] not in inner and line[-1] not in inner
-    return inner if quoted else line.strip()
-
-
-def _is_query(line: str) -> bool:
-    return any(sign.isalpha() for sign in line) and not line.endswith(":") and not _REMARK.search(line)
-
-
-def _key(query: str) -> str:
-    """What two queries that ask the same in other case, spacing or ending share."""
-    return " ".join(visible(query).casefold().split()).rstrip(" .?!")

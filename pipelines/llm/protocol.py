@@ -6,9 +6,9 @@ Knows requests, replies and the `openai` client's errors; no model, no price and
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+
+from pipelines.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
     from openai import AsyncStream
@@ -120,16 +120,8 @@ def wait(state: "RetryCallState") -> float:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of `retry-after-ms` (OpenAI) or Retry-After, a number or a date (RFC 9110, 10.2.3)."""
+    """Seconds of `retry-after-ms` (OpenAI), else of Retry-After."""
     try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        return max(0.0, float(headers["retry-after"]))
-    except KeyError:
-        return None
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(headers["retry-after"]) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, KeyError):
-        return None
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        return parse_retry_after(headers.get("retry-after", ""))

@@ -13,11 +13,12 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"records", "whole", "llm", "embedding", "store"}
+BASE = {"records", "retry_after", "whole", "llm", "embedding", "store"}
 MAY_USE = {
     "records": set(),
+    "retry_after": set(),
     "whole": set(),
-    "llm": {"records"},
+    "llm": {"records", "retry_after"},
     "embedding": {"records", "whole"},
     "store": {"records", "whole"},
     "embedded": {"store", "whole"},

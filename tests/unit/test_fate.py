@@ -2,7 +2,6 @@
 
 import pytest
 
-from pipelines.indexing.crawling.fetch import retry_after
 from pipelines.indexing.crawling.reply import Reply, fate, media_type, no_page
 from pipelines.records import FetchedPage, KnownPage
 
@@ -100,14 +99,3 @@ def test_a_redirect_names_its_target(location, links):
 @pytest.mark.parametrize("location", ["", "file:///etc/passwd", "http://[bad", "javascript:x", "http://u:p@h/"])
 def test_a_redirect_to_nowhere_is_a_failure(location):
     assert fate(Reply(URL, 302, {"location": location}), None).state == "failed"
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"), [("7", 7), (" 7 ", 7), ("", 0), ("soon", 0), ("-3", 0), ("Mon, 01 Jan 2001 00:00:00 GMT", 0)]
-)
-def test_retry_after_is_seconds_or_a_date(value, seconds):
-    assert retry_after(value) == seconds
-
-
-def test_retry_after_in_the_future_is_the_time_until_then():
-    assert retry_after("Fri, 31 Dec 2100 23:59:59 GMT") > 1e6

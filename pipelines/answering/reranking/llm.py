@@ -9,6 +9,7 @@ from pipelines.answering.reranking.base import Reranked, RerankFailed, scored
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Piece, passages
 from pipelines.llm.client import LLMFailed
+from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.session import Calls, Model
 from pipelines.llm.window import shorten, squeeze
 from pipelines.records import Hit
@@ -92,7 +93,7 @@ def parse_picks(text: str, count: int) -> list[int]:
     Reads "3, 1", "[3] [1]", "1-3", "Passages 3 and 1.", one number a line; [] for "none", prose and numbers of no
     passage. Where some stand in brackets only those count, else those after a last colon.
     """
-    text = text.rpartition("</think>")[2]
+    text = strip_reasoning(text)
     bracketed = re.findall(r"\[([\d\s,–-]+)\]", text)
     listed = ", ".join(bracketed) if bracketed else text.rpartition(":")[2]
     if not bracketed and len(re.findall(r"[^\W\d_]+", listed)) > PROSE:

@@ -3,16 +3,13 @@
 Knows JSON and its usual damages (json-repair); no model. No text is an error: the worst is a plain answer.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.llm.replies import read_objects, strip_reasoning
 
 ANSWER, SATISFIED = "answer", "query_satisfied"
-
-# Where such an object begins: a brace, and one of its keys before the next brace.
-_OBJECT = re.compile(rf"""\{{[^{{}}]*?\b(?:{ANSWER}|{SATISFIED})["']?\s*:""")
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -35,21 +32,12 @@ def parse(text: str) -> Step:
 
     Text without such an object is the answer itself. A step satisfies unless it says no, is empty or does not know.
     """
-    reply = _reply(text) or {ANSWER: text}
+    objects = read_objects(strip_reasoning(text), (ANSWER, SATISFIED)) or read_objects(text, (ANSWER, SATISFIED))
+    reply = objects[0] if objects else {ANSWER: text}
     answer = reply.get(ANSWER)
     parts = answer if isinstance(answer, list) else [answer]
     said = "\n".join(str(part) for part in parts if part is not None).strip()
     return Step(said, _true(reply.get(SATISFIED, True)) and bool(said) and not said.startswith(UNKNOWN))
-
-
-def _reply(text: str) -> dict[str, Any] | None:
-    import json_repair
-
-    if not (begins := _OBJECT.search(text)):
-        return None
-    found = json_repair.loads(text[begins.start() :])
-    candidates = found if isinstance(found, list) else [found]
-    return next((c for c in candidates if isinstance(c, dict) and (ANSWER in c or SATISFIED in c)), None)
 
 
 def _true(value: object) -> bool:

@@ -17,6 +17,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
 from pipelines.evaluation.judging.judge import Judge, same_model
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
+from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.records import Answer, Usage
@@ -77,7 +78,7 @@ class NoChoice(Unusable):
 
 def parse_choice(text: str) -> Choice:
     """Which answer a reply prefers: JSON, "[[A]]", "Better: B", "Answer A is better". Raises NoChoice."""
-    said = re.sub(r"[*_`]", "", visible(text).rpartition("</think>")[2])
+    said = re.sub(r"[*_`]", "", strip_reasoning(visible(text)))
     for pattern in _WAYS:
         found = {_CHOICES[match["choice"].lower()] for match in pattern.finditer(said)}
         if len(found) == 1:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.answering.rewriting import parse_queries
+from pipelines.answering.sanitizing.invisible import visible
+from pipelines.llm.replies import read_items, read_json
 from pipelines.llm.retry import Unusable
 
 FEWEST_WORDS, LONGEST = 3, 300  # a question's words at the least, its characters at the most
@@ -34,8 +35,9 @@ def parse_questions(text: str, most: int) -> list[str]:
     Answers, remarks and refusals beside them are left out, and questions that point at a passage their reader does not
     see. An empty JSON list is an answer: the passage gave none. Raises NoQuestions.
     """
+    text = visible(text)
     listed = _listed(text)
-    lines = parse_queries("\n".join(listed), "", 10 * most + 1)[1:] if listed else _asking_lines(text)
+    lines = read_items("\n".join(listed)) if listed else _asking_lines(text)
     questions = [question for line in lines if (question := _question(line))]
     if not questions and listed != []:
         raise NoQuestions("there is no question in the reply")
@@ -44,13 +46,8 @@ def parse_questions(text: str, most: int) -> list[str]:
 
 def _listed(text: str) -> list[str] | None:
     """The texts of a JSON reply that may be questions; None where there is no JSON."""
-    import json_repair
-
-    begins = re.search(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)", text.rpartition("</think>")[2])
-    if not begins:
-        return None
-    loaded = json_repair.loads(text.rpartition("</think>")[2][begins.start() :])
-    return list(_strings(loaded)) if isinstance(loaded, dict | list) else None
+    value = read_json(text)
+    return None if value is None else list(_strings(value))
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -69,7 +66,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _asking_lines(text: str) -> list[str]:
     """Lines of a reply that is no JSON, without their marks."""
     plain = re.sub(r"\*\*|^\s*(?:a|answer)\s*\d*\s*[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
-    return [line for line in parse_queries(plain, "", 100)[1:] if line.endswith(("?", "？")) or _ASKS.match(line)]
+    return [line for line in read_items(plain) if line.endswith(("?", "？")) or _ASKS.match(line)]
 
 
 def _question(line: str) -> str:

@@ -18,6 +18,7 @@ from pipelines.evaluation.questions.headings import heading_questions
 from pipelines.evaluation.questions.replies import parse_questions
 from pipelines.lexical import terms
 from pipelines.llm.client import FRAMING
+from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
 from pipelines.llm.session import Model
 from pipelines.llm.window import shorten
@@ -237,7 +238,7 @@ async def _answered(llm: Model, question: str, given: Sequence[Hit]) -> Reply[st
 
 def _answer(text: str) -> str:
     """A reply as a reference answer. Raises Unusable for one that does not know."""
-    said = _LABEL.sub("", text.rpartition("</think>")[2]).strip()
+    said = _LABEL.sub("", strip_reasoning(text)).strip()
     if not said or UNKNOWN.rstrip(".").lower() in said.lower():
         raise Unusable("the source does not answer the question")
     return said

@@ -7,8 +7,6 @@ redirect: the frontier decides about each hop. Knows no page and no ledger.
 import asyncio
 import random
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from traceback import clear_frames
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,6 +30,7 @@ from twisted.internet.error import ConnectError, ConnectionClosed
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
 from pipelines.indexing.crawling.reply import Reply, no_page, unreadable
+from pipelines.retry_after import parse_retry_after
 
 ACCEPT = "text/html,application/xhtml+xml,text/markdown,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.1"
 RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
@@ -151,7 +150,7 @@ class Fetcher:
         """Wait before the next attempt; a server that is busy is left alone by all requests."""
         wait = self._settings.backoff_s * 2**attempt * random.uniform(1, 1.5)
         if reply.status in BUSY_STATUS:
-            asked = retry_after(reply.headers.get("retry-after", ""))
+            asked = parse_retry_after(reply.headers.get("retry-after", "")) or 0.0
             self.pace.pause(min(max(wait, asked), self._settings.max_retry_after_s))
         else:
             await asyncio.sleep(wait)
@@ -209,14 +208,3 @@ def _forget_frames(error: BaseException | None) -> None:
 
 def _plain(headers: Headers) -> dict[str, str]:
     return {name.decode("latin-1").lower(): b",".join(values).decode("latin-1") for name, values in headers.items()}
-
-
-def retry_after(value: str) -> float:
-    """Seconds that a Retry-After header (a number or a date) asks to wait; 0 if it says nothing usable."""
-    if value.strip().isdigit():
-        return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return 0.0
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,163 @@
+"""Reads what language models reply: text without reasoning, damaged JSON, lists in any form.
+
+Knows the forms in which models write, not what they were asked: a caller gives the items or objects their meaning. No
+function here raises for any text. Invisible characters are the caller's to remove.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+# Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
+_JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)")
+# What stands before the items of a list. A number needs a blank behind its point: "3.10" is a version.
+_MARK = re.compile(
+    r"[-*+–—]\s+|[•‣◦▪·]\s*|\*\*\d{1,2}[.)]?\*\*[.):]?\s*|[(\[]?\d{1,2}[)\]]\s*|\d{1,2}[.:]\s+|\d{1,2}\s+[-–—]\s+"
+    r"|[(]?[a-z][)]\s+|[a-h]\.\s+|(?:(?:search )?query|question|q)\s*\d{0,2}(?:\s*:\s*|\.\s+)",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\bas an? (?:ai|(?:large )?language model)\b|^(?:i['’]?m|i am) (?:sorry|afraid|unable|not able)\b|^sorry\b"
+    r"|^(?:i|my) apolog|^(?:unfortunately,? )?i (?:can(?:no|['’])t|can not|won['’]t|will not|do not|don['’]t)"
+    r" (?:help|assist|answer|provide|generate|rewrite|write|create|produce|comply|fulfil|do that|have enough)",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(
+    r"^(?:sure|certainly|of course|okay|ok|alright|absolutely)\b[^?]*$"
+    r"|^(?:here (?:are|is)|here['’]s|these are|below (?:are|is)|i hope|let me know|note that|feel free)\b",
+    re.IGNORECASE,
+)
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
+
+
+def strip_reasoning(text: str) -> str:
+    """Return what follows the thoughts of a reasoning model; their opening mark is often left out by its template."""
+    return text.rpartition("</think>")[2]
+
+
+# ---------------------------------------------------------------------------------------------- JSON
+
+
+def read_json(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the JSON list or object in `text`: in prose, fenced, cut off or damaged; None where there is none."""
+    text = strip_reasoning(text)
+    begins = _JSON_BEGINS.search(text)
+    value = _repair(text[begins.start() :]) if begins else None
+    return value if isinstance(value, dict | list) else None
+
+
+def read_objects(text: str, keys: Collection[str]) -> list[dict[str, Any]]:
+    """Return the JSON objects in `text` that have one of `keys`, with their names in lower case.
+
+    Sound objects come first, whatever their strings hold; then those that had to be repaired.
+    """
+    sound, rest = _sound_objects(text, keys)
+    return [*sound, *_repaired_objects(rest, keys)]
+
+
+def _sound_objects(text: str, keys: Collection[str]) -> tuple[list[dict[str, Any]], str]:
+    """Return the objects that are valid JSON, and the text without them."""
+    decoder, place, objects, rest = json.JSONDecoder(strict=False), 0, [], text
+    while (place := text.find("{", place)) >= 0:
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            value, end = None, place + 1
+        if named := _with_keys(value, keys):
+            objects.append(named)
+            rest = rest.replace(text[place:end], " ")
+        place = end if named else place + 1
+    return objects, rest
+
+
+def _repaired_objects(text: str, keys: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects as json-repair reads them: each begins with a brace and one of its keys before the next."""
+    begins = re.compile(rf"""\{{[^{{}}]*?["']?\b(?:{"|".join(map(re.escape, keys))})["']?\s*:""", re.IGNORECASE)
+    starts = [match.start() for match in begins.finditer(text)]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+        value = _repair(text[start:end])
+        values = value if isinstance(value, list) else [value]
+        yield from filter(None, (_with_keys(value, keys) for value in values))
+
+
+def _with_keys(value: Any, keys: Collection[str]) -> dict[str, Any]:
+    """Return the object with its names in lower case if it has one of `keys`, else an empty one."""
+    named = {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
+    return named if set(named) & set(keys) else {}
+
+
+def _repair(text: str) -> Any:
+    import json_repair
+
+    try:
+        return json_repair.loads(text)
+    except RecursionError:
+        return None
+
+
+# ---------------------------------------------------------------------------------------------- lists
+
+
+def read_items(text: str) -> list[str]:
+    """Return the items of a list, one a line or as JSON; each once in any case, spacing and ending.
+
+    Numbers, bullets, quotes, code fences and headings around them go. Remarks and refusals are left out, and so is
+    what follows a refusal unless it is marked as an item.
+    """
+    items: dict[str, str] = {}
+    for item in _items(text):
+        items.setdefault(item_key(item), item)
+    return list(items.values())
+
+
+def item_key(item: str) -> str:
+    """Return what two items share that say the same in another case, spacing or ending."""
+    return " ".join(item.casefold().split()).rstrip(" .?!")
+
+
+def _items(text: str) -> Iterator[str]:
+    refused = False
+    for line in _lines(text):
+        bare = _bare(line)
+        if _REFUSAL.search(bare):
+            refused = True
+        elif _is_item(bare) and not (refused and bare == line):
+            yield bare
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines without blanks, fences and headings; the strings of a JSON list, where the reply is one."""
+    plain = _FENCE.sub("", strip_reasoning(text)).strip()
+    lines = (" ".join(line.split()) for line in _strings(plain) or plain.splitlines())
+    return [line for line in lines if line and not line.startswith(("```", "# ", "## ", "### "))]
+
+
+def _strings(text: str) -> list[str]:
+    """Return the strings of a JSON list, alone or under some key; [] for any other text."""
+    try:
+        value = json.loads(text) if text.startswith(("[", "{")) else None
+    except (ValueError, RecursionError):
+        return []
+    lists = value.values() if isinstance(value, dict) else [value]
+    return [item for items in lists if isinstance(items, list) for item in items if isinstance(item, str)]
+
+
+def _bare(line: str) -> str:
+    """Return a line without the mark of a list, the comma of one, and quotes or stars around it."""
+    line = _unquote(line.removesuffix(","))
+    mark = _MARK.match(line)
+    return _unquote(line[mark.end() :]) if mark else line
+
+
+def _unquote(line: str) -> str:
+    if len(line) > 4 and line.startswith("**") and line.endswith("**"):
+        line = line[2:-2]
+    inner = line[1:-1].strip()
+    quoted = len(line) > 2 and _QUOTES.get(line[0]) == line[-1] and line[0] not in inner and line[-1] not in inner
+    return inner if quoted else line.strip()
+
+
+def _is_item(line: str) -> bool:
+    return any(sign.isalpha() for sign in line) and not line.endswith(":") and not _REMARK.search(line)

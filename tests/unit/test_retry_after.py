@@ -1,0 +1,25 @@
+"""Crawler and language model client read the same Retry-After."""
+
+import pytest
+
+from pipelines.retry_after import parse_retry_after
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        (" 7 ", 7),
+        ("", None),
+        ("soon", None),
+        ("-3", None),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 0),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value, seconds):
+    assert parse_retry_after(value) == seconds
+
+
+def test_retry_after_in_the_future_is_the_time_until_then():
+    assert (parse_retry_after("Fri, 31 Dec 2100 23:59:59 GMT") or 0) > 1e6
