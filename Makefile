@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install demo test check quality lock clean
+.PHONY: help install demo test check quality lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -46,6 +46,10 @@ quality: install
 # Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
 lock:
 	@$(BIN)/python -m pip freeze --exclude-editable | sed 's/^torch==\([0-9.]*\)+.*/torch==\1/' > constraints.txt
+
+# README's tree, from the first lines of the modules.
+tree: install
+	@$(BIN)/python docs/tree.py --write
 
 clean:
 	rm -rf $(VENV) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
