@@ -25,8 +25,7 @@ from jobs.environment import home, open_store, read_configuration
 from jobs.experiment_cell import Measuring
 from jobs.experiment_index import SweepIndexes, drop
 from pipelines.answering.settings import complaint
-from pipelines.evaluation.dataset import Example, read_dataset
-from pipelines.evaluation.dataset import fingerprint as dataset_fingerprint
+from pipelines.evaluation.dataset import Example, dataset_fingerprint, read_dataset
 from pipelines.evaluation.experiments.comparison import Record, best, experiment, main_metric
 from pipelines.evaluation.experiments.cost import load_prices
 from pipelines.evaluation.experiments.gate import Judged, gate, read_results, same_questions

@@ -11,15 +11,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jobs.cli import describe_error, say
-from jobs.evaluate import ANSWERS_AT_ONCE, evaluate
-from jobs.evaluating import AskJob
+from jobs.environment import ray_address
 from jobs.experiment_index import SweepIndexes
 from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.evaluator import Plan, described
+from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import Record, done, failed
 from pipelines.evaluation.experiments.cost import Price, UnknownPrice, price_of
 from pipelines.evaluation.experiments.sweep import Cell, Sweep
+from pipelines.evaluation.fingerprint import public_settings
+from pipelines.evaluation.run import EvaluationOptions, evaluate
 from pipelines.store import Store
 
 
@@ -54,13 +55,18 @@ class Measuring:
     def _measure(self, cell: Cell) -> Record:
         index = self.store.live_index(self.indexes.collection(cell.index))
         configuration = priced(cell.configuration({**self.environment, "collection": index.collection}), self.prices)
-        plan = Plan(index.collection, self.sweep.ks, self.sweep.answers)
-        at_once = ANSWERS_AT_ONCE if self.sweep.answers else 1
-        job = AskJob(self.store.url, configuration, plan, index, 0, at_once, self.sweep.judge, self.sweep.dimensions)
-        asked = argparse.Namespace(
-            dataset=self.sweep.dataset, fresh=self.args.fresh, workers=self.args.workers, out=None
+        plan = EvaluationPlan(
+            index.collection,
+            self.sweep.ks,
+            self.sweep.answers,
+            judge=self.sweep.judge,
+            dimensions=self.sweep.dimensions,
         )
-        result = evaluate(asked, job, self.examples, self.store)
+        options = EvaluationOptions(self.args.fresh, self.args.workers, 0, ray_address())
+        dataset = self.sweep.dataset.name
+        result = evaluate(
+            self.store, configuration, self.examples, plan, dataset=dataset, options=options, progress=say
+        )
         rows = self.store.evaluated_questions(result["evaluation"])
         about = {
             "collection": index.collection,
@@ -77,7 +83,7 @@ class Measuring:
 
     def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
         """All that the cell was made with."""
-        return {**described(cell.configuration(self.environment)), **index, **cell.index}
+        return {**public_settings(cell.configuration(self.environment)), **index, **cell.index}
 
 
 def shortcomings(record: Record) -> dict[str, int]:

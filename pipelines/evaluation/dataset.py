@@ -89,7 +89,7 @@ def as_row(example: Example) -> dict[str, Any]:
     return {"question": example.question, **sources, **answer}
 
 
-def fingerprint(examples: Sequence[Example]) -> str:
+def dataset_fingerprint(examples: Sequence[Example]) -> str:
     """Names the content of a data set: questions, sources and answers in their order."""
     return digest(*(example.id for example in examples))
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.evaluation.dataset import Example, fingerprint, page_of
+from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import digest
 from pipelines.whole import replace_folder, whole_file
@@ -103,7 +103,7 @@ def card(
         "accepted": verdict.accepted or forced,
         "forced": forced and not verdict.accepted,
         "base": dict(base),
-        "data": {"fingerprint": fingerprint(examples), "questions": len(examples), "pages": len(pages)},
+        "data": {"fingerprint": dataset_fingerprint(examples), "questions": len(examples), "pages": len(pages)},
         "settings": dict(settings),
         "metrics": asdict(verdict),
     }

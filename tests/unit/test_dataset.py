@@ -8,7 +8,7 @@ from pipelines.evaluation.dataset import (
     BadDataset,
     BadFolds,
     Example,
-    fingerprint,
+    dataset_fingerprint,
     folds,
     page_of,
     read_dataset,
@@ -112,7 +112,7 @@ def test_an_id_and_a_fingerprint_name_question_sources_and_answer():
     one, other = EXAMPLES[0], Example("How?", ("https://d.test/a.html#one",), "Otherwise.")
     assert one.id == Example(one.question, one.sources, one.answer).id
     assert len({one.id, other.id, EXAMPLES[1].id, Example(one.question, one.sources).id}) == 4
-    assert fingerprint([one, other]) == fingerprint([one, other]) != fingerprint([other, one])
+    assert dataset_fingerprint([one, other]) == dataset_fingerprint([one, other]) != dataset_fingerprint([other, one])
 
 
 def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():

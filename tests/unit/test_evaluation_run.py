@@ -9,14 +9,17 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.queued_model import QueuedModel
 
+import pipelines
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import Configuration
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.evaluator import Evaluation, Plan, described, fingerprint, retrieved, whole
+from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete
+from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
+from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
 from pipelines.evaluation.judging.judge import Judge
-from pipelines.evaluation.metrics import NothingToScore
+from pipelines.evaluation.statistics import NothingToScore
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer, Index, IndexSettings, Usage
 from pipelines.store import EvaluatedQuestion
@@ -33,7 +36,7 @@ EXAMPLES = [
     Example("What is struck with sticks?", (f"{BASE}music.html#elsewhere",)),
     Example("Which fruit is blue?", (f"{BASE}nowhere.html",)),
 ]
-PLAN = Plan("docs", (1, 2))
+PLAN = EvaluationPlan("docs", (1, 2))
 INDEX = Index(1, "docs", IndexSettings(), "live", 1)
 
 
@@ -78,17 +81,17 @@ def by_id(rows: list[EvaluatedQuestion]) -> dict[str, EvaluatedQuestion]:
 
 
 def test_a_row_holds_what_was_found_and_can_be_stored(engine):
-    rows = Evaluation(engine, PLAN, index=INDEX).ask(EXAMPLES)
+    rows = Evaluator(engine, PLAN, index=INDEX).ask(EXAMPLES)
     assert [row.id for row in rows] == [example.id for example in EXAMPLES]
-    assert all(whole(row) and len(row.hits) == 2 and row.timings["total"] > 0 for row in rows)
-    assert retrieved(rows[0]).sources[0] == (f"{BASE}metal.html#iron",)
-    assert retrieved(rows[0]).anchors[0] == (f"{BASE}metal.html#iron",)
+    assert all(is_complete(row) and len(row.hits) == 2 and row.timings["total"] > 0 for row in rows)
+    assert hit_sources(rows[0]).sources[0] == (f"{BASE}metal.html#iron",)
+    assert hit_sources(rows[0]).anchors[0] == (f"{BASE}metal.html#iron",)
     assert rows[0].answer is None and rows[0].scores == {}
     assert json.loads(json.dumps(rows[0].hits)) == list(rows[0].hits)
 
 
 def test_rows_come_to_scores_with_intervals_and_seconds(engine):
-    result = results.results(EXAMPLES, by_id(Evaluation(engine, PLAN).ask(EXAMPLES)), PLAN)
+    result = results.summarise(EXAMPLES, by_id(Evaluator(engine, PLAN).ask(EXAMPLES)), PLAN)
     assert (result["num_questions"], result["num_errors"], result["num_degraded"]) == (3, 0, 0)
     assert result["retrieval_score"] == {"1": 0.666667, "2": 0.666667}
     assert result["section_score"] == {"1": 0.333333, "2": 0.333333}
@@ -100,40 +103,41 @@ def test_rows_come_to_scores_with_intervals_and_seconds(engine):
 
 
 def test_a_question_that_fails_is_an_error_and_counts_in_no_mean(engine, store):
-    good = Evaluation(engine, PLAN).ask(EXAMPLES)
+    good = Evaluator(engine, PLAN).ask(EXAMPLES)
     store.away = True
-    failed = Evaluation(engine, PLAN).ask(EXAMPLES[2:])
-    assert failed[0].error == "StoreUnavailable: the database is away" and not whole(failed[0])
-    result = results.results(EXAMPLES, by_id([*good[:2], *failed]), PLAN)
+    failed = Evaluator(engine, PLAN).ask(EXAMPLES[2:])
+    assert failed[0].error == "StoreUnavailable: the database is away" and not is_complete(failed[0])
+    result = results.summarise(EXAMPLES, by_id([*good[:2], *failed]), PLAN)
     assert (result["num_questions"], result["num_errors"]) == (3, 1)
     assert result["retrieval_score"]["1"] == 1
-    with pytest.raises(NothingToScore):
-        results.results(EXAMPLES[2:], by_id(failed), PLAN)
+    for examples, rows in ((EXAMPLES[2:], by_id(failed)), ([], {})):
+        with pytest.raises(NothingToScore):
+            results.summarise(examples, rows, PLAN)
 
 
-def test_what_was_degraded_is_counted_and_not_whole(engine, store):
+def test_what_was_degraded_is_counted_and_not_is_complete(engine, store):
     store.slow = True
-    rows = Evaluation(engine, PLAN).ask(EXAMPLES[:1])
-    assert list(rows[0].degraded) == ["vector"] and not whole(rows[0])
-    assert results.results(EXAMPLES[:1], by_id(rows), PLAN)["num_degraded"] == 1
+    rows = Evaluator(engine, PLAN).ask(EXAMPLES[:1])
+    assert list(rows[0].degraded) == ["vector"] and not is_complete(rows[0])
+    assert results.summarise(EXAMPLES[:1], by_id(rows), PLAN)["num_degraded"] == 1
 
 
 def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, store):
     store.publish(1, make_hit(f"{BASE}other.html#x", "Other words."))
-    row = Evaluation(engine, PLAN, index=INDEX).ask(EXAMPLES[:1])[0]
+    row = Evaluator(engine, PLAN, index=INDEX).ask(EXAMPLES[:1])[0]
     assert row.error is not None and row.error.startswith("IndexChanged: index 1 revision 1")
 
 
 def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
     judge, plan = CountingJudge(), replace(PLAN, answers=True)
-    rows = Evaluation(engine, plan, judge=judge).ask(EXAMPLES)
+    rows = Evaluator(engine, plan, judge=judge).ask(EXAMPLES)
     assert rows[0].answer is not None and rows[0].answer["agent"] == "extractive"
     assert rows[0].answer["text"] == judge.answers[0] and "rusts in water" in judge.answers[0]
     assert rows[0].answer["judgements"]["quality"]["reasoning"] == "because"
     assert len(rows[0].answer["sources"]) == 2  # what /query takes, not the largest k
     assert "similarity" not in rows[1].scores  # it has no reference answer
-    assert whole(rows[0]) and not whole(rows[1])
-    result = results.results(EXAMPLES, by_id(rows), plan)
+    assert is_complete(rows[0]) and not is_complete(rows[1])
+    result = results.summarise(EXAMPLES, by_id(rows), plan)
     assert result["num_scored"] == {"similarity": 1, "token_f1": 1, "supported": 3, "quality": 2}
     assert result["score_errors"] == {"similarity": 0, "token_f1": 0, "supported": 0, "quality": 1}
     assert result["quality"] == 2 and result["intervals"]["quality"] == [1, 3]
@@ -143,10 +147,10 @@ def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
 
 def test_what_lacks_a_reference_answer_was_not_judged_and_is_no_failure(engine):
     judge, plan = Judge(QueuedModel("Score: 4")), replace(PLAN, answers=True)
-    rows = Evaluation(engine, plan, judge=judge).ask(EXAMPLES)
-    assert [row.scores.get("quality", "none") for row in rows] == [4, "none", "none"] and all(map(whole, rows))
+    rows = Evaluator(engine, plan, judge=judge).ask(EXAMPLES)
+    assert [row.scores.get("quality", "none") for row in rows] == [4, "none", "none"] and all(map(is_complete, rows))
     assert rows[1].answer is not None and "no reference" in rows[1].answer["judgements"]["quality"]["error"]
-    result = results.results(EXAMPLES, by_id(rows), plan)
+    result = results.summarise(EXAMPLES, by_id(rows), plan)
     assert result["num_scored"]["quality"] == 1 and result["score_errors"]["quality"] == 0
 
 
@@ -154,14 +158,14 @@ def test_beside_each_answer_stands_one_from_its_reference_section(engine):
     judge, plan = CountingJudge(), replace(PLAN, answers=True, component=True)
     given = {f"{BASE}metal.html#iron": "Iron. Iron rusts in salt water."}
     passages = lambda sources: {source: given[source] for source in sources if source in given}  # noqa: E731
-    rows = Evaluation(engine, plan, judge=judge, passages=passages).ask(EXAMPLES)
+    rows = Evaluator(engine, plan, judge=judge, passages=passages).ask(EXAMPLES)
     first, second = rows[0], rows[1]
     assert first.answer is not None and "salt" in first.answer["context_only"]["text"]
     assert "salt" not in first.answer["text"] and "salt" in judge.answers[1]
     assert first.scores["quality"] == 1 and first.scores["context_only_quality"] is None
     assert "context_only_token_f1" in first.scores and "context_only_supported" in first.scores
     assert second.answer is not None and "context_only" not in second.answer  # the index has nothing of its source
-    result = results.results(EXAMPLES, by_id(rows), plan)
+    result = results.summarise(EXAMPLES, by_id(rows), plan)
     assert result["score_errors"]["context_only_quality"] == 1 and result["num_scored"]["quality"] == 2
     assert result["intervals"]["context_only_token_f1"][0] > 0
 
@@ -174,7 +178,7 @@ def test_an_answer_from_an_index_published_meanwhile_is_an_error_too(engine, sto
         return await aquery(question, **more)
 
     engine.aquery = published_before
-    row = Evaluation(engine, replace(PLAN, answers=True), index=INDEX).ask(EXAMPLES[:1])[0]
+    row = Evaluator(engine, replace(PLAN, answers=True), index=INDEX).ask(EXAMPLES[:1])[0]
     assert row.error is not None and row.error.startswith("IndexChanged")
 
 
@@ -187,18 +191,18 @@ def test_each_row_is_kept_as_soon_as_it_is_there(engine):
         kept.append(row)
 
     with pytest.raises(OSError, match="full"):
-        Evaluation(engine, PLAN).ask(EXAMPLES, keep)
+        Evaluator(engine, PLAN).ask(EXAMPLES, keep)
     assert [row.id for row in kept] == [example.id for example in EXAMPLES[:2]]
 
 
 def test_a_question_with_two_reference_answers_is_scored_by_each(engine):
     both = [EXAMPLES[0], replace(EXAMPLES[0], answer="Something quite different.")]
-    rows = by_id(Evaluation(engine, replace(PLAN, answers=True)).ask(both))
+    rows = by_id(Evaluator(engine, replace(PLAN, answers=True)).ask(both))
     assert rows[both[0].id].scores["token_f1"] > rows[both[1].id].scores["token_f1"] == 0
 
 
 def test_each_question_has_its_own_scores(engine):
-    rows = by_id(Evaluation(engine, PLAN).ask(EXAMPLES))
+    rows = by_id(Evaluator(engine, PLAN).ask(EXAMPLES))
     rows[EXAMPLES[1].id] = EvaluatedQuestion(EXAMPLES[1].id, "q", EXAMPLES[1].sources, error="lost")
     first, second, third = results.per_question(EXAMPLES, rows, PLAN)
     assert (first["rank"], first["scores"]["section_score@1"], first["answer"]) == (1, 1, "Iron rusts in water.")
@@ -207,8 +211,8 @@ def test_each_question_has_its_own_scores(engine):
 
 
 def test_files_are_whole_once_results_json_is_there(engine, tmp_path):
-    rows = by_id(Evaluation(engine, PLAN).ask(EXAMPLES))
-    results.write(tmp_path / "out", {"mrr": 0.5}, results.per_question(EXAMPLES, rows, PLAN))
+    rows = by_id(Evaluator(engine, PLAN).ask(EXAMPLES))
+    results.write_results(tmp_path / "out", {"mrr": 0.5}, results.per_question(EXAMPLES, rows, PLAN))
     lines = (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [example.id for example in EXAMPLES]
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == {"mrr": 0.5}
@@ -250,6 +254,15 @@ def test_a_model_trained_anew_behind_the_same_path_is_another_configuration(tmp_
     assert fingerprint(EXAMPLES, PLAN, INDEX, configuration) != before
 
 
+def test_the_code_that_answers_is_part_of_the_fingerprint():
+    """A pattern that matches nothing, after a move, would let an old row stand for new code."""
+    folder = Path(pipelines.__path__[0])
+    assert all(list(folder.glob(pattern)) for pattern in CODE)
+    named = {path.relative_to(folder).as_posix() for path in code_files()}
+    answering = {path.relative_to(folder).as_posix() for path in (folder / "answering").rglob("*.py")}
+    assert named > answering | {"lexical.py", "llm/client.py", "store/search.sql", "evaluation/metrics.py"}
+
+
 def test_no_key_is_written_down():
-    assert "secret" not in json.dumps(described(CONFIGURATION))
-    assert described(CONFIGURATION)["agents"][0]["model"] == "m"
+    assert "secret" not in json.dumps(public_settings(CONFIGURATION))
+    assert public_settings(CONFIGURATION)["agents"][0]["model"] == "m"

@@ -11,7 +11,7 @@ from jobs.experiment import arguments
 from jobs.experiment_cell import priced
 from pipelines.answering.settings import Configuration
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.evaluator import Plan
+from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import NoSuchRun, best, done, effects, experiment, failed, main_metric
 from pipelines.evaluation.experiments.cost import Price, load_prices
 from pipelines.evaluation.experiments.gate import NotComparable, gate, read_results
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, lexical_k: *many, rrf_k: *many}}\n"
 HEAD = "collection: docs\ndataset: questions.jsonl\n"
 EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
-PLAN = Plan("docs", (1, 3))
+PLAN = EvaluationPlan("docs", (1, 3))
 
 
 def sweep_of(tmp_path: Path, text: str) -> Sweep:
@@ -46,7 +46,7 @@ def row(example: Example, place: int | None, cost: float | None = None, error: s
 
 def record(name: str, places: list[int | None], varied: dict[str, object] | None = None, **more: float) -> dict:
     rows = {e.id: row(e, place, **more) for e, place in zip(EXAMPLES, places, strict=True)}
-    plan = Plan("docs", (1, 3), answers=bool(more))
+    plan = EvaluationPlan("docs", (1, 3), answers=bool(more))
     return done(Cell(name, varied or {}, varied or {}), varied or {}, {"id": 1}, EXAMPLES, rows, plan)
 
 
@@ -182,7 +182,7 @@ def routed_record(name: str, agents: list[str], **settings: object) -> dict:
             one, answer={**one.answer, "agent": agent}, scores={"quality": 5.0 if right else 1.0}
         )
     settings = {"router": "fixed", "k": 5, **settings}
-    return done(Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, Plan("docs", (1, 3), answers=True))
+    return done(Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, EvaluationPlan("docs", (1, 3), answers=True))
 
 
 def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():

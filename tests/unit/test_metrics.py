@@ -7,17 +7,16 @@ import pytest
 
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.metrics import (
-    Retrieved,
+    HitSources,
     any_source_score,
     rank,
     retrieval_score,
+    score_hits,
     section_score,
     similarity,
-    summarise,
     supported_share,
     token_f1,
 )
-from pipelines.evaluation.statistics import NothingToScore
 from pipelines.records import Answer, Citation, Hit
 
 
@@ -29,7 +28,7 @@ def hit(source, *path, also=()):
 
 
 # pages a b a c: `deep` lies in section `outer` of a; the text of b stands on page d as well
-FOUND = Retrieved.of([hit("a#deep", "outer"), hit("b#x", also=("d#y",)), hit("a#other"), hit("c")])
+FOUND = HitSources.of([hit("a#deep", "outer"), hit("b#x", also=("d#y",)), hit("a#other"), hit("c")])
 
 
 def example(*sources):
@@ -73,47 +72,43 @@ def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():
 
 
 def test_recall_ndcg_and_mrr_of_several_references():
-    rows = summarise([example("b#x", "c", "z")], [FOUND], [1, 2, 4]).rows[0]
-    assert [rows[f"recall@{k}"] for k in (1, 2, 4)] == pytest.approx([0, 1 / 3, 2 / 3])
-    assert rows["mrr"] == pytest.approx(1 / 2)
+    row = score_hits([example("b#x", "c", "z")], [FOUND], [1, 2, 4])[0]
+    assert [row[f"recall@{k}"] for k in (1, 2, 4)] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert row["mrr"] == pytest.approx(1 / 2)
     gain = {place: 1 / math.log2(place + 1) for place in (1, 2, 3, 4)}
-    assert rows["ndcg@1"] == 0
-    assert rows["ndcg@2"] == pytest.approx(gain[2] / (gain[1] + gain[2]))
-    assert rows["ndcg@4"] == pytest.approx((gain[2] + gain[4]) / (gain[1] + gain[2] + gain[3]))
+    assert row["ndcg@1"] == 0
+    assert row["ndcg@2"] == pytest.approx(gain[2] / (gain[1] + gain[2]))
+    assert row["ndcg@4"] == pytest.approx((gain[2] + gain[4]) / (gain[1] + gain[2] + gain[3]))
 
 
 def test_a_page_counts_once_and_its_further_hits_keep_their_places():
-    rows = summarise([example("a", "c")], [FOUND], [3, 4]).rows[0]
-    assert rows["recall@3"] == 0.5 and rows["recall@4"] == 1
-    assert rows["ndcg@4"] == pytest.approx((1 + 1 / math.log2(5)) / (1 + 1 / math.log2(3)))
+    row = score_hits([example("a", "c")], [FOUND], [3, 4])[0]
+    assert row["recall@3"] == 0.5 and row["recall@4"] == 1
+    assert row["ndcg@4"] == pytest.approx((1 + 1 / math.log2(5)) / (1 + 1 / math.log2(3)))
 
 
 def test_with_one_reference_recall_is_the_retrieval_score():
     examples = [example(page) for page in "abcz"]
-    scores = summarise(examples, [FOUND] * 4, [1, 3])
-    assert scores.by_k["recall"] == scores.by_k["retrieval_score"]
-    assert scores.by_k["retrieval_score"][1].value == 1 / 4 and scores.by_k["retrieval_score"][3].value == 2 / 4
-    assert scores.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 4 + 0) / 4)
-    assert [row["mrr"] for row in scores.rows] == [1, 1 / 2, 1 / 4, 0]
+    rows = score_hits(examples, [FOUND] * 4, [1, 3])
+    for k in (1, 3):
+        assert [row[f"recall@{k}"] for row in rows] == [row[f"retrieval_score@{k}"] for row in rows]
+    assert [row["retrieval_score@1"] for row in rows] == [1, 0, 0, 0]
+    assert [row["retrieval_score@3"] for row in rows] == [1, 1, 0, 0]
+    assert [row["mrr"] for row in rows] == [1, 1 / 2, 1 / 4, 0]
 
 
 def test_names_that_no_url_has_are_names_like_others():
     for odd in ["https://d.test/a\0b", "https://d.test/\udfff", "two words", "again 1", "0", "Ünï"]:
-        found = Retrieved((("x",), (odd,)), ((), ()))
-        scored = summarise([Example("q", (odd,)), Example("q", ("z",))], [found, found], [1, 2])
-        assert [row["mrr"] for row in scored.rows] == [0.5, 0]
-        assert [scored.rows[0][f"recall@{k}"] for k in (1, 2)] == [0, 1]
+        found = HitSources((("x",), (odd,)), ((), ()))
+        rows = score_hits([Example("q", (odd,)), Example("q", ("z",))], [found, found], [1, 2])
+        assert [row["mrr"] for row in rows] == [0.5, 0]
+        assert [rows[0][f"recall@{k}"] for k in (1, 2)] == [0, 1]
 
 
 def test_nothing_found_scores_nothing():
-    rows = summarise([example("a"), example("a")], [Retrieved((), ()), FOUND], [2]).rows
+    rows = score_hits([example("a"), example("a")], [HitSources((), ()), FOUND], [2])
     assert set(rows[0].values()) == {0.0}
     assert set(rows[1].values()) == {1.0}
-
-
-def test_no_question_is_no_score():
-    with pytest.raises(NothingToScore):
-        summarise([], [], [1])
 
 
 def test_token_f1_counts_common_words():

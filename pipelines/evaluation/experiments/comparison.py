@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from pipelines.evaluation.dataset import Example, as_row
-from pipelines.evaluation.evaluator import Plan
+from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.cost import Point, Price, bill, frontier
 from pipelines.evaluation.experiments.routing import routers
 from pipelines.evaluation.experiments.sweep import Cell, Sweep, label
-from pipelines.evaluation.results import Rows, per_question, results
+from pipelines.evaluation.results import Rows, per_question, summarise
 from pipelines.evaluation.statistics import Matrix, bootstrap, paired_test
 from pipelines.llm.tokens import estimate
 from pipelines.records import Usage
@@ -41,13 +41,13 @@ class NoSuchRun(LookupError):
 
 
 def done(cell: Cell, settings: Mapping[str, Any], index: Mapping[str, Any], examples: Sequence[Example], rows: Rows,
-         plan: Plan, price: Price | None = None, **more: Any) -> Record:  # fmt: skip
+         plan: EvaluationPlan, price: Price | None = None, **more: Any) -> Record:  # fmt: skip
     """The record of a cell that was measured: means with intervals, seconds by step, cost, values by question.
 
     `settings` are all it was made with, `index` describes what it searched, `price` is that of its embedding model.
     Raises NothingToScore.
     """
-    result = results(examples, rows, plan)
+    result = summarise(examples, rows, plan)
     questions = {question["id"]: question for question in per_question(examples, rows, plan)}
     found = [_found(questions.get(example.id), example) for example in examples]
     return {

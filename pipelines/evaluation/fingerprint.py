@@ -1,0 +1,71 @@
+"""Names an evaluation by everything that decides its rows: questions, index, configuration, models and code.
+
+Reads files of local models and of this package; knows no database and no engine.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pipelines
+from pipelines.answering.settings import Configuration
+from pipelines.evaluation.dataset import Example, dataset_fingerprint
+from pipelines.evaluation.evaluator import EvaluationPlan
+from pipelines.records import Index, digest
+
+# Settings that decide where and how fast answers are made, not what they are.
+ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
+# The files whose change may change an answer or its scores.
+CODE = (
+    "*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py", "store/search.*",
+    "evaluation/evaluator.py", "evaluation/metrics.py",
+)  # fmt: skip
+
+
+def evaluation_fingerprint(
+    examples: Sequence[Example], plan: EvaluationPlan, index: Index, configuration: Configuration, judge: str = ""
+) -> str:
+    """Return the name under which rows are stored; `judge` is the judge's identity, its model with its prompts."""
+    decides = {
+        "dataset": dataset_fingerprint(examples),
+        "collection": plan.collection,
+        "index": [index.id, index.revision],
+        "hits": max(plan.ks),
+        "answers": [plan.answers, plan.component],
+        "judge": judge,
+        "configuration": public_settings(configuration),
+        "models": {name: _file_states(path) for name, path in _local_models(configuration)},
+        "code": digest(*(path.read_bytes() for path in code_files())),
+    }
+    return digest(json.dumps(decides, sort_keys=True))
+
+
+def public_settings(configuration: Configuration) -> dict[str, Any]:
+    """Return a configuration as data, without keys and without settings that change no answer."""
+    settings = _without_keys(configuration.model_dump(mode="json"))
+    return {name: value for name, value in settings.items() if name not in ELSEWHERE}
+
+
+def code_files() -> list[Path]:
+    """Return the files that CODE names."""
+    folder = Path(pipelines.__path__[0])
+    return sorted({path for pattern in CODE for path in folder.glob(pattern)})
+
+
+def _without_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_keys(inner) for name, inner in value.items() if not name.endswith("_key")}
+    return [_without_keys(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _local_models(configuration: Configuration) -> Iterator[tuple[str, Path]]:
+    """Yield the settings that name a file or folder of this machine: a model may be trained anew behind its path."""
+    for name, value in public_settings(configuration).items():
+        if isinstance(value, str) and value not in ("", ".") and Path(value).exists():
+            yield name, Path(value)
+
+
+def _file_states(path: Path) -> list[list[Any]]:
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [[str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns] for file in files]

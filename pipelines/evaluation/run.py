@@ -1,0 +1,145 @@
+"""Evaluates a collection's live index on a data set: asks what has no row yet, stores the rows and sums them up.
+
+Plain values in, one object out; usable from a notebook: `evaluate(store, configuration, examples, plan)`.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.answering.settings import Configuration, all_agents
+from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
+from pipelines.evaluation.evaluator import EvaluationPlan, is_complete
+from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
+from pipelines.evaluation.results import summarise
+from pipelines.evaluation.worker import EvaluationJob, Pace, make_judge, open_worker
+from pipelines.records import Index
+from pipelines.store import Store, is_copy
+
+# Up to so many questions one process is done before Ray has started its actors.
+FEW = 200
+# Questions at a time where language models answer: a process mostly waits for them. Elsewhere a question has the
+# processor to itself, so that its seconds mean something.
+ANSWERS_AT_ONCE = 8
+
+
+class UnknownCollection(LookupError):
+    """A collection does not exist, or several exist and none was named."""
+
+
+class NothingAnswered(RuntimeError):
+    """Every question failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions:
+    """How an evaluation runs; none of it changes a score.
+
+    `fresh` asks everything again. `workers` are Ray actors at `ray_address` (0: one for each free CPU, and none at all
+    for few questions). `at_once` is the number of questions of one process at a time (0: 1, or 8 where language
+    models answer).
+    """
+
+    fresh: bool = False
+    workers: int = 0
+    at_once: int = 0
+    ray_address: str = "local"
+
+
+def evaluate(
+    store: Store,
+    configuration: Configuration,
+    examples: Sequence[Example],
+    plan: EvaluationPlan,
+    *,
+    dataset: str = "questions",
+    options: EvaluationOptions = EvaluationOptions(),
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Return every score with its interval, the counts, the timings and the description of what was measured.
+
+    `dataset` is the name that the result gives the examples. `progress` gets lines for a person. The rows stay in the
+    database: `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, UnknownJudge, BadDimension,
+    NoLiveIndex and StoreUnavailable.
+    """
+    began = time.perf_counter()
+    index, judge = store.live_index(plan.collection), make_judge(configuration, plan, store)
+    name = evaluation_fingerprint(examples, plan, index, configuration, judge.identity if judge else "")
+    described = {"name": dataset, "questions": len(examples), "fingerprint": dataset_fingerprint(examples)}
+    settings = public_settings(configuration)
+    number = store.begin_evaluation(
+        name, index.collection, index.id, index.revision, described, settings, options.fresh
+    )
+    at_once = options.at_once or (ANSWERS_AT_ONCE if plan.answers and all_agents(configuration) else 1)
+    job = EvaluationJob(store.url, configuration, plan, index, number, at_once)
+    kept = _ask(job, examples, store, options, progress)
+    rows = store.evaluated_questions(number)
+    errors = [row.error for row in rows.values() if row.error]
+    if len(errors) == len(rows):
+        raise NothingAnswered(f"every question failed, the first with: {errors[0]}")
+    absent = examples_not_indexed(store, index, examples)
+    if absent:
+        progress(
+            f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {absent[0].sources[0]}"
+        )
+    result = {
+        "collection": index.collection,
+        "dataset": dataset,
+        **summarise(examples, rows, plan),
+        "num_not_indexed": len(absent),
+        "judge": plan.judge or None,
+        "num_kept": kept,
+        "seconds": round(time.perf_counter() - began, 3),
+        "index": index.id,
+        "revision": index.revision,
+        "evaluation": number,
+        "fingerprint": name,
+        "seed": plan.seed,
+        "configuration": settings,
+    }
+    store.finish_evaluation(number, result)
+    return result
+
+
+def _ask(
+    job: EvaluationJob,
+    examples: Sequence[Example],
+    store: Store,
+    options: EvaluationOptions,
+    progress: Callable[[str], None],
+) -> int:
+    """Ask the examples that have no complete row yet; return how many have one."""
+    known = store.evaluated_questions(job.evaluation)
+    left = [example for example in examples if example.id not in known or not is_complete(known[example.id])]
+    kept = len(examples) - len(left)
+    if kept:
+        progress(f"{kept:,} of {len(examples):,} questions were asked before (--fresh asks them again)")
+    if not left:
+        return kept
+    if options.workers or len(left) > FEW:
+        from pipelines.evaluation.distributed import ask_over_ray
+
+        ask_over_ray(job, left, options.workers, options.ray_address, progress)
+    else:
+        with open_worker(job) as worker:
+            worker(left, Pace(len(left), progress).add)
+    return kept
+
+
+def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:
+    """Return the examples whose reference pages are all missing from the index: no retrieval can find them."""
+    pages = {page_of(source) for example in examples for source in example.sources}
+    indexed = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
+    return [example for example in examples if not indexed & set(map(page_of, example.sources))]
+
+
+def measured_collection(store: Store, name: str = "") -> str:
+    """Return `name` if there is such a collection, or the only collection for "". Raises UnknownCollection."""
+    names = [row["name"] for row in store.collections()]
+    own = [one for one in names if not is_copy(one)]
+    name = name or (own[0] if len(own) == 1 else "")
+    if name not in names:
+        problem = f"there is no collection {name!r}" if name else "name one with `--collection`"
+        raise UnknownCollection(f"{problem}; there are: {', '.join(own) or 'none'}")
+    return name

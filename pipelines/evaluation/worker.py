@@ -1,0 +1,115 @@
+"""One process of an evaluation: an engine on the measured index, whose rows go to the database.
+
+Knows the store and the factory of engines; how many processes there are is not its concern.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.answering.factory import make_engine, make_llm, make_retriever
+from pipelines.answering.settings import Configuration, all_agents
+from pipelines.answering.synthesis.extractive import heading
+from pipelines.evaluation.dataset import Example, page_of
+from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator
+from pipelines.evaluation.judging.judge import Judge, StoreCache
+from pipelines.evaluation.questions.writing import section_passages
+from pipelines.records import Index
+from pipelines.store import EvaluatedQuestion, Store
+
+# An evaluation waits for BM25, and for a database that restarts: it does not measure answers made in a hurry.
+PATIENCE_S, RETRY_S = 60.0, 60.0
+PROGRESS_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationJob:
+    """What every process that asks needs to know; small, because Ray copies it into each actor."""
+
+    database_url: str
+    configuration: Configuration
+    plan: EvaluationPlan
+    index: Index
+    evaluation: int
+    at_once: int = 1
+
+
+class UnknownJudge(LookupError):
+    """The agent that is to judge is not configured."""
+
+
+def make_judge(configuration: Configuration, plan: EvaluationPlan, store: Store) -> Judge | None:
+    """Return the judge that is the model of the agent `plan.judge`; None without one.
+
+    Raises UnknownJudge and BadDimension.
+    """
+    if not plan.judge:
+        return None
+    agents = {agent.name: agent for agent in all_agents(configuration)}
+    if plan.judge not in agents:
+        names = ", ".join(agents) or "none"
+        raise UnknownJudge(f"there is no agent {plan.judge!r} to judge; configured are: {names}")
+    return Judge(make_llm(agents[plan.judge]), plan.dimensions, StoreCache(store))
+
+
+class EvaluationWorker:
+    """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions under way."""
+
+    def __init__(self, store: Store, evaluation: int, evaluator: Evaluator) -> None:
+        self._store, self._evaluation, self._evaluator = store, evaluation, evaluator
+
+    def __call__(self, examples: Sequence[Example], count: Callable[[int, int], None] = lambda *_: None) -> int:
+        """Ask all examples and return how many failed; `count(1, failed)` is called for each."""
+
+        def keep(row: EvaluatedQuestion) -> None:
+            self._store.record_evaluated_questions(self._evaluation, [row])
+            count(1, int(row.error is not None))
+
+        return sum(row.error is not None for row in self._evaluator.ask(examples, keep))
+
+
+@contextlib.contextmanager
+def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
+    """Yield a worker whose engine, index and judge are loaded."""
+    configuration = job.configuration.model_copy(update={"patience_s": PATIENCE_S})
+    with (
+        Store(job.database_url, retry_s=RETRY_S) as store,
+        contextlib.closing(make_retriever(configuration, store)) as retriever,
+    ):
+        retriever.prepare(job.plan.collection)
+
+        def passages(sources: Sequence[str]) -> dict[str, str]:
+            chunks = store.chunks_of_pages(job.index.id, set(map(page_of, sources)))
+            texts = section_passages(chunks, sources)
+            return {source: f"{heading(hit)}\n\n{hit.text}" for source, hit in texts.items()}
+
+        evaluator = Evaluator(
+            make_engine(configuration, retriever),
+            job.plan,
+            index=job.index,
+            judge=make_judge(configuration, job.plan, store),
+            passages=passages,
+            at_once=job.at_once,
+        )
+        yield EvaluationWorker(store, job.evaluation, evaluator)
+
+
+class Pace:
+    """Reports every few seconds how far an evaluation is."""
+
+    def __init__(self, total: int, progress: Callable[[str], None]) -> None:
+        self._total, self._done, self._failed, self._progress = total, 0, 0, progress
+        self._began = self._reported = time.perf_counter()
+
+    def add(self, done: int, failed: int) -> None:
+        """Count questions that are done, and how many of them failed."""
+        self._done, self._failed = self._done + done, self._failed + failed
+        now = time.perf_counter()
+        if now - self._reported < PROGRESS_S or self._done >= self._total:
+            return
+        self._reported = now
+        rate = self._done / (now - self._began)
+        failures = f", {self._failed:,} failed" if self._failed else ""
+        left = (self._total - self._done) / rate
+        self._progress(f"  {self._done:,} of {self._total:,} questions, {rate:.1f}/s, {left:.0f} s left{failures}")
