@@ -1,4 +1,4 @@
-"""`python -m serve`: the service on this machine until Ctrl-C, with its own Postgres where DATABASE_URL is not set."""
+"""`python -m serve`: serves on this machine until Ctrl-C, with its own Postgres unless DATABASE_URL is set."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ APP = "raydex"
 
 
 def main() -> int:
-    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting can't be used."""
+    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting is not valid."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -42,14 +42,14 @@ def main() -> int:
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
-    """Deploy, say where to ask, wait for `stop`, take down what was deployed."""
+    """Deploy the application, print its address, wait for `stop`, and delete the application."""
     with Store(settings.database_url) as store:
         store.migrate()
     serve.start(http_options={"host": settings.host, "port": settings.port}, proxy_location="HeadOnly")
     try:
         serve.run(build(settings), name=APP, route_prefix="/")
         base = f"http://{settings.host}:{settings.port}"
-        print(f"ask in a browser at {base}/ or with: python -m jobs.ask 'your question' --url {base}", flush=True)
+        print(f"ask in a browser at {base}/ or with: raydex ask 'your question' --url {base}", flush=True)
         stop.wait()
     finally:
         serve.delete(APP)
@@ -58,7 +58,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
 
 @contextlib.contextmanager
 def database(settings: Settings) -> Iterator[str]:
-    """The database told, or the embedded one for as long as the service runs."""
+    """Yield the URL of the database of the settings, or of the embedded one, which runs as long as the service."""
     if settings.database_url:
         yield settings.database_url
         return
@@ -68,8 +68,8 @@ def database(settings: Settings) -> Iterator[str]:
 
 @contextlib.contextmanager
 def local_ray() -> Iterator[None]:
-    """The cluster at RAY_ADDRESS, or a Ray of this process alone; left again at the end."""
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment a worker
+    """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment for each worker
     os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
     address = os.environ.get("RAY_ADDRESS") or "local"
     own = address == "local"

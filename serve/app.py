@@ -1,7 +1,7 @@
-"""The composition: settings become a Serve application.
+"""Builds the Ray Serve application from settings.
 
-Every step runs in the ingress process, where a hop would cost more than the step, unless the settings give it its
-own deployment. `serve run serve.app:build`, `serve run serve/config.yaml` and `python -m serve` all end in `build`.
+Every step runs in the ingress process, where a hop would cost more than the step, unless the settings give it a
+deployment of its own. `raydex serve`, `serve run serve.app:build` and `serve run serve/config.yaml` all call `build`.
 """
 
 import asyncio
@@ -28,27 +28,27 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
 from pipelines.store import Store
 from serve.api.routes import create_app
-from serve.guard.limits import Policy, protect
+from serve.guard.policy import Policy, protect
 from serve.proxy import RETRY_AFTER_S
 from serve.recorder import Recorder
-from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, answered
+from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
-from serve.telemetry import log_as_json, metrics
+from serve.telemetry import log_as_json, process_metrics
 
-# A replica that died is missed, and another one started, after that long at most. Ray's own 10 s are a long time to
-# wait for a question whose step has a single replica; the check is an empty call.
+# A dead replica is noticed and replaced after at most that long. Ray's default of 10 s is a long wait for a question
+# whose step has a single replica; the check is an empty call.
 HEALTH_CHECK_S = 1.0
 
 
 class NoDatabase(ValueError):
-    """The service was not told where its database is."""
+    """The settings name no database."""
 
     def __init__(self) -> None:
-        super().__init__("no database: set DATABASE_URL, or start with «python -m serve», which brings its own")
+        super().__init__("no database is set: set DATABASE_URL, or start with `raydex serve`, which brings its own")
 
 
 class RetrieverStep:
-    """The retriever with its embedding model, as its own deployment."""
+    """The retriever with its embedding model, as a deployment."""
 
     def __init__(self, settings: Settings) -> None:
         log_as_json()
@@ -67,44 +67,44 @@ class RetrieverStep:
 
 
 class RerankerStep:
-    """The reranker as its own deployment; a cross-encoder scores the questions of several callers in one batch."""
+    """The reranker as a deployment; a cross-encoder scores the questions of several callers in one batch."""
 
     def __init__(self, settings: Settings) -> None:
         reranker = make_reranker(settings)
-        assert reranker is not None, "a reranker without a reranker"
+        assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
 
     async def rerank(self, question: str, hits: tuple[Hit, ...]) -> Reranked:
         if not isinstance(self._reranker, CrossEncoderReranker):
             return await self._reranker.rerank(question, hits)
-        scores = await self._scores(self._reranker.pairs(question, hits))
+        scores = await self._score(self._reranker.pairs(question, hits))
         return Reranked(by_score(hits, scores, self._reranker.name))
 
-    # Waiting longer than a hop takes would cost a lone question more than a fuller batch saves.
+    # A longer wait than a hop takes would cost a single question more than a fuller batch saves.
     @serve.batch(max_batch_size=16, batch_wait_timeout_s=0.001)
-    async def _scores(self, asked: list[list[tuple[str, str]]]) -> list[list[float]]:
-        """The scores of the pairs of several questions, in one batch of the model."""
+    async def _score(self, questions: list[list[tuple[str, str]]]) -> list[list[float]]:
+        """Score the pairs of several questions in one batch of the model."""
         assert isinstance(self._reranker, CrossEncoderReranker)
-        pairs = [pair for one in asked for pair in one]
+        pairs = [pair for one in questions for pair in one]
         scores = iter((await asyncio.to_thread(self._reranker.score, pairs)).tolist())
-        return [list(itertools.islice(scores, len(one))) for one in asked]
+        return [list(itertools.islice(scores, len(one))) for one in questions]
 
 
 class AgentStep:
-    """An agent with its language model, as its own deployment."""
+    """An agent with its language model, as a deployment."""
 
     def __init__(self, settings: Settings, agent: AgentConfiguration) -> None:
         log_as_json()
         self._agent = make_agent(settings, agent)
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
-        async for part in answered(self._agent, task):
+        async for part in stream_answer(self._agent, task):
             yield part
 
 
 @serve.ingress()
 class Raydex:
-    """The ingress: the API, and every step that has no deployment of its own."""
+    """The ingress: the API, and every step without a deployment of its own."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Raydex:
             [self._agent(agent, agents.get(agent.name)) for agent in all_agents(settings)],
             RemoteReranker(reranker, settings.reranker, timeout_s) if reranker else None,
         )
-        self._metrics = metrics()
+        self._metrics = process_metrics()
         self._recorder = Recorder(
             self._store, enabled=settings.record_questions, retention_days=settings.retention_days
         )
@@ -150,22 +150,22 @@ def _policy(settings: Settings) -> Policy:
     client = _get_global_client(raise_if_no_controller_running=False)
     bound = client.http_config.host if client else settings.host
     return Policy(
-        host=bound or "0.0.0.0",  # what Ray makes of no host where HAProxy stands in front
+        host=bound or "0.0.0.0",  # with HAProxy in front, Ray reports no host
         keys_required=settings.keys_required,
         rate=settings.rate,
         anonymous_rate=settings.anonymous_rate,
         at_once=settings.at_once,
-        most_bytes=settings.max_body_bytes,
-        origins=settings.cors_origins,
+        max_body_bytes=settings.max_body_bytes,
+        cors_origins=settings.cors_origins,
         reply_id=RAY_SERVE_ENABLE_HA_PROXY,  # Ray's own proxy puts the request's id on the reply itself
     )
 
 
 def build(settings: Settings) -> Application:
-    """The application for `settings`. Raises NoDatabase.
+    """Return the application for `settings`. Raises NoDatabase.
 
-    Deployments are named Raydex, Retriever, Reranker and Agent-<name>: replicas, resources and autoscaling of each
-    can be set under `deployments` in serve/config.yaml.
+    Deployments are named Raydex, Retriever, Reranker and Agent-<name>: set the replicas, resources and
+    autoscaling of each under `deployments` in serve/config.yaml.
     """
     if not settings.database_url:
         raise NoDatabase
@@ -182,7 +182,7 @@ def build(settings: Settings) -> Application:
 
 
 def __getattr__(name: str) -> Application:
-    """`serve build serve.app:app` wants an application, not what builds one: made when it is asked for."""
+    """Build the attribute `app` on first use: `serve build serve.app:app` needs an application, not a builder."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return build(Settings())
@@ -194,7 +194,7 @@ def _step(step: type, name: str, settings: Settings, *more: object) -> Applicati
 
 
 def _options(settings: Settings, **more: Any) -> dict[str, Any]:
-    """Beyond the queue a client is told to come back. Ray's own default is an endless queue before 5 requests."""
+    """Return the options of a deployment. A full queue answers 503; Ray's default is an endless queue."""
     return {
         "max_ongoing_requests": 2 * settings.at_once,
         "max_queued_requests": 4 * settings.at_once,

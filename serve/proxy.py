@@ -1,8 +1,8 @@
-"""What stands in the HTTP proxy: a replica that dies under a request is a 503 with Retry-After, not a bare 500.
+"""Middleware for Ray's HTTP proxy: a replica that dies during a request becomes a 503 with Retry-After.
 
-Ray's proxy sends nothing more when a replica dies; its server then says 500, or cuts a stream. It takes middleware
-from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, set where Ray is started. Imports no more of
-the service than it needs: the proxy is its own process.
+When a replica dies, Ray's proxy sends nothing more; its server then answers a bare 500, or cuts a stream. Ray loads
+the middleware from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
+started. The proxy is a process of its own: this file imports as little of the service as it can.
 """
 
 import asyncio
@@ -14,25 +14,27 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serve.failure import Failure
+
 log = logging.getLogger(__name__)
 
 VARIABLE, VALUE = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH", "serve.proxy:middlewares"
-# A replica is replaced within some seconds, most of them for loading its models.
+# A replica is replaced within a few seconds, most of which load its models.
 RETRY_AFTER_S = 2
-# Where no replica of the ingress runs, the proxy would keep a question until one does: looked after that often.
-ABSENT_S = 5.0
+# While no replica of the ingress runs, the proxy would hold every question: seconds between two checks for that.
+ABSENCE_CHECK_S = 5.0
 INGRESS = "Raydex"
-# An answer begins before that, or nobody waits for it any more: the openai client gives up after 600 s.
+# Nobody waits longer for the beginning of an answer: the openai client gives up after 600 s.
 LONGEST_S = 600.0
-DIED = "the replica that had this question died, or could not be had in time; ask again"
+DIED = "the replica that had this question died, or none was available in time: ask again"
 Headers = list[tuple[bytes, bytes]]
 
 
-class AnswerAlways:
-    """Ends what the application left open: 503 where no answer had begun, an `error` event in a stream of events.
+class AlwaysAnswer:
+    """Ends unfinished replies: with a 503 before the first byte, with an `error` event in a stream of events.
 
-    A 503 of the proxy's own gets its Retry-After. A question is not left waiting for a beginning longer than
-    `longest_s` seconds, nor while `absent` says, every `absent_s`, that there is nobody to begin.
+    A 503 of the proxy itself gets a Retry-After. A reply must begin within `longest_s` seconds; it is given up earlier
+    when `absent`, called every `check_s` seconds, returns that no replica can begin it.
     """
 
     def __init__(
@@ -40,9 +42,9 @@ class AnswerAlways:
         app: ASGIApp,
         longest_s: float = LONGEST_S,
         absent: Callable[[], bool] = lambda: False,
-        absent_s: float = ABSENT_S,
+        check_s: float = ABSENCE_CHECK_S,
     ) -> None:
-        self._app, self._longest_s, self._absent, self._absent_s = app, longest_s, absent, absent_s
+        self._app, self._longest_s, self._absent, self._check_s = app, longest_s, absent, check_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,29 +52,29 @@ class AnswerAlways:
             return
         try:
             async with asyncio.timeout(self._longest_s) as limit:
-                sent = _Sent(scope, send, limit)
-                watching = asyncio.create_task(self._watch(sent, limit))
+                reply = _Reply(scope, send, limit)
+                watching = asyncio.create_task(self._watch(reply, limit))
                 try:
-                    await self._app(scope, receive, sent)
+                    await self._app(scope, receive, reply)
                 finally:
                     watching.cancel()
         except Exception as error:
-            log.warning("a request was not answered: %s: %s", type(error).__name__, error)
-        await sent.end()
+            log.warning("a request got no answer: %s: %s", type(error).__name__, error)
+        await reply.end()
 
-    async def _watch(self, sent: "_Sent", limit: asyncio.Timeout) -> None:
-        """End the time limit once nobody is there who could begin the answer."""
-        while not sent.begun:
-            await asyncio.sleep(self._absent_s)
-            if await asyncio.to_thread(self._absent) and not sent.begun and not limit.expired():
+    async def _watch(self, reply: "_Reply", limit: asyncio.Timeout) -> None:
+        """End the time limit once no replica can begin the reply."""
+        while not reply.begun:
+            await asyncio.sleep(self._check_s)
+            if await asyncio.to_thread(self._absent) and not reply.begun and not limit.expired():
                 limit.reschedule(0)
                 return
 
 
-class _Sent:
-    """What has been sent of one response.
+class _Reply:
+    """One reply, as far as it was sent.
 
-    Its start is held back until there is something of its body: a replica that dies in between has not answered.
+    Its start is held back until the first byte of its body: a replica that dies in between has not answered.
     """
 
     def __init__(self, scope: Scope, send: Send, limit: asyncio.Timeout) -> None:
@@ -100,12 +102,12 @@ class _Sent:
         await self._send(start)
 
     async def end(self) -> None:
-        """Say what the application could not say any more."""
+        """Send what the application did not."""
         if not self.begun:
             named = [(name, value) for name, value in self._scope["headers"] if name == b"x-request-id"]
             headers = [(b"content-type", b"application/json"), _retry_after(), *named]
             await self._send({"type": "http.response.start", "status": 503, "headers": headers})
-            await self._send({"type": "http.response.body", "body": json.dumps(self._said()).encode()})
+            await self._send({"type": "http.response.body", "body": json.dumps(self._body()).encode()})
         elif self._events and not self._ended:
             await self._send({"type": "http.response.body", "body": self._event().encode()})
 
@@ -113,16 +115,14 @@ class _Sent:
     def _openai(self) -> bool:
         return "/v1/" in self._scope["path"]
 
-    def _said(self) -> dict[str, Any]:
-        """In the shape of the API that was asked (see errors.py)."""
-        if not self._openai:
-            return {"error": DIED}
-        return {"error": {"message": DIED, "type": "server_error", "code": "unavailable", "param": None}}
+    def _body(self) -> dict[str, object]:
+        failure = Failure(503, DIED)
+        return failure.openai_body if self._openai else failure.body
 
     def _event(self) -> str:
         if self._openai:
-            return f"data: {json.dumps(self._said())}\n\n"
-        return f"event: error\ndata: {json.dumps({**self._said(), 'retry_after': RETRY_AFTER_S})}\n\n"
+            return f"data: {json.dumps(self._body())}\n\n"
+        return f"event: error\ndata: {json.dumps({**self._body(), 'retry_after': RETRY_AFTER_S})}\n\n"
 
 
 def _retry_after() -> tuple[bytes, bytes]:
@@ -130,18 +130,20 @@ def _retry_after() -> tuple[bytes, bytes]:
 
 
 def no_replica() -> bool:
-    """Whether Serve has the ingress, but only replicas of it that are starting, or none. Not known is no."""
+    """Return whether Serve has the ingress, but no replica of it beyond STARTING; False if that is unknown."""
     from ray import serve
 
     try:
-        found = [app.deployments[INGRESS] for app in serve.status().applications.values() if INGRESS in app.deployments]
+        ingresses = [
+            app.deployments[INGRESS] for app in serve.status().applications.values() if INGRESS in app.deployments
+        ]
     except Exception as error:
-        log.warning("it is not known whether a replica runs: %s", error)
+        log.warning("it is unknown whether a replica runs: %s", error)
         return False
-    states = {state for deployment in found for state, count in deployment.replica_states.items() if count}
-    return bool(found) and states <= {"STARTING"}
+    states = {state for deployment in ingresses for state, count in deployment.replica_states.items() if count}
+    return bool(ingresses) and states <= {"STARTING"}
 
 
 def middlewares() -> list[Any]:
-    """What Ray's proxy puts around its own application."""
-    return [Middleware(AnswerAlways, absent=no_replica)]
+    """Return the middleware that Ray's proxy puts around its application."""
+    return [Middleware(AlwaysAnswer, absent=no_replica)]

@@ -1,9 +1,8 @@
 """Writes every question, answered or failed, to the database after its reply.
 
-Nobody waits for it and nothing fails with it.
-
-A bounded queue and one thread. While the database is away rows wait in the queue; what does not fit is dropped,
-counted and said in the log. Also forgets what is older than its retention. Knows no Ray, no environment and no HTTP.
+No reply waits for it or fails with it: a bounded queue and one thread. While the database is away rows wait in the
+queue; rows that do not fit are dropped, counted and logged. It also deletes questions after their retention. Knows
+neither Ray nor HTTP nor the environment.
 """
 
 import contextlib
@@ -21,21 +20,22 @@ from pipelines.store import QuestionRow, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# A row is some kilobytes, so a full queue is some megabytes: minutes of outage at ten questions a second.
+# A row has some kilobytes, so a full queue has some megabytes: minutes of outage at ten questions a second.
 MOST_WAITING = 2_000
-# Rows of one transaction: more are no faster, and one bad row makes all of them be written singly.
-BATCH = 100
-# An error message says why in its first lines; some carry a whole reply of a model.
+# Rows of one transaction. More are no faster, and after one bad row all are written singly.
+BATCH_ROWS = 100
+# The first lines of an error say why; some errors carry a whole reply of a model.
 MOST_ERROR_CHARACTERS = 1_000
-# As much of a hit as shows what was found; its whole text is in the index, as long as that lives.
-SNIPPET = 300
+# Enough of a hit to recognise it; its whole text is in the index, as long as that exists.
+SNIPPET_CHARACTERS = 300
+RETENTION_DAYS = 90
 FORGET_EVERY_S = 3_600.0
-# The first and the longest pause between tries while the database is away.
+# The first and the longest pause between attempts while the database is away.
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 
 class QuestionStore(Protocol):
-    """What is needed of a store."""
+    """The part of the store that keeps questions."""
 
     def record_questions(self, rows: Sequence[QuestionRow]) -> None: ...
 
@@ -53,10 +53,10 @@ class QuestionContext:
 
 
 class Recorder:
-    """Records answers. Thread-safe; `close` it to have the last ones written.
+    """Records questions. Thread-safe; `close` writes the last ones.
 
-    Not `enabled`, it records nothing and still forgets. `retention_days` None keeps what there is for ever.
-    `dropped` counts what could not be written.
+    If not `enabled`, it records nothing and still deletes old questions. `retention_days` None keeps them for ever.
+    `dropped` counts the rows that could not be written.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Recorder:
         store: QuestionStore,
         *,
         enabled: bool = True,
-        retention_days: float | None = 90,
+        retention_days: float | None = RETENTION_DAYS,
         most_waiting: int = MOST_WAITING,
         pause_s: float = PAUSE_S,
     ) -> None:
@@ -79,18 +79,18 @@ class Recorder:
         self._thread.start()
 
     def record(self, answer: Answer, context: QuestionContext = QuestionContext()) -> None:
-        """Have `answer` written soon. Never waits and never raises."""
+        """Queue `answer` for writing. Never waits and never raises."""
         if not self._enabled:
             return
         try:
             row = row_of(answer, context)
         except Exception:
-            self._drop(1, "it can't be made a row", exc_info=True)
+            self._drop(1, "an answer does not fit a row", exc_info=True)
         else:
             self._enqueue(row)
 
     def record_failure(self, id: str, question: str, error: str, context: QuestionContext = QuestionContext()) -> None:
-        """Have a question written that got no answer, and why. Never waits and never raises."""
+        """Queue a question without an answer, and why it failed. Never waits and never raises."""
         if not self._enabled:
             return
         self._enqueue(
@@ -107,35 +107,37 @@ class Recorder:
         )
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Write what waits, for at most `timeout_s`; what is left then is dropped. What comes later is dropped too."""
+        """Write the waiting rows for at most `timeout_s`; drop the rest, and whatever comes later."""
         self._give_up_at = time.monotonic() + timeout_s
         self._closing.set()
-        with contextlib.suppress(queue.Full):  # where there is no room the thread is awake
+        with contextlib.suppress(queue.Full):  # a full queue means that the thread is awake
             self._waiting.put_nowait(None)
         self._thread.join(timeout_s + 1.0)
-        self._drop(len(self._rest()), "the service ends")
+        self._drop(len(self._rest()), "the service is stopping")
 
-    # -------------------------------------------------------------------------------------------- the caller's side
+    # ---------------------------------------------------------------------------------------- in the caller's thread
 
     def _enqueue(self, row: QuestionRow) -> None:
         if self._closing.is_set():
-            self._drop(1, "the service ends")
+            self._drop(1, "the service is stopping")
             return
         try:
             self._waiting.put_nowait(row)
         except queue.Full:
-            self._drop(1, f"{self._waiting.maxsize} wait already")
+            self._drop(1, f"the queue is full with {self._waiting.maxsize}")
 
     def _drop(self, rows: int, why: str, exc_info: bool = False) -> None:
-        """Count what is lost, and say so at the first and then at each doubling: an outage fills no log."""
+        """Count lost rows; log the first and then each doubling, so that an outage does not flood the log."""
         if not rows:
             return
         with self._counting:
             before, self.dropped = self.dropped, self.dropped + rows
         if before.bit_length() != self.dropped.bit_length():
-            log.warning("%d questions were not recorded so far, now since %s", self.dropped, why, exc_info=exc_info)
+            log.warning(
+                "%d questions were not recorded so far, the last because %s", self.dropped, why, exc_info=exc_info
+            )
 
-    # -------------------------------------------------------------------------------------------- the thread's side
+    # ---------------------------------------------------------------------------------------- in the recorder's thread
 
     def _work(self) -> None:
         while not (self._closing.is_set() and self._waiting.empty()):
@@ -145,12 +147,12 @@ class Recorder:
                 self._write(batch)
 
     def _next(self) -> list[QuestionRow]:
-        """What waits, up to a batch; waits for the first row until it is time to forget."""
+        """Return a batch of waiting rows; wait for the first one until it is time to delete old questions."""
         try:
             first = self._waiting.get(timeout=max(0.01, self._forget_at - time.monotonic()))
         except queue.Empty:
             return []
-        return [row for row in (first, *self._rest(BATCH - 1)) if row is not None]
+        return [row for row in (first, *self._rest(BATCH_ROWS - 1)) if row is not None]
 
     def _rest(self, most: int | None = None) -> list[QuestionRow]:
         rows: list[QuestionRow] = []
@@ -164,7 +166,7 @@ class Recorder:
         return rows
 
     def _write(self, rows: list[QuestionRow]) -> None:
-        """Write `rows`, again while the database is away; those that it refuses are dropped, the others not."""
+        """Write `rows`, retrying while the database is away; drop only those that it refuses."""
         pause = self._pause_s
         while True:
             try:
@@ -173,20 +175,20 @@ class Recorder:
             except StoreUnavailable as error:
                 left = self._give_up_at - time.monotonic()
                 if left <= 0:
-                    self._drop(len(rows), f"the database is away: {error}")
+                    self._drop(len(rows), f"the database is unavailable: {error}")
                     return
                 self._sleep(min(pause, left))
                 pause = min(pause * 2, LONGEST_PAUSE_S)
             except Exception:
                 if len(rows) == 1:
-                    self._drop(1, "the database refuses it", exc_info=True)
+                    self._drop(1, "the database refused it", exc_info=True)
                     return
                 for row in rows:
                     self._write([row])
                 return
 
     def _sleep(self, seconds: float) -> None:
-        """A pause that `close` ends early, once; then short ones, as time is running out."""
+        """Pause; `close` ends the first pause early, later ones are short."""
         if self._closing.is_set():
             time.sleep(min(seconds, self._pause_s))
         else:
@@ -199,17 +201,17 @@ class Recorder:
         if self._retention_days is None:
             return
         try:
-            forgotten = self._store.forget_questions(self._retention_days)
+            deleted = self._store.forget_questions(self._retention_days)
         except Exception as error:
             self._forget_at = time.monotonic() + 60.0
-            log.warning("old questions were not forgotten, trying again in a minute: %s", error)
+            log.warning("old questions were not deleted, trying again in a minute: %s", error)
         else:
-            if forgotten:
-                log.info("forgot %d questions older than %g days", forgotten, self._retention_days)
+            if deleted:
+                log.info("deleted %d questions older than %g days", deleted, self._retention_days)
 
 
 def row_of(answer: Answer, context: QuestionContext = QuestionContext()) -> QuestionRow:
-    """What is kept of an answer: all but the whole texts of its hits and its prompts."""
+    """Return the row of an answer: everything except its prompts and the whole texts of its hits."""
     return QuestionRow(
         id=answer.id or uuid.uuid4().hex,
         question=answer.question,
@@ -241,7 +243,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
         "source": hit.source,
         "chunk_id": hit.chunk_id,
         "title": hit.title,
-        "snippet": hit.text[:SNIPPET],
+        "snippet": hit.text[:SNIPPET_CHARACTERS],
         "score": hit.score,
         "score_kind": hit.score_kind,
         "ranks": dict(hit.ranks),
@@ -250,7 +252,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 
 def _citation(citation: Citation, hits: Sequence[Hit]) -> dict[str, Any]:
-    """A citation with the chunk it points to: the n-th hit, or where that is another source, the first of its own."""
+    """Return a citation with its chunk: the n-th hit, or the first hit of its source if that is another one."""
     nth = hits[citation.n - 1 : citation.n] if citation.n > 0 else ()
     cited = (hit.chunk_id for hit in (*nth, *hits) if citation.source in (hit.source, *hit.sources))
     return {
@@ -258,7 +260,7 @@ def _citation(citation: Citation, hits: Sequence[Hit]) -> dict[str, Any]:
         "source": citation.source,
         "chunk_id": next(cited, None),
         "title": citation.title,
-        "snippet": citation.snippet[:SNIPPET],
+        "snippet": citation.snippet[:SNIPPET_CHARACTERS],
         "supported": citation.supported,
         "support": citation.support,
     }

@@ -1,6 +1,6 @@
-"""Steps that run in their own deployments, with the faces of those that run here.
+"""Steps in deployments of their own, with the same interfaces as steps in this process.
 
-A step that has just died is asked once more; what cannot be had in time is StepUnavailable, never a hang.
+A call to a replica that dies is repeated once; a step that does not answer in time is StepUnavailable, never a hang.
 """
 
 import asyncio
@@ -24,37 +24,37 @@ log = logging.getLogger(__name__)
 
 Handle = DeploymentHandle[Any]
 
-# Said to an agent's caller as soon as a replica has its task: from then on Ray tells when that replica dies.
-TAKEN = ""
-REFUSED = (BackPressureError, DeploymentUnavailableError, TaskCancelledError)
+# The first part that an agent's replica sends: it has the task, and from now on Ray reports when it dies.
+ACCEPTED = ""
+REFUSALS = (BackPressureError, DeploymentUnavailableError, TaskCancelledError)
 
 
 class StepDied(StepUnavailable):
-    """The replica that had the question is gone; another one can answer it."""
+    """The replica that had the question died; another one can answer it."""
 
 
 @contextlib.contextmanager
-def translated(name: str) -> Iterator[None]:
-    """What Ray raises becomes what the step itself raised, StepDied or StepUnavailable; details go to the log."""
+def translate_errors(name: str) -> Iterator[None]:
+    """Raise the step's own error instead of Ray's, or StepDied or StepUnavailable; log the details."""
     try:
         yield
-    except REFUSED as error:
-        log.warning("%s was refused: %s", name, error)
+    except REFUSALS as error:
+        log.warning("%s refused a question: %s", name, error)
         raise StepUnavailable(f"{name} can't answer now: {type(error).__name__}") from error
     except TimeoutError as error:
         raise StepUnavailable(f"{name} did not answer in time") from error
     except RayTaskError as error:
         raise error.cause from error
     except (RayError, ReplicaUnavailableError) as error:
-        log.warning("a replica of %s died under a question: %s", name, error)
-        raise StepDied(f"{name} died under this question") from error
+        log.warning("a replica of %s died during a question: %s", name, error)
+        raise StepDied(f"{name} died during this question, ask again") from error
 
 
-async def asked(name: str, call: Callable[[], Any], timeout_s: float) -> Any:
-    """`call()`'s result, from a second replica if the first died. Raises what the step raised, StepUnavailable."""
+async def call_step(name: str, call: Callable[[], Any], timeout_s: float) -> Any:
+    """Return `call()`'s result, from a second replica if the first died. Raises the step's error, StepUnavailable."""
 
     async def once() -> Any:
-        with translated(name):
+        with translate_errors(name):
             response = call()
             try:
                 return await response
@@ -62,7 +62,7 @@ async def asked(name: str, call: Callable[[], Any], timeout_s: float) -> Any:
                 response.cancel()
                 raise
 
-    with translated(name):
+    with translate_errors(name):
         async with asyncio.timeout(timeout_s):
             try:
                 return await once()
@@ -77,22 +77,22 @@ class RemoteRetriever:
         self._handle, self._timeout_s = handle, timeout_s
 
     async def aretrieve(self, search: Search) -> Retrieval:
-        """As `Retriever.aretrieve`."""
-        found: Retrieval = await self._asked(lambda: self._handle.aretrieve.remote(search))
-        return found
+        """See `Retriever.aretrieve`."""
+        retrieval: Retrieval = await self._call(lambda: self._handle.aretrieve.remote(search))
+        return retrieval
 
     async def aready(self, collection: str | None = None) -> Index:
-        """As `Retriever.aready`."""
-        index: Index = await self._asked(lambda: self._handle.aready.remote(collection))
+        """See `Retriever.aready`."""
+        index: Index = await self._call(lambda: self._handle.aready.remote(collection))
         return index
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
-        """As `Retriever.aembed`."""
-        vectors: np.ndarray = await self._asked(lambda: self._handle.aembed.remote(list(texts), collection))
+        """See `Retriever.aembed`."""
+        vectors: np.ndarray = await self._call(lambda: self._handle.aembed.remote(list(texts), collection))
         return vectors
 
-    async def _asked(self, call: Callable[[], Any]) -> Any:
-        return await asked("the retriever", call, self._timeout_s)
+    async def _call(self, call: Callable[[], Any]) -> Any:
+        return await call_step("the retriever", call, self._timeout_s)
 
 
 class RemoteReranker:
@@ -103,26 +103,26 @@ class RemoteReranker:
         self._handle, self._timeout_s = handle, timeout_s
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
-        """As any reranker."""
-        reranked: Reranked = await asked(
+        """See `Reranker.rerank`."""
+        reranked: Reranked = await call_step(
             "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits)), self._timeout_s
         )
         return reranked
 
 
-async def answered(agent: Agent, task: Task) -> AsyncGenerator[str | Done, None]:
-    """What `agent` says, to a RemoteAgent: TAKEN first."""
-    yield TAKEN
+async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[str | Done, None]:
+    """Yield ACCEPTED, then the parts of `agent`'s answer, for a RemoteAgent."""
+    yield ACCEPTED
     async with contextlib.aclosing(agent.answer(task)) as parts:
         async for part in parts:
             yield part
 
 
 class RemoteAgent:
-    """An agent of another deployment (see `answered`), `like` the one that is made here.
+    """An agent in another deployment (see `stream_answer`); `like` is the same agent in this process.
 
-    Closing its stream cancels the call there. A replica is waited for `timeout_s`; once one has the task, the time
-    limits of the agent's own model hold.
+    Closing its stream cancels the call there. A replica must accept the task within `timeout_s`; from then on the time
+    limits of the agent's model hold.
     """
 
     def __init__(self, handle: Handle, like: Agent, timeout_s: float) -> None:
@@ -130,29 +130,29 @@ class RemoteAgent:
         self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
     async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
-        """As any agent; one that dies before its first word is asked once more. Raises StepUnavailable."""
+        """See `Agent.answer`; repeat the call once if a replica dies before its first part. Raises StepUnavailable."""
         for attempt in (1, 2):
-            said = False
+            started = False
             try:
                 async with contextlib.aclosing(self._parts(task)) as parts:
                     async for part in parts:
-                        said = True
+                        started = True
                         yield part
                 return
             except StepDied:
-                if said or attempt == 2:
+                if started or attempt == 2:
                     raise
 
     async def _parts(self, task: Task) -> AsyncGenerator[str | Done, None]:
-        """What one replica says."""
+        """Yield the parts of one replica's answer."""
         parts: Any = self._handle.answer.remote(task)
         try:
-            with translated(f"agent {self.name}"):
+            with translate_errors(f"agent {self.name}"):
                 part = await asyncio.wait_for(anext(parts, None), self._timeout_s)
                 while part is not None:
-                    if part != TAKEN:
+                    if part != ACCEPTED:
                         yield part
                     part = await anext(parts, None)
         finally:
-            with contextlib.suppress(Exception):  # a call that was refused says so again
+            with contextlib.suppress(Exception):  # a refused call raises again
                 parts.cancel()

@@ -1,6 +1,6 @@
-"""What every way to ask shares: a conversation's turns are looked up, the answer is made, written down and counted.
+"""Sessions: one question each, from the look-up of its conversation to its record.
 
-Knows no shape of requests or replies.
+All APIs ask through a session; it knows no shape of requests or replies.
 """
 
 import logging
@@ -10,29 +10,31 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from fastapi import Request
 
 from pipelines.answering.engine import Ask, Delta, Event, QueryEngine
 from pipelines.records import Answer, Message
+from pipelines.store import Turn
 from serve.api.errors import ClientGone
-from serve.api.stream import EventStream, while_connected
-from serve.guard.keys import Aside, key_of
+from serve.api.stream import EventStream, run_while_connected
+from serve.guard.keys import key_of
 from serve.recorder import QuestionContext
+from serve.threads import DatabaseThreads
 
 log = logging.getLogger(__name__)
 
-# Turns that a follow-up is understood by: what "it" means was said in one of the last few.
+# A follow-up is understood from that many turns: its "it" was named in one of the last few.
 TURNS = 5
-# Named in `degraded` where the turns of a conversation could not be read.
+# Stands in `degraded` where the turns of a conversation could not be read.
 CONVERSATION = "conversation"
 
 
-class Conversations(Protocol):
-    """What is read of the store: the last turns with question, answer and the ids of the cited chunks."""
+class ConversationStore(Protocol):
+    """The part of the store that reads the last turns of a conversation."""
 
-    def conversation(self, id: str, most: int = ..., key_name: str = ..., /) -> Sequence[Any]: ...
+    def conversation(self, id: str, most: int = ..., key_name: str = ..., /) -> Sequence[Turn]: ...
 
 
 class QuestionLog(Protocol):
@@ -44,113 +46,110 @@ class QuestionLog(Protocol):
 
 
 class Observer(Protocol):
-    """The place for metrics: is told of every answer, and how many seconds a stream's first word took."""
+    """Counts answers, and measures the seconds until a stream's first delta."""
 
-    def answered(self, answer: Answer, /) -> None: ...
+    def count_answer(self, answer: Answer, /) -> None: ...
 
-    def first_delta(self, seconds: float, /) -> None: ...
+    def observe_first_delta(self, seconds: float, /) -> None: ...
+
+
+class SessionFactory:
+    """Opens sessions with one engine; `recorder` records their questions, `observer` counts their answers."""
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        conversations: ConversationStore,
+        threads: DatabaseThreads,
+        recorder: QuestionLog | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.engine, self.recorder, self.observer = engine, recorder, observer
+        self._conversations, self._threads = conversations, threads
+
+    async def open(self, request: Request, ask: Ask, conversation: str | None = None) -> "QuestionSession":
+        """Return a session for `ask`, with the last turns of its conversation unless it brings a history.
+
+        A question and a conversation without an id get one.
+        """
+        ask, key = replace(ask, id=ask.id or uuid.uuid4().hex), key_name(request)
+        if conversation is None or ask.history:
+            return QuestionSession(self, ask, conversation or secrets.token_urlsafe(16), key)
+        try:
+            turns = await self._threads.run(self._conversations.conversation, conversation, TURNS, key)
+        except Exception as error:  # whatever the reason: the question itself can be answered
+            log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
+            return QuestionSession(self, ask, conversation, key, (CONVERSATION,))
+        ask = replace(ask, history=_messages(turns), previous=turns[-1].cited if turns else ())
+        return QuestionSession(self, ask, conversation, key)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as the engine gets it; `key` names who asks, `degraded` what could not be looked up for it."""
+class QuestionSession:
+    """One question to the engine; `key` is the name of its API key, `degraded` the parts missing before it starts."""
 
+    factory: SessionFactory
     ask: Ask
     conversation: str
     key: str = ""
     degraded: tuple[str, ...] = ()
 
-    @property
-    def context(self) -> QuestionContext:
-        """What is recorded with the question."""
-        return QuestionContext(self.ask.collection or "", self.conversation, self.ask.mode or "", self.key)
-
-
-class Asking:
-    """Questions to one engine."""
-
-    def __init__(
-        self,
-        engine: QueryEngine,
-        conversations: Conversations,
-        aside: Aside,
-        recorder: QuestionLog | None = None,
-        observer: Observer | None = None,
-    ) -> None:
-        self._engine = engine
-        self._conversations = conversations
-        self._aside = aside
-        self._recorder = recorder
-        self._observer = observer
-
-    async def begin(self, request: Request, ask: Ask, conversation: str | None = None) -> Asked:
-        """`ask` with the turns of its conversation, unless it brings its own; what is new gets an id."""
-        ask, key = replace(ask, id=ask.id or uuid.uuid4().hex), key_name(request)
-        if conversation is None or ask.history:
-            return Asked(ask, conversation or secrets.token_urlsafe(16), key)
+    async def answer(self, request: Request) -> Answer:
+        """Return the answer, recorded. Raises what the engine raises, and ClientGone."""
         try:
-            turns = await self._aside(self._conversations.conversation, conversation, TURNS, key)
-        except Exception as error:  # whatever the reason: the question itself can be answered
-            log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
-            return Asked(ask, conversation, key, (CONVERSATION,))
-        return Asked(replace(ask, history=_history(turns), previous=_cited_last(turns)), conversation, key)
-
-    async def answer(self, request: Request, asked: Asked) -> Answer:
-        """The answer. Raises what the engine does, and ClientGone."""
-        try:
-            answer = await while_connected(request, self._engine.aquery(asked.ask))
+            answer = await run_while_connected(request, self.factory.engine.aquery(self.ask))
         except ClientGone:
             raise
         except Exception as error:
-            self._fail(asked, error)
+            self._fail(error)
             raise
-        return self.done(asked, answer)
+        return self.finish(answer)
 
-    def stream(self, asked: Asked) -> EventStream:
-        """The engine's events, the answer last; give that to `done`."""
-        return EventStream(self._events(asked))
+    def stream(self) -> EventStream:
+        """Return the engine's events, the answer last; whoever reads them gives the answer to `finish`."""
+        return EventStream(self._events())
 
-    async def _events(self, asked: Asked) -> AsyncIterator[Event]:
-        started: float | None = time.perf_counter()
-        try:
-            async with aclosing(self._engine.stream(asked.ask)) as events:
-                async for event in events:
-                    if started is not None and isinstance(event, Delta):
-                        if self._observer:
-                            self._observer.first_delta(time.perf_counter() - started)
-                        started = None
-                    yield event
-        except Exception as error:  # a client that left is a CancelledError or a GeneratorExit: no failure
-            self._fail(asked, error)
-            raise
-
-    def done(self, asked: Asked, answer: Answer) -> Answer:
-        """`answer` with what could not be looked up; it is counted and written down."""
-        answer = replace(answer, degraded=(*answer.degraded, *asked.degraded))
-        if self._observer:
-            self._observer.answered(answer)
-        if self._recorder:
-            self._recorder.record(answer, asked.context)
+    def finish(self, answer: Answer) -> Answer:
+        """Count and record `answer`; return it with all that it went without."""
+        answer = replace(answer, degraded=(*answer.degraded, *self.degraded))
+        if self.factory.observer:
+            self.factory.observer.count_answer(answer)
+        if self.factory.recorder:
+            self.factory.recorder.record(answer, self._context)
         return answer
 
-    def _fail(self, asked: Asked, error: Exception) -> None:
-        """Record a question that the engine refused or could not answer."""
-        if self._recorder:
+    async def _events(self) -> AsyncIterator[Event]:
+        started: float | None = time.perf_counter()
+        try:
+            async with aclosing(self.factory.engine.stream(self.ask)) as events:
+                async for event in events:
+                    if started is not None and isinstance(event, Delta):
+                        if self.factory.observer:
+                            self.factory.observer.observe_first_delta(time.perf_counter() - started)
+                        started = None
+                    yield event
+        except Exception as error:  # a client that leaves is a CancelledError or a GeneratorExit, and no failure
+            self._fail(error)
+            raise
+
+    def _fail(self, error: Exception) -> None:
+        """Record that the engine refused the question or could not answer it."""
+        if self.factory.recorder:
             why = f"{type(error).__name__}: {error}"
-            self._recorder.record_failure(asked.ask.id, asked.ask.question, why, asked.context)
+            self.factory.recorder.record_failure(self.ask.id, self.ask.question, why, self._context)
+
+    @property
+    def _context(self) -> QuestionContext:
+        return QuestionContext(self.ask.collection or "", self.conversation, self.ask.mode or "", self.key)
 
 
 def key_name(request: Request) -> str:
-    """The name of the API key that the request came with, "" without one."""
+    """Return the name of the request's API key, "" without one."""
     key = key_of(request.scope)
     return key.name if key else ""
 
 
-def _history(turns: Sequence[Any]) -> tuple[Message, ...]:
+def _messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
     return tuple(
         message for turn in turns for message in (Message("user", turn.question), Message("assistant", turn.answer))
     )
-
-
-def _cited_last(turns: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(turns[-1].cited) if turns else ()

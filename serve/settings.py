@@ -1,4 +1,4 @@
-"""What the service can be told, from the environment (RAYDEX_…, DATABASE_URL) or as values in serve/config.yaml."""
+"""Settings of the service, from the environment (RAYDEX_…, DATABASE_URL) or from serve/config.yaml."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,10 +13,9 @@ Placement = Literal["ingress", "deployment"]
 
 
 class Settings(BaseSettings, Configuration):
-    """Settings of the service: what answers are made with, and where and for whom.
+    """Settings of the service: how answers are made, where they are served, and to whom.
 
-    A value given to the constructor beats the environment. Read once, at the entry point; everything behind it
-    gets values.
+    A value given to the constructor overrides the environment. Settings are read once, at the entry point.
     """
 
     model_config = SettingsConfigDict(

@@ -1,8 +1,8 @@
-"""What an operator sees: metrics on Ray's Prometheus endpoint, and a line of JSON for every request and log record.
+"""Metrics on Ray's Prometheus endpoint, and a line of JSON for every request and log record.
 
-Each request has an id (`X-Request-ID`), which its log lines and its reply carry. Metrics stand at the endpoint with
-Ray's prefix (`ray_raydex_requests_total`); outside a cluster they are counted and go nowhere. A histogram's `_sum` is
-what Ray makes of the buckets, so read quantiles from it, not means.
+Each request has an id (`X-Request-ID`), which its log lines and its reply carry. The endpoint shows the metrics with
+Ray's prefix (`ray_raydex_requests_total`); outside a cluster they go nowhere. Ray estimates a histogram's `_sum` from
+its buckets: read quantiles from it, not means.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ from pipelines.records import Answer
 log = logging.getLogger(__name__)
 
 REQUEST_ID = "X-Request-ID"
-SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# Seconds. A step takes between a millisecond (HNSW) and what a slow language model needs; each bound ≈ 2.5 times the
-# one before it, which is as exact as a quantile is asked for.
+PLAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Seconds. A step takes between a millisecond (HNSW) and a minute (a slow language model); each bound is about 2.5
+# times the one before it, which is exact enough for quantiles.
 SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0]
 PROBES = ("/health", "/health/ready")
-# nginx's number for a client that went away before its answer began.
-GONE = 499
+# nginx's status for a client that left before its answer began.
+CLIENT_LEFT = 499
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -41,7 +41,7 @@ _request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class Metrics:
-    """Counters and histograms of one process. Counting never raises: no answer is lost to its metrics."""
+    """Counters and histograms of one process. Counting never raises: no answer fails because of its metrics."""
 
     def __init__(self) -> None:
         from ray.util.metrics import Counter, Histogram
@@ -50,17 +50,19 @@ class Metrics:
         self._steps = Histogram("raydex_step_seconds", "Latency of each step of an answer", SECONDS, ("step",))
         self._tokens = Counter("raydex_tokens_total", "Tokens of language models", ("agent", "kind"))
         self._cost = Counter("raydex_cost_dollars_total", "Price of language models in US dollars", ("agent",))
-        self._degraded = Counter("raydex_degraded_total", "Answers that went without a part", ("part",))
-        self._first_delta = Histogram("raydex_time_to_first_delta_seconds", "Until a stream's first word", SECONDS)
+        self._degraded = Counter("raydex_degraded_total", "Answers made without a part", ("part",))
+        self._first_delta = Histogram(
+            "raydex_time_to_first_delta_seconds", "Time until a stream's first delta", SECONDS
+        )
 
-    def request(self, route: str, status: int) -> None:
-        """Count one request; `route` is the path's pattern, never the path (labels must stay few)."""
-        with _quietly():
+    def count_request(self, route: str, status: int) -> None:
+        """Count a request; `route` is the path's pattern, never the path (labels must stay few)."""
+        with _log_exceptions():
             _add(self._requests, 1, route=route, status=str(status))
 
-    def answered(self, answer: Answer) -> None:
-        """Count an answer: its steps, tokens, cost and what it went without."""
-        with _quietly():
+    def count_answer(self, answer: Answer) -> None:
+        """Count an answer: its steps, tokens, cost and degraded parts."""
+        with _log_exceptions():
             for step, seconds in answer.timings.items():
                 self._steps.observe(float(seconds), {"step": step})
             _add(self._tokens, answer.usage.prompt_tokens, agent=answer.agent, kind="prompt")
@@ -69,25 +71,25 @@ class Metrics:
             for part in answer.degraded:
                 _add(self._degraded, 1, part=part.partition(":")[0])
 
-    def first_delta(self, seconds: float) -> None:
-        """Note how long after its question a stream's first delta left."""
-        with _quietly():
+    def observe_first_delta(self, seconds: float) -> None:
+        """Observe the time from a question to its stream's first delta."""
+        with _log_exceptions():
             self._first_delta.observe(float(seconds))
 
 
 @functools.cache
-def metrics() -> Metrics:
-    """The metrics of this process."""
+def process_metrics() -> Metrics:
+    """Return the metrics of this process."""
     return Metrics()
 
 
 def _add(counter: Any, value: float, **tags: str) -> None:
-    if value > 0:  # Ray refuses to add nothing
+    if value > 0:  # Ray refuses to add 0
         counter.inc(value, tags)
 
 
 @contextlib.contextmanager
-def _quietly() -> Iterator[None]:
+def _log_exceptions() -> Iterator[None]:
     try:
         yield
     except Exception:
@@ -98,25 +100,25 @@ def _quietly() -> Iterator[None]:
 
 
 class Telemetry:
-    """ASGI middleware: gives each request its id, and counts and logs it when its reply has ended.
+    """ASGI middleware: gives each request an id, and counts and logs the request when its reply has ended.
 
-    What is logged of a request is method, path, route, status, time and the name of its key: no question, no query
-    string, no header. Ray Serve's own proxy puts the id on the reply itself: behind it `reply_id` is False, or the
-    header would stand there twice.
+    The log line has method, path, route, status, time and the name of the key: no question, no query string, no
+    header. Ray Serve's own proxy puts the id on the reply itself: behind it `reply_id` is False, or the reply would
+    have the header twice.
     """
 
-    def __init__(self, app: ASGIApp, counted: Metrics | None = None, reply_id: bool = True) -> None:
-        self._app, self._metrics, self._reply_id = app, counted or metrics(), reply_id
+    def __init__(self, app: ASGIApp, metrics: Metrics | None = None, reply_id: bool = True) -> None:
+        self._app, self._metrics, self._reply_id = app, metrics or process_metrics(), reply_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), GONE
-        id = sane_id(Headers(scope=scope).get(REQUEST_ID, ""))
+        started, status = time.perf_counter(), CLIENT_LEFT
+        id = plain_id(Headers(scope=scope).get(REQUEST_ID, ""))
         scope["state"] = {**(scope.get("state") or {}), "request_id": id}
 
-        async def noted(message: Message) -> None:
+        async def watch(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -126,16 +128,16 @@ class Telemetry:
 
         with with_request_id(id):
             try:
-                await self._app(scope, receive, noted)
+                await self._app(scope, receive, watch)
             except Exception:
                 status = 500
                 raise
             finally:
-                self._done(scope, status, time.perf_counter() - started)
+                self._log(scope, status, time.perf_counter() - started)
 
-    def _done(self, scope: Scope, status: int, seconds: float) -> None:
+    def _log(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.request(route, status)
+        self._metrics.count_request(route, status)
         level = logging.DEBUG if scope["path"].endswith(PROBES) and status < 400 else logging.INFO
         more = {
             "method": scope["method"],
@@ -148,19 +150,19 @@ class Telemetry:
         log.log(level, "%s %s %s", more["method"], more["path"], status, extra=more)
 
 
-def sane_id(given: str) -> str:
-    """`given` if it is a plain short id, else a new one: nobody writes lines of their own into the log."""
-    return given if SANE_ID.fullmatch(given) else uuid.uuid4().hex
+def plain_id(given: str) -> str:
+    """Return `given` if it is short and plain, else a new id: no client may write lines of its own into the log."""
+    return given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def request_id() -> str:
-    """The id of the request being answered, "" outside one."""
+    """Return the id of the request in progress, "" outside one."""
     return _request_id.get()
 
 
 @contextlib.contextmanager
 def with_request_id(id: str) -> Iterator[None]:
-    """Log lines inside carry `id`: for work of a request that another process or thread does."""
+    """Give log lines inside the request id `id`: for a request's work in another process or thread."""
     before = _request_id.set(id)
     try:
         yield
@@ -172,7 +174,7 @@ def with_request_id(id: str) -> Iterator[None]:
 
 
 class RequestIdFilter(logging.Filter):
-    """Puts the request's id on every record that passes."""
+    """Puts the request's id on every log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id()
@@ -180,7 +182,7 @@ class RequestIdFilter(logging.Filter):
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: time (UTC), level, logger, message, request_id, and what came as `extra`."""
+    """Formats a record as one line of JSON: time (UTC), level, logger, message, request_id and its `extra`."""
 
     ORDINARY = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "request_id", "taskName"})
 
@@ -199,7 +201,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO) -> None:
-    """Write what Raydex logs as JSON lines to `stream` (standard error); called again, it replaces what it set."""
+    """Write Raydex's log records as JSON lines to `stream` (default: stderr). A second call replaces the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     handler.addFilter(RequestIdFilter())

@@ -1,7 +1,4 @@
-"""Citations as Markdown footnotes: marks in a text that comes in pieces, and their sources below it.
-
-Knows citations; nothing of who asked for footnotes.
-"""
+"""Turns citation marks in a streamed text into Markdown footnotes, with their sources below it."""
 
 import re
 from collections.abc import Sequence
@@ -11,9 +8,9 @@ from pipelines.store import clean
 
 
 class Footnotes:
-    """Turns `[1]` into `[^1]`, Markdown's mark of a footnote, in a text that comes in pieces; code is left alone.
+    """Turns `[1]` into `[^1]`, Markdown's footnote mark, in a text that comes in pieces; code is left alone.
 
-    The pieces that come out are, put together, the same however the text was cut.
+    However the text was cut, the pieces that come out join to the same text.
     """
 
     _TOKEN = re.compile(r"(`+)|\[(\d{1,4})\]|(\n\s*\n)")
@@ -21,37 +18,37 @@ class Footnotes:
 
     def __init__(self) -> None:
         self._held = ""
-        self._ticks = 0  # length of the run of backticks that the code began with, 0 outside code
+        self._ticks = 0  # length of the run of backticks that opened the code, 0 outside code
 
     def feed(self, text: str) -> str:
-        """What can be said now; the beginning of a possible mark is held back."""
+        """Return the text that is certain; the beginning of a possible mark is held back."""
         text = self._held + text
         cut = self._MAY_GROW.search(text)
         end = cut.start() if cut else len(text)
         self._held = text[end:]
-        return self._TOKEN.sub(self._mark, text[:end])
+        return self._TOKEN.sub(self._replace, text[:end])
 
     def close(self) -> str:
-        """What was held back."""
+        """Return the text that was held back."""
         held, self._held = self._held, ""
-        return self._TOKEN.sub(self._mark, held)
+        return self._TOKEN.sub(self._replace, held)
 
-    def _mark(self, found: re.Match[str]) -> str:
-        ticks, number, blank = found.groups()
+    def _replace(self, match: re.Match[str]) -> str:
+        ticks, number, blank = match.groups()
         if ticks:
             self._ticks = len(ticks) if not self._ticks else 0 if self._ticks == len(ticks) else self._ticks
         elif blank and self._ticks < 3:
-            self._ticks = 0  # code in a line does not go on after a blank one
-        return f"[^{number}]" if number and not self._ticks else found[0]
+            self._ticks = 0  # inline code ends at a blank line
+        return f"[^{number}]" if number and not self._ticks else match[0]
 
 
-def definitions(citations: Sequence[Citation]) -> str:
-    """The footnotes that the marks refer to, as the end of a text; nothing where nothing is cited."""
-    lines = [f"[^{c.n}]: [{_escaped(c.title or c.source)}](<{_target(c.source)}>)" for c in citations]
+def format_footnotes(citations: Sequence[Citation]) -> str:
+    """Return the footnotes' definitions, to be added to the text; "" if nothing is cited."""
+    lines = [f"[^{c.n}]: [{_escape(c.title or c.source)}](<{_target(c.source)}>)" for c in citations]
     return "\n\n" + "\n".join(lines) if lines else ""
 
 
-def _escaped(title: str) -> str:
+def _escape(title: str) -> str:
     return re.sub(r"([\\\[\]`*_<>])", r"\\\1", " ".join(clean(title).split()))
 
 

@@ -1,4 +1,4 @@
-"""What requests and replies look like in OpenAI's words, with examples. Knows no HTTP."""
+"""Requests and replies of OpenAI's API: their fields, limits and examples."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,28 +6,28 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipelines.answering.engine import Ask
 from pipelines.records import Filters, Message
-from serve.api.schemas import MOST_CHARACTERS, MOST_MESSAGES, FiltersIn, K, Name, QuestionText, Text
+from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, FiltersIn, K, Name, QuestionText, Text
 
-# The model of a service that has one collection, or a collection that it means where none is named.
+# This model stands for the default collection: the service's setting, or the only collection.
 DEFAULT_MODEL = "raydex"
-# As many as OpenAI takes in one request.
+# OpenAI takes as many in one request.
 MOST_INPUTS = 2048
 
 # ---------------------------------------------------------------------------------------------- requests
 
 
-class Part(BaseModel):
-    """A piece of a message. Pictures, sounds and files can't be read."""
+class MessagePart(BaseModel):
+    """A part of a message. Only text can be read."""
 
     type: Literal["text"]
     text: Text
 
 
 class ChatMessage(BaseModel):
-    """One message. System messages and tools' replies are passed over: what the service may say is its operator's."""
+    """One message. System messages and tool replies are ignored: only the operator instructs the service."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Text | list[Part] | None = None
+    content: Text | list[MessagePart] | None = None
 
     @property
     def text(self) -> str:
@@ -35,12 +35,12 @@ class ChatMessage(BaseModel):
         return "\n".join(parts).strip()
 
 
-class Options(BaseModel):
-    """What the protocol has no field for: `extra_body={"raydex": {…}}` of the client."""
+class RaydexOptions(BaseModel):
+    """Options that OpenAI's format has no field for: the client's `extra_body={"raydex": {…}}`."""
 
     model_config = ConfigDict(extra="forbid")
 
-    footnotes: Annotated[bool | None, Field(description="sources as Markdown footnotes in the text")] = None
+    footnotes: Annotated[bool | None, Field(description="add the sources to the text as Markdown footnotes")] = None
     k: K | None = None
     filters: FiltersIn | None = None
     mode: Name | None = None
@@ -49,19 +49,19 @@ class Options(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    """`include_usage`: a last chunk with the tokens."""
+    """`include_usage` adds a last chunk with the token counts."""
 
     include_usage: bool = False
 
 
 class ResponseFormat(BaseModel):
-    """Answers are text with citations."""
+    """The format of the answer: text."""
 
     type: Literal["text"]
 
 
 class ChatIn(BaseModel):
-    """A chat whose last user message is the question. Sampling parameters and tools are taken and not used."""
+    """A chat whose last user message is the question. Sampling parameters and tools are accepted and ignored."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -81,32 +81,32 @@ class ChatIn(BaseModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=2000)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    n: Annotated[int, Field(ge=1, le=1, description="one answer")] | None = None
+    n: Annotated[int, Field(ge=1, le=1, description="number of answers: only 1")] | None = None
     response_format: ResponseFormat | None = None
-    raydex: Options | None = None
+    raydex: RaydexOptions | None = None
 
     @model_validator(mode="after")
     def has_a_question(self) -> "ChatIn":
         if not self.question:
-            raise ValueError("messages: there is no user message with text in it")
+            raise ValueError("messages: no user message has text")
         if len(self.question) > MOST_CHARACTERS:
             raise ValueError(f"messages: the question has more than {MOST_CHARACTERS} characters")
         return self
 
     @property
     def question(self) -> str:
-        """The last message of the user."""
+        """The user's last message."""
         return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """What user and assistant said before the question."""
+        """The messages of user and assistant before the question."""
         last = max(n for n, message in enumerate(self.messages) if message.role == "user")
-        said = [Message(m.role, m.text) for m in self.messages[:last] if m.role in ("user", "assistant") and m.text]
-        return tuple(said[-MOST_MESSAGES:])
+        earlier = [Message(m.role, m.text) for m in self.messages[:last] if m.role in ("user", "assistant") and m.text]
+        return tuple(earlier[-MOST_MESSAGES:])
 
     def ask(self) -> Ask:
-        options = self.raydex or Options()
+        options = self.raydex or RaydexOptions()
         return Ask(
             self.question,
             collection=collection_of(self.model),
@@ -119,7 +119,7 @@ class ChatIn(BaseModel):
 
 
 class EmbeddingsIn(BaseModel):
-    """Texts to embed with the model of a collection, as its questions are embedded."""
+    """Texts to embed with the embedding model of a collection, as its questions are embedded."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"model": "docs", "input": ["How do I read a CSV file?"]}]}
@@ -128,27 +128,27 @@ class EmbeddingsIn(BaseModel):
     model: Name
     input: QuestionText | Annotated[list[QuestionText], Field(min_length=1, max_length=MOST_INPUTS)]
     encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: Annotated[int, Field(ge=1, description="that of the model; no other can be had")] | None = None
+    dimensions: Annotated[int, Field(ge=1, description="must be the dimension of the model")] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def is_text(cls, given: Any) -> Any:
         texts = given.get("input") if isinstance(given, dict) else None
         if isinstance(texts, list) and texts and not all(isinstance(text, str) for text in texts):
-            raise ValueError("input: token ids can't be embedded here, send the text itself")
+            raise ValueError("input: token ids can't be embedded, send the text")
         return given
 
 
 def collection_of(model: str) -> str | None:
-    """The collection that a model stands for; None: the service's own."""
+    """Return the collection that a model stands for; None: the default one."""
     return None if model == DEFAULT_MODEL else model
 
 
 # ---------------------------------------------------------------------------------------------- replies
 
 
-class OpenAIError(BaseModel):
-    """OpenAI's shape of an error."""
+class OpenAIErrorOut(BaseModel):
+    """An error in OpenAI's shape."""
 
     class Detail(BaseModel):
         message: str
@@ -160,7 +160,7 @@ class OpenAIError(BaseModel):
 
 
 class ModelOut(BaseModel):
-    """A collection that can be asked."""
+    """A collection with a published index."""
 
     id: str
     object: Literal["model"] = "model"
@@ -169,29 +169,31 @@ class ModelOut(BaseModel):
 
 
 class ModelsOut(BaseModel):
-    """All collections that can be asked."""
+    """All collections with a published index."""
 
     object: Literal["list"] = "list"
     data: list[ModelOut]
 
 
-class UsageOut(BaseModel):
+class TokenCountsOut(BaseModel):
+    """Tokens of the language models that wrote the answer."""
+
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
 
 class ChatOut(BaseModel):
-    """A chat completion; `raydex` holds the reply of /query but for the text and the hits."""
+    """A chat completion; `raydex` holds the reply of /query without the text and the hits."""
 
     class Choice(BaseModel):
-        class MessageOut(BaseModel):
+        class AssistantMessageOut(BaseModel):
             role: Literal["assistant"] = "assistant"
             content: str
             refusal: None = None
 
         index: int = 0
-        message: MessageOut
+        message: AssistantMessageOut
         finish_reason: Literal["stop"] = "stop"
         logprobs: None = None
 
@@ -200,12 +202,12 @@ class ChatOut(BaseModel):
     created: int
     model: str
     choices: list[Choice]
-    usage: UsageOut
+    usage: TokenCountsOut
     raydex: dict[str, Any]
 
 
 class EmbeddingsOut(BaseModel):
-    """Vectors of length 1, as lists or as base64 of little-endian float32."""
+    """Unit vectors, as lists or as base64 of little-endian float32."""
 
     class EmbeddingOut(BaseModel):
         object: Literal["embedding"] = "embedding"

@@ -1,12 +1,12 @@
-"""An answer while it is made: the events of the engine, read by one task, sent as they come, given up with the client.
+"""Streams an answer as server-sent events while it is made, and cancels it when its client leaves.
 
-Knows nothing of what the events mean to whom: each API brings the words for them.
+An encoder of each API turns the engine's events into server-sent events.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import aclosing
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -19,11 +19,11 @@ from serve.api.errors import ClientGone
 
 T = TypeVar("T")
 
-# Proxies cut connections that are silent for a minute, some for half of it; 15 s is also what the HTML standard
-# advises for server-sent events.
+# Proxies cut connections that are silent for a minute, some after half a minute; the HTML standard also advises 15 s
+# for server-sent events.
 HEARTBEAT_S = 15.0
-# Line ends to Unicode, though not to server-sent events: some clients split at them. Inside JSON they stand in
-# texts alone, where they may be escaped.
+# Unicode line ends that are none in server-sent events, where some clients split all the same. In JSON they occur in
+# strings only, where they may be escaped.
 LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 
 
@@ -31,8 +31,8 @@ class EventStream:
     """The engine's events, iterated by one task from first to last.
 
     Timeouts and task groups that the engine holds open between two events belong to the task that opened them, so the
-    response may not read on where the request handler began. An answer is small: what a slow client has not yet
-    taken waits in memory.
+    response can't continue an iteration that the request handler began. Events that a slow client has not yet taken
+    wait in memory: an answer is small.
     """
 
     def __init__(self, events: AsyncIterator[Event]) -> None:
@@ -51,7 +51,7 @@ class EventStream:
         return self
 
     async def __anext__(self) -> Event:
-        """The next event. Raises what the engine raised."""
+        """Return the next event. Raises what the engine raised."""
         event = await self._queue.get()
         if event is None:
             await self._task
@@ -59,23 +59,36 @@ class EventStream:
         return event
 
     async def close(self) -> None:
-        """Give up: the engine's generator is cancelled, and with it its calls."""
+        """Cancel the engine's generator and with it the calls in progress."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
 
+class EventEncoder(Protocol):
+    """Turns one answer's events into server-sent events; `heartbeat` is sent in silences."""
+
+    heartbeat: ServerSentEvent
+
+    def begin(self) -> Iterable[ServerSentEvent]: ...
+
+    def encode(self, event: Event, /) -> Iterable[ServerSentEvent]: ...
+
+    def end(self) -> Iterable[ServerSentEvent]: ...
+
+    def fail(self, error: Exception, /) -> ServerSentEvent: ...
+
+
 class StreamedAnswer(EventSourceResponse):
-    """Sends `content` and closes `events` when it is through or the client is gone, started or not."""
+    """The response that sends `first` and the rest of `events`, encoded.
+
+    Closes `events` at the end or when the client leaves, even before the first byte.
+    """
 
     def __init__(
-        self,
-        content: AsyncIterator[ServerSentEvent],
-        events: EventStream,
-        *,
-        heartbeat: ServerSentEvent,
-        heartbeat_s: float = HEARTBEAT_S,
+        self, encoder: EventEncoder, first: Event, events: EventStream, heartbeat_s: float = HEARTBEAT_S
     ) -> None:
-        super().__init__(content, ping=heartbeat_s, ping_message_factory=lambda: heartbeat, sep="\n")
+        content = _encode_all(encoder, first, events)
+        super().__init__(content, ping=heartbeat_s, ping_message_factory=lambda: encoder.heartbeat, sep="\n")
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,21 +98,35 @@ class StreamedAnswer(EventSourceResponse):
             await self._events.close()
 
 
-async def first_of(request: Request, events: EventStream) -> Event:
-    """The first event, so that what fails before it is an HTTP status. Closes `events` where there is none."""
+async def _encode_all(encoder: EventEncoder, first: Event, events: EventStream) -> AsyncIterator[ServerSentEvent]:
+    """Yield all server-sent events of an answer; a failure is the last one."""
     try:
-        return await while_connected(request, events.__anext__())
+        for sent in (*encoder.begin(), *encoder.encode(first)):
+            yield sent
+        async for event in events:
+            for sent in encoder.encode(event):
+                yield sent
+        for sent in encoder.end():
+            yield sent
+    except Exception as error:
+        yield encoder.fail(error)
+
+
+async def first_event(request: Request, events: EventStream) -> Event:
+    """Wait for the first event, so that an earlier failure is an HTTP status. Closes `events` if there is none."""
+    try:
+        return await run_while_connected(request, events.__anext__())
     except BaseException:
         await events.close()
         raise
 
 
-async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns; it is cancelled as soon as the client goes away. Raises ClientGone then.
+async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of `work`; cancel it and raise ClientGone as soon as the client leaves.
 
-    FastAPI itself lets a handler run on for a client that is no longer there. The request's body must have been read.
+    FastAPI itself lets a handler run on after its client has left. The request's body must have been read.
     """
-    task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
+    task, gone = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -111,13 +138,13 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.gather(task, gone, return_exceptions=True)
 
 
-async def _disconnected(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def event(name: str | None, body: BaseModel | dict[str, Any]) -> ServerSentEvent:
-    """A server-sent event with `body` as JSON in one line; without a name as OpenAI's streams have them."""
+def make_event(name: str | None, body: BaseModel | dict[str, Any]) -> ServerSentEvent:
+    """Return a server-sent event with `body` as one line of JSON; OpenAI's streams have no event names."""
     text = (
         body.model_dump_json(exclude_unset=True)
         if isinstance(body, BaseModel)

@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from pipelines.store import BadKey, KeyNameTaken, NoSuchKey, Store, key_hash
-from serve.guard.keys import RETRY_AFTER_S
-from serve.guard.limits import Policy, protect
+from serve.failure import RETRY_AFTER_S
+from serve.guard.policy import Policy, protect
 
 
 def test_a_key_opens_until_it_is_revoked(store: Store) -> None:

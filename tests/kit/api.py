@@ -193,10 +193,10 @@ class MemoryRecorder:
     def record_failure(self, id: str, question: str, error: str, context: QuestionContext) -> None:
         self.failures.append({"id": id, "question": question, "error": error, **asdict(context)})
 
-    def answered(self, answer: Answer) -> None:
+    def count_answer(self, answer: Answer) -> None:
         self.counted.append(answer)
 
-    def first_delta(self, seconds: float) -> None:
+    def observe_first_delta(self, seconds: float) -> None:
         self.first_deltas.append(seconds)
 
 

@@ -9,7 +9,9 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from pipelines.store import Key, StoreUnavailable, key_hash
-from serve.guard.keys import MOST_CACHED, Aside, KeyCheck, KnownKeys, is_local, is_loopback, key_of
+from serve.guard.keys import MOST_CACHED, KeyCache, KeyCheck, key_of
+from serve.guard.origin import is_local, is_loopback
+from serve.threads import DatabaseThreads
 
 TOKEN = "rdx_" + "a" * 43
 ADMIN = "rdx_" + "b" * 43
@@ -45,7 +47,7 @@ def ring() -> Keyring:
 def client(
     ring: Keyring, required: bool = True, came_from: str = "127.0.0.1", host: str = "127.0.0.1:8000"
 ) -> TestClient:
-    app = KeyCheck(echo, KnownKeys(ring, Aside()), required)
+    app = KeyCheck(echo, KeyCache(ring, DatabaseThreads()), required)
     return TestClient(app, base_url=f"http://{host}", client=(came_from, 5))
 
 
@@ -74,7 +76,7 @@ def test_open_paths_need_no_key(ring: Keyring, path: str) -> None:
 def test_every_other_path_needs_one(ring: Keyring, path: str) -> None:
     refused = client(ring).get(path)
     assert refused.status_code == 401 and refused.headers["WWW-Authenticate"].startswith("Bearer")
-    assert "jobs.keys create" in refused.text
+    assert "raydex keys create" in refused.text
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_a_database_that_hangs_ends_in_503_and_no_hang() -> None:
             go_on.wait(10)
             return None
 
-    app = KeyCheck(echo, KnownKeys(Hanging(), Aside(threads=1, timeout_s=0.05)), True)
+    app = KeyCheck(echo, KeyCache(Hanging(), DatabaseThreads(threads=1, timeout_s=0.05)), True)
     try:
         assert TestClient(app).get("/query", headers=auth(TOKEN)).status_code == 503
     finally:
@@ -126,10 +128,10 @@ def test_a_database_that_hangs_ends_in_503_and_no_hang() -> None:
 
 def test_a_lookup_is_kept_for_a_while_and_a_revoked_key_ends_with_it(ring: Keyring) -> None:
     now = [0.0]
-    known = KnownKeys(ring, Aside(), keep_s=30, clock=lambda: now[0])
+    keys = KeyCache(ring, DatabaseThreads(), keep_s=30, clock=lambda: now[0])
 
     async def look(token: str) -> Key | None:
-        return await known.find(token)
+        return await keys.find(token)
 
     assert asyncio.run(look(TOKEN)) and asyncio.run(look(TOKEN)) and ring.asked == 1
     assert asyncio.run(look(UNKNOWN)) is None and asyncio.run(look(UNKNOWN)) is None and ring.asked == 2
@@ -149,16 +151,16 @@ def test_an_outage_is_not_remembered(ring: Keyring) -> None:
 
 
 def test_guessing_fills_no_memory_and_nonsense_asks_no_database(ring: Keyring) -> None:
-    known = KnownKeys(ring, Aside())
+    keys = KeyCache(ring, DatabaseThreads())
 
     async def guess() -> None:
         for n in range(MOST_CACHED + 50):
-            await known.find("rdx_" + f"{n:043}")
+            await keys.find("rdx_" + f"{n:043}")
 
     asyncio.run(guess())
-    assert len(known._known) == MOST_CACHED
+    assert len(keys._keys) == MOST_CACHED
     before = ring.asked
-    asyncio.run(known.find("rdx_short"))
+    asyncio.run(keys.find("rdx_short"))
     assert ring.asked == before
 
 
@@ -173,7 +175,7 @@ def test_without_keys_this_machine_may_ask(ring: Keyring) -> None:
 
 def test_without_keys_no_other_machine_may(ring: Keyring) -> None:
     refused = client(ring, False, came_from="10.0.0.9").get("/query")
-    assert refused.status_code == 401 and "jobs.keys create" in refused.json()["error"]
+    assert refused.status_code == 401 and "raydex keys create" in refused.json()["error"]
     assert client(ring, False, came_from="10.0.0.9").get("/query", headers=auth(TOKEN)).text == "ci"
 
 
@@ -210,6 +212,6 @@ def test_a_web_socket_is_closed(ring: Keyring) -> None:
 
 
 def test_a_path_is_taken_below_the_applications_root(ring: Keyring) -> None:
-    app = KeyCheck(echo, KnownKeys(ring, Aside()), True)
+    app = KeyCheck(echo, KeyCache(ring, DatabaseThreads()), True)
     below = TestClient(app, root_path="/docs")
     assert below.get("/docs/health").status_code == 200 and below.get("/docs/query").status_code == 401

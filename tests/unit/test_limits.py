@@ -10,7 +10,8 @@ from fastapi.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant, key_hash
-from serve.guard.limits import AtOnce, BodyLimit, OpenToAll, Policy, protect
+from serve.guard.limits import BodyLimit, ConcurrencyLimit
+from serve.guard.policy import Policy, UnsafePolicy, protect
 from serve.telemetry import Metrics
 
 TOKEN = "rdx_" + "a" * 43
@@ -44,7 +45,7 @@ class Uncounted(Metrics):
 
     def __init__(self) -> None: ...
 
-    def request(self, route: str, status: int) -> None: ...
+    def count_request(self, route: str, status: int) -> None: ...
 
 
 def application() -> FastAPI:
@@ -148,7 +149,7 @@ def test_a_rate_that_can_not_be_checked_lets_nothing_through(guard: Guard) -> No
 
 @pytest.mark.parametrize(("size", "status"), [(0, 200), (1000, 200), (1001, 413)])
 def test_a_body_may_be_as_large_as_said(guard: Guard, size: int, status: int) -> None:
-    reply = client(guard, most_bytes=1000).post("/query", content=b"x" * size, headers=auth(TOKEN))
+    reply = client(guard, max_body_bytes=1000).post("/query", content=b"x" * size, headers=auth(TOKEN))
     assert reply.status_code == status
     assert reply.json()["bytes"] == size if status == 200 else "1000 bytes" in reply.json()["error"]
 
@@ -243,7 +244,7 @@ def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however
             if scope["path"] == "/broken":
                 raise RuntimeError("boom")
 
-        places = AtOnce(answering, 3)
+        places = ConcurrencyLimit(answering, 3)
 
         def ask(sent: Sent, **more: Any) -> asyncio.Task[None]:
             return asyncio.ensure_future(places(request(**more), sent.receive, sent.send))
@@ -255,14 +256,14 @@ def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however
         assert refused.status == 503 and (b"retry-after", b"2") in refused.sent[0]["headers"]
         waiting = ask(Sent(PIECE), method="GET")  # no question: takes no place
         await asyncio.sleep(0)
-        assert places.under_way == 3
+        assert places.in_progress == 3
         under_way[0].cancel()  # the client has gone
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert places.under_way == 2
+        assert places.in_progress == 2
         go_on.set()
         await asyncio.gather(*under_way, waiting, return_exceptions=True)
-        assert places.under_way == 0
+        assert places.in_progress == 0
 
     asyncio.run(scenario())
 
@@ -294,7 +295,7 @@ def test_a_stream_leaves_piece_by_piece(guard: Guard) -> None:
 
     headers = [(b"authorization", b"Bearer " + TOKEN.encode()), (b"origin", b"https://a.test")]
     scope = request(path="/stream", query_string=b"", headers=headers, asgi={"spec_version": "2.4"})
-    protected = protect(app, guard, Policy(host="0.0.0.0", rate=5, origins=["https://a.test"]), Uncounted())
+    protected = protect(app, guard, Policy(host="0.0.0.0", rate=5, cors_origins=["https://a.test"]), Uncounted())
     asyncio.run(protected(scope, receive, send))  # type: ignore[arg-type]
     assert left == [(b"a", 1), (b"b", 2), (b"c", 3)]
 
@@ -303,7 +304,7 @@ def test_a_stream_leaves_piece_by_piece(guard: Guard) -> None:
 
 
 def test_pages_on_the_list_may_ask_and_read_refusals_too(guard: Guard) -> None:
-    asking = client(guard, origins=["https://docs.test"])
+    asking = client(guard, cors_origins=["https://docs.test"])
     origin = {"Origin": "https://docs.test"}
     asks = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
     preflight = asking.options("/query", headers=asks)
@@ -315,11 +316,11 @@ def test_pages_on_the_list_may_ask_and_read_refusals_too(guard: Guard) -> None:
 
 
 def test_other_pages_may_not(guard: Guard) -> None:
-    for asking in (client(guard, origins=["https://docs.test"]), client(guard)):
+    for asking in (client(guard, cors_origins=["https://docs.test"]), client(guard)):
         reply = asking.post("/query", headers={"Origin": "https://evil.test", **auth(TOKEN)})
         assert "Access-Control-Allow-Origin" not in reply.headers
 
 
 def test_a_service_without_keys_is_not_opened_to_every_page(guard: Guard) -> None:
-    with pytest.raises(OpenToAll, match="name the origins"):
-        protect(application(), guard, Policy(host="127.0.0.1", origins=["*"]))
+    with pytest.raises(UnsafePolicy, match="name the origins"):
+        protect(application(), guard, Policy(host="127.0.0.1", cors_origins=["*"]))

@@ -15,7 +15,7 @@ from kit.api import CSV, TEXT, AskedStore, FakeEngine, served
 
 from pipelines.records import Citation, Message
 from pipelines.store import StoreUnavailable
-from serve.api.footnotes import Footnotes, definitions
+from serve.api.footnotes import Footnotes, format_footnotes
 from serve.api.routes import create_app
 
 USER: Any = {"role": "user", "content": "How do I load csv files?"}
@@ -304,7 +304,7 @@ def test_code_is_left_alone(text: str, expected: str) -> None:
 
 def test_titles_and_sources_cannot_break_out_of_their_footnote() -> None:
     citation = Citation(1, "https://d.test/a>(b)\n<c", "A](http://evil.test)\n[^2]: x", "")
-    assert definitions([citation]) == (
+    assert format_footnotes([citation]) == (
         "\n\n[^1]: [A\\](http://evil.test) \\[^2\\]: x](<https://d.test/a%3E(b)%0A%3Cc>)"
     )
-    assert definitions([]) == ""
+    assert format_footnotes([]) == ""

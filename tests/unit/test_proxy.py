@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from serve import proxy
-from serve.proxy import AnswerAlways, middlewares
+from serve.proxy import AlwaysAnswer, middlewares
 
 EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
@@ -46,7 +46,7 @@ def sent(app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/q
         return {"type": "http.request", "body": b"", "more_body": False}
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"x-request-id", b"r-1")]}
-    asyncio.run(AnswerAlways(app, **more)(scope, receive, send))
+    asyncio.run(AlwaysAnswer(app, **more)(scope, receive, send))
     return messages
 
 
@@ -133,7 +133,7 @@ def test_a_question_does_not_wait_for_a_replica_that_is_still_starting():
         await asyncio.sleep(60)
 
     looks = iter([False, True])
-    assert is_come_back(sent(waits, absent=lambda: next(looks), absent_s=0.02))
+    assert is_come_back(sent(waits, absent=lambda: next(looks), check_s=0.02))
 
 
 def test_a_slow_answer_is_waited_for_while_its_replica_runs():
@@ -142,7 +142,7 @@ def test_a_slow_answer_is_waited_for_while_its_replica_runs():
         await send(start())
         await send(body(b"a"))
 
-    assert [m.get("body") for m in sent(slow, absent=lambda: False, absent_s=0.02)] == [None, b"a"]
+    assert [m.get("body") for m in sent(slow, absent=lambda: False, check_s=0.02)] == [None, b"a"]
 
 
 def test_an_answer_that_has_begun_may_take_its_time():
@@ -164,7 +164,7 @@ def test_websockets_are_left_alone():
     async def receive() -> Message:
         return {"type": "websocket.connect"}
 
-    asyncio.run(AnswerAlways(saying())({"type": "websocket", "path": "/"}, receive, send))
+    asyncio.run(AlwaysAnswer(saying())({"type": "websocket", "path": "/"}, receive, send))
     assert messages == []
 
 

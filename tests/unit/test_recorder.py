@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.records import Answer, Citation, Hit, Route, Usage
 from pipelines.store import QuestionRow, StoreUnavailable
-from serve.recorder import MOST_ERROR_CHARACTERS, SNIPPET, QuestionContext, Recorder, row_of
+from serve.recorder import MOST_ERROR_CHARACTERS, SNIPPET_CHARACTERS, QuestionContext, Recorder, row_of
 
 
 def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
@@ -98,7 +98,7 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
         (2, "c2", False), (1, "c3", True), (9, None, True),
     ]  # fmt: skip
     assert row.hits[0]["source"] == "https://d.test/1#a" and row.hits[0]["ranks"] == {"bm25": 1}
-    assert len(row.hits[0]["snippet"]) == SNIPPET
+    assert len(row.hits[0]["snippet"]) == SNIPPET_CHARACTERS
     assert (row.standalone, row.why, row.known, row.degraded) == ("standing alone", "no LLM", False, ["bm25"])
     assert (row.prompt_tokens, row.completion_tokens, row.calls, row.cost) == (10, 5, 2, 0.01)
     assert (row.index, row.revision, row.answer, row.error) == (3, 4, "Yes [1].", None)
@@ -177,7 +177,7 @@ def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(caplog: 
         time.sleep(0.005)
     recorder.close()
     assert ledger.rows == [] and recorder.dropped == 0 and ledger.forgotten == [30]
-    assert "forgot 2 questions" in caplog.text
+    assert "deleted 2 questions" in caplog.text
 
 
 def test_kept_for_ever_means_that_nothing_is_forgotten() -> None:

@@ -19,7 +19,7 @@ from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
 from serve.api.errors import failure_of
-from serve.remote import RemoteAgent, StepDied, answered, asked
+from serve.remote import RemoteAgent, StepDied, call_step, stream_answer
 
 ERRORS = [
     CollectionNotNamed(("docs", "guide")),
@@ -77,7 +77,7 @@ def from_step(error: Exception) -> Exception:
 
 
 def ask(*responses: Response, timeout_s: float = 5.0) -> Any:
-    return asyncio.run(asked("the retriever", in_turn(*responses), timeout_s))
+    return asyncio.run(call_step("the retriever", in_turn(*responses), timeout_s))
 
 
 def said(*responses: Response, timeout_s: float = 5.0) -> list[str | Done]:
@@ -171,6 +171,6 @@ def test_an_agent_says_first_that_it_has_the_task() -> None:
             yield Done()
 
     async def all_parts() -> list[str | Done]:
-        return [part async for part in answered(Speaks(), TASK)]  # type: ignore[arg-type]
+        return [part async for part in stream_answer(Speaks(), TASK)]  # type: ignore[arg-type]
 
     assert asyncio.run(all_parts()) == ["", "How?", Done()]

@@ -31,7 +31,7 @@ class Counted(Metrics):
     def __init__(self) -> None:
         self.requests: list[tuple[str, int]] = []
 
-    def request(self, route: str, status: int) -> None:
+    def count_request(self, route: str, status: int) -> None:
         self.requests.append((route, status))
 
 
@@ -161,13 +161,13 @@ def test_a_record_without_request_is_a_line_too() -> None:
 
 
 def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFixture) -> None:
-    counted = telemetry.metrics()
+    counted = telemetry.process_metrics()
     answer = Answer(
         "q", "a", "extractive", (), (), ("bm25",), {"retrieve": 0.1}, 1, 1, usage=Usage(10, 0, 1, 0.5)
     )  # fmt: skip
-    counted.answered(answer)
-    counted.request("/query", 200)
-    counted.first_delta(0.01)
+    counted.count_answer(answer)
+    counted.count_request("/query", 200)
+    counted.observe_first_delta(0.01)
     assert caplog.records == []
-    counted.first_delta("not a number")  # type: ignore[arg-type]
+    counted.observe_first_delta("not a number")  # type: ignore[arg-type]
     assert "not counted" in caplog.text

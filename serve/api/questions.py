@@ -1,0 +1,89 @@
+"""Handlers of /query, /query/stream, /search and /feedback."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import Request
+from sse_starlette import ServerSentEvent
+
+from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
+from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.store import Store, clean
+from serve.api.errors import failure_of
+from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut
+from serve.api.requests import FeedbackIn, QueryIn, SearchIn
+from serve.api.stream import StreamedAnswer, first_event, make_event
+from serve.session import QuestionSession, SessionFactory, key_name
+from serve.threads import DatabaseThreads
+
+
+class QuestionRoutes:
+    """The handlers; each answers its route in routes.py."""
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        store: Store,
+        threads: DatabaseThreads,
+        sessions: SessionFactory,
+        heartbeat_s: float,
+    ) -> None:
+        self._engine, self._store, self._threads = engine, store, threads
+        self._sessions, self._heartbeat_s = sessions, heartbeat_s
+
+    async def query(self, question: QueryIn, request: Request) -> AnswerOut:
+        session = await self._sessions.open(request, question.ask(), question.conversation)
+        answer = await session.answer(request)
+        return AnswerOut.of(answer, session.conversation, question.prompts)
+
+    async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
+        session = await self._sessions.open(request, question.ask(), question.conversation)
+        events = session.stream()
+        first = await first_event(request, events)
+        return StreamedAnswer(AnswerEvents(session, question.prompts), first, events, self._heartbeat_s)
+
+    async def search(self, question: SearchIn) -> SearchOut:
+        return SearchOut.of(await self._engine.asearch(question.ask()))
+
+    async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
+        record = self._store.record_feedback
+        await self._threads.run(record, feedback.id, feedback.rating, feedback.comment, key_name(request))
+        return FeedbackOut(id=feedback.id, rating=feedback.rating)
+
+
+class AnswerEvents:
+    """Encodes one answer as the events of /query/stream; with `prompts`, the answer holds every prompt sent."""
+
+    heartbeat = make_event("heartbeat", {})
+
+    def __init__(self, session: QuestionSession, prompts: bool) -> None:
+        self._session, self._prompts = session, prompts
+
+    def begin(self) -> Iterable[ServerSentEvent]:
+        return ()
+
+    def encode(self, event: Event) -> Iterable[ServerSentEvent]:
+        if isinstance(event, Retrieved):
+            return [make_event("hits", _hits(event.retrieval))]
+        if isinstance(event, Delta):
+            return [make_event("delta", {"text": clean(event.text), **({"reset": True} if event.reset else {})})]
+        answer = self._session.finish(event)
+        citations = [make_event("citation", CitationOut.of(citation)) for citation in answer.citations]
+        return [*citations, make_event("answer", AnswerOut.of(answer, self._session.conversation, self._prompts))]
+
+    def end(self) -> Iterable[ServerSentEvent]:
+        return ()
+
+    def fail(self, error: Exception) -> ServerSentEvent:
+        failure = failure_of(error)
+        wait = {"retry_after": failure.retry_after} if failure.retry_after else {}
+        return make_event("error", {**failure.body, **wait})
+
+
+def _hits(retrieval: Retrieval) -> dict[str, Any]:
+    return {
+        "hits": [HitOut.of(hit).model_dump() for hit in retrieval.hits],
+        "queries": [clean(query) for query in retrieval.queries],
+        "index": retrieval.index.id,
+        "revision": retrieval.revision,
+    }

@@ -1,0 +1,244 @@
+"""Replies of the API: their fields, and how the engine's records become them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.records import Answer, Citation, Exchange, Hit
+from pipelines.store import clean
+
+
+class CitationOut(BaseModel):
+    """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it."""
+
+    n: int
+    source: str
+    title: str
+    snippet: str
+    headings: list[str]
+    scores: dict[str, float]
+    supported: bool
+    support: float
+
+    @classmethod
+    def of(cls, citation: Citation) -> Self:
+        return cls(
+            n=citation.n,
+            source=clean(citation.source),
+            title=clean(citation.title),
+            snippet=clean(citation.snippet),
+            headings=[clean(heading) for heading in citation.headings],
+            scores=citation.scores,
+            supported=citation.supported,
+            support=citation.support,
+        )
+
+
+class HitOut(BaseModel):
+    """A chunk with its score, and its rank and score in each search leg; `context` is its text with its neighbours."""
+
+    chunk_id: str
+    source: str
+    sources: list[str]
+    title: str
+    headings: list[str]
+    text: str
+    context: str
+    score: float
+    score_kind: str
+    ranks: dict[str, int]
+    scores: dict[str, float]
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        return cls(
+            chunk_id=hit.chunk_id,
+            source=hit.source,
+            sources=list(hit.sources),
+            title=hit.title,
+            headings=list(hit.headings),
+            text=hit.text,
+            context=hit.context,
+            score=hit.score,
+            score_kind=hit.score_kind,
+            ranks=hit.ranks,
+            scores=hit.scores,
+        )
+
+
+class SearchOut(BaseModel):
+    """Hits in one revision of one index; `queries` were searched for, `timings` are seconds."""
+
+    hits: list[HitOut]
+    queries: list[str]
+    degraded: list[str]
+    timings: dict[str, float]
+    index: int
+    revision: int
+
+    @classmethod
+    def of(cls, retrieval: Retrieval) -> Self:
+        return cls(
+            hits=[HitOut.of(hit) for hit in retrieval.hits],
+            queries=[clean(query) for query in retrieval.queries],
+            degraded=list(retrieval.degraded),
+            timings=retrieval.timings,
+            index=retrieval.index.id,
+            revision=retrieval.revision,
+        )
+
+
+class RouteOut(BaseModel):
+    """The agent that the question was routed to, and why."""
+
+    agent: str
+    why: str
+
+
+class UsageOut(BaseModel):
+    """Calls of language models and their tokens; `cost` is in US dollars."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    calls: int
+    cost: float
+
+
+class ExchangeOut(BaseModel):
+    """One call of a language model: the prompt as sent, and the completion."""
+
+    class MessageOut(BaseModel):
+        role: str
+        content: str
+
+    model: str
+    messages: list[MessageOut]
+    completion: str
+
+
+class AnswerOut(BaseModel):
+    """An answer with its sources. `known` is false if the answer is that it does not know."""
+
+    hits: list[HitOut]
+    queries: list[str]
+    degraded: list[str]
+    timings: dict[str, float]
+    index: int
+    revision: int
+    id: str
+    question: str
+    answer: str
+    known: bool
+    citations: list[CitationOut]
+    agent: str
+    route: RouteOut | None
+    usage: UsageOut
+    conversation: str
+    exchanges: Annotated[list[ExchangeOut] | None, Field(description="only with `prompts`")] = None
+
+    @classmethod
+    def of(cls, answer: Answer, conversation: str, prompts: bool = False) -> Self:
+        """Return the reply for `answer`; with `prompts`, it holds every prompt that was sent."""
+        more = {"exchanges": [_exchange(exchange) for exchange in answer.exchanges]} if prompts else {}
+        return cls(
+            id=answer.id,
+            question=answer.question,
+            answer=clean(answer.text),
+            known=answer.known,
+            citations=[CitationOut.of(citation) for citation in answer.citations],
+            hits=[HitOut.of(hit) for hit in answer.hits],
+            agent=answer.agent,
+            route=RouteOut(agent=answer.route.agent, why=answer.route.why) if answer.route else None,
+            degraded=list(answer.degraded),
+            usage=_usage(answer),
+            timings=answer.timings,
+            queries=[clean(query) for query in answer.queries],
+            index=answer.index,
+            revision=answer.revision,
+            conversation=conversation,
+            **more,
+        )
+
+
+def _usage(answer: Answer) -> UsageOut:
+    used = answer.usage
+    return UsageOut(
+        prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens, calls=used.calls, cost=used.cost
+    )
+
+
+def _exchange(exchange: Exchange) -> ExchangeOut:
+    messages = [ExchangeOut.MessageOut(role=m.role, content=clean(m.content)) for m in exchange.messages]
+    return ExchangeOut(model=exchange.model, messages=messages, completion=clean(exchange.completion))
+
+
+class CollectionOut(BaseModel):
+    """A collection and its live index, if it has one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "docs",
+                    "index": 4,
+                    "revision": 2,
+                    "published_at": "2026-01-31T12:00:00+00:00",
+                    "stats": {"chunks": 15000, "pages": 900, "sections": 7000},
+                }
+            ]
+        }
+    )
+
+    name: str
+    index: int | None
+    revision: int | None
+    published_at: str | None
+    stats: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        published = row["published_at"].isoformat() if row["published_at"] else None
+        return cls(
+            name=row["name"],
+            index=row["index"],
+            revision=row["revision"],
+            published_at=published,
+            stats=row["stats"] or {},
+        )
+
+
+class FeedbackOut(BaseModel):
+    """The rating as it was recorded."""
+
+    id: str
+    rating: int
+
+
+class ReadyOut(BaseModel):
+    """The index that answers now."""
+
+    status: Literal["ready"] = "ready"
+    collection: str
+    index: int
+    revision: int
+
+
+class HealthOut(BaseModel):
+    """The process is alive."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ErrorOut(BaseModel):
+    """Every error: what is wrong, the `field` at fault, its `choices`, and the id of the `request` in the log."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"error": "k: Input should be less than or equal to 100", "field": "k"}]}
+    )
+
+    error: str
+    field: str | None = None
+    choices: list[str] | None = None
+    request: str | None = None

@@ -1,0 +1,176 @@
+"""Requests of the API: their fields, limits and examples, and the question that they ask the engine.
+
+FastAPI validates requests by these and describes them on the OpenAPI page.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from pipelines.answering.engine import Ask
+from pipelines.records import Filters, Message
+
+# Ten thousand words are a question; a book is not.
+MOST_CHARACTERS = 100_000
+MOST_HITS = 100
+# The id of a chat completion is this and the answer's id.
+COMPLETION_PREFIX = "chatcmpl-"
+# Earlier turns than these add nothing to the understanding of the next question.
+MOST_MESSAGES = 100
+
+
+def _storable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not contain a NUL character")
+    return text
+
+
+def _clean_question(text: str) -> str:
+    """Remove NUL characters, which pasted text may hold and Postgres can't store."""
+    cleaned = text.replace("\0", "").strip()
+    if not cleaned:
+        raise ValueError("must not be empty")
+    return cleaned
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_storable)]
+Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS), AfterValidator(_storable)]
+QuestionText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS),
+    AfterValidator(_clean_question),
+]
+UrlPrefix = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_storable)]
+K = Annotated[
+    int, Field(ge=1, le=MOST_HITS, description="number of hits to answer from; default: the service's setting")
+]
+
+
+class FiltersIn(BaseModel):
+    """Restricts the answer to chunks with any of `tags`, of one version, in one language, under one URL prefix."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tags: Annotated[list[Name], Field(max_length=100)] = []
+    version: Name | None = None
+    language: Name | None = None
+    url_prefix: UrlPrefix | None = None
+
+    def record(self) -> Filters:
+        return Filters(tuple(self.tags), self.version, self.language, self.url_prefix)
+
+
+class SearchIn(BaseModel):
+    """A question to `collection`; default: the service's setting, or the only collection."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"question": "How do I read a CSV file?", "k": 5, "filters": {"tags": ["guide"]}}]
+        },
+    )
+
+    question: QuestionText
+    collection: Name | None = None
+    k: K | None = None
+    filters: FiltersIn | None = None
+
+    def ask(self) -> Ask:
+        """Return the question as the engine takes it."""
+        filters = self.filters.record() if self.filters else Filters()
+        return Ask(self.question, collection=self.collection, k=self.k, filters=filters)
+
+
+class MessageIn(BaseModel):
+    """One earlier message of the conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: Text
+
+    def record(self) -> Message:
+        return Message(self.role, self.content)
+
+
+class QueryIn(SearchIn):
+    """A question to answer: alone, with the messages before it, or in a conversation that the service recorded."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"question": "How do I read a CSV file?"},
+                {
+                    "question": "And Parquet?",
+                    "conversation": "mP1cT0vXq9w",
+                    "mode": "compact",
+                    "filters": {"version": "latest"},
+                },
+            ]
+        },
+    )
+
+    history: Annotated[
+        list[MessageIn] | None,
+        Field(max_length=MOST_MESSAGES, description="the messages before the question, oldest first"),
+    ] = None
+    conversation: Annotated[
+        Name | None,
+        Field(description="the `conversation` of an earlier reply; its last turns are used unless `history` is given"),
+    ] = None
+    mode: Annotated[Name | None, Field(description="synthesis mode, such as compact, refine or no_text")] = None
+    variables: Annotated[
+        dict[Name, Text], Field(max_length=50, description="values of variables in the prompt templates")
+    ] = {}
+    context: Annotated[
+        list[Text], Field(max_length=1000, description="texts to answer from in the mode context_only")
+    ] = []
+    prompts: Annotated[bool, Field(description="include every prompt that was sent to a model")] = False
+
+    def ask(self) -> Ask:
+        filters = self.filters.record() if self.filters else Filters()
+        return Ask(
+            self.question,
+            collection=self.collection,
+            k=self.k,
+            filters=filters,
+            history=tuple(message.record() for message in self.history or ()),
+            mode=self.mode,
+            variables=self.variables,
+            context=tuple(self.context),
+        )
+
+
+def _parse_rating(value: object) -> object:
+    """Read up and down as 1 and -1; true is not 1."""
+    if isinstance(value, str):
+        return {"up": 1, "down": -1}.get(value, value)
+    return None if isinstance(value, bool) else value
+
+
+class FeedbackIn(BaseModel):
+    """A rating of an answer. It may arrive before the answer has been recorded."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        populate_by_name=True,
+        json_schema_extra={"examples": [{"id": "1f0c…", "rating": "up", "comment": "Just what I looked for."}]},
+    )
+
+    id: Annotated[
+        Name,
+        AfterValidator(lambda id: id.removeprefix(COMPLETION_PREFIX)),
+        Field(
+            validation_alias=AliasChoices("id", "answer_id"), description="the id of a reply or of a chat completion"
+        ),
+    ]
+    rating: Annotated[
+        Literal[-1, 0, 1],
+        BeforeValidator(_parse_rating),
+        Field(
+            json_schema_extra={"enum": [1, 0, -1, "up", "down"], "type": ["integer", "string"]},
+            description="1 or up; -1 or down; 0 withdraws the rating",
+        ),
+    ]
+    comment: Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_storable)] = ""

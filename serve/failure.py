@@ -1,0 +1,67 @@
+"""A failed request as an HTTP reply, in the service's own shape or in OpenAI's.
+
+Knows neither routes nor exceptions: guards, routes and the proxy say what failed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from starlette.responses import JSONResponse
+from starlette.types import Scope
+
+# An embedded Postgres that was killed is back within a second or two.
+RETRY_AFTER_S = 2
+OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavailable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request failed.
+
+    `param` is the field at fault and `choices` are its valid values, `retry_after` is seconds to wait, `request` the
+    request's id in the log, `headers` are further headers of the reply.
+    """
+
+    status: int
+    error: str
+    param: str | None = None
+    choices: tuple[str, ...] = ()
+    retry_after: int | None = None
+    request: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def body(self) -> dict[str, object]:
+        """The reply in the service's own shape."""
+        more = {"field": self.param, "choices": list(self.choices), "request": self.request}
+        return {"error": self.error, **{name: value for name, value in more.items() if value}}
+
+    @property
+    def openai_body(self) -> dict[str, object]:
+        """The reply in OpenAI's shape."""
+        no_model = self.status == 404 and self.param == "collection"
+        return {
+            "error": {
+                "message": self.error,
+                "type": "server_error" if self.status >= 500 else "invalid_request_error",
+                "code": "model_not_found" if no_model else OPENAI_CODES.get(self.status),
+                "param": "model" if self.param == "collection" else self.param,
+            }
+        }
+
+    def response(self, scope: Scope) -> JSONResponse:
+        """Return the reply to the request of `scope`.
+
+        Under /v1/ an invalid request is 400, as OpenAI's clients expect, and 422 elsewhere.
+        """
+        wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        headers = {**self.headers, **wait}
+        if not path_of(scope).startswith("/v1/"):
+            return JSONResponse(self.body, self.status, headers)
+        return JSONResponse(self.openai_body, 400 if self.status == 422 else self.status, headers)
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request below the application's root."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(root) :] if root and path.startswith(root + "/") else path
