@@ -24,7 +24,8 @@ from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.pools import Pools
 from pipelines.indexing.reading.folder import FolderSettings, read_file
-from pipelines.indexing.reading.read import PageReader, UnreadablePage
+from pipelines.indexing.reading.read import PageReader
+from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
@@ -56,7 +57,6 @@ class BuildJob:
     embedding_url: str | None = None
     embedding_key: str | None = None
     model_cache: str | None = None  # folder on each machine where an exported model is kept
-    page_seconds: float = 2.0
     read_attempts: int = READ_ATTEMPTS
 
 
@@ -257,7 +257,7 @@ def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store) -> pa.Table
 
 
 def _read(entry: PageToIndex, job: BuildJob) -> StagedPage:
-    page = _reader(job.settings, job.page_seconds)(entry.page)
+    page = _reader(job.settings)(entry.page)
     url = entry.page.url
     return StagedPage(
         url=url,
@@ -282,5 +282,5 @@ def _store(url: str) -> Store:
 
 
 @functools.cache
-def _reader(settings: IndexSettings, seconds: float) -> PageReader[CutPage]:
-    return PageReader(PageCutter(settings), timeout_s=seconds)
+def _reader(settings: IndexSettings) -> PageReader[CutPage]:
+    return PageReader(PageCutter(settings))

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from pipelines.indexing.reading.read import PageReader, UnreadablePage, read_page
+from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page
 
 DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[3] / "shared" / "data")

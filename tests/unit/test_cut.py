@@ -5,7 +5,8 @@ import time
 import pytest
 
 from pipelines.indexing.chunking.page_cutter import PageCutter
-from pipelines.indexing.reading.read import PageReader, UnreadablePage
+from pipelines.indexing.reading.read import PageReader
+from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import IndexSettings, Page
 
 SETTINGS = IndexSettings(model="hash:16", dimension=16)

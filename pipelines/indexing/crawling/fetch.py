@@ -27,12 +27,13 @@ from scrapy.exceptions import (
 from scrapy.http import Headers
 from twisted.internet.error import ConnectError, ConnectionClosed
 
+from pipelines.formats import accept_header
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
 from pipelines.indexing.crawling.reply import Reply, no_page, unreadable
 from pipelines.retry_after import parse_retry_after
 
-ACCEPT = "text/html,application/xhtml+xml,text/markdown,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.1"
+ACCEPT = accept_header()
 RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 BUSY_STATUS = frozenset((429, 503))
 # After so many pages failed one after the other the site is down: each further one gets a single attempt.

@@ -7,22 +7,10 @@ from dataclasses import dataclass, field
 from email.message import Message
 from urllib.parse import urljoin, urlsplit
 
+from pipelines.formats import HTML, VAGUE_TYPES, format_of_body, format_of_name, format_of_type
 from pipelines.indexing.crawling.scope import page_url
 from pipelines.records import FetchedPage, KnownPage, PageState
 
-PAGE_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/markdown", "application/pdf", "text/plain"))
-_MARKDOWN_TYPES = frozenset(("text/x-markdown", "text/vnd.daringfireball.markdown"))
-# What servers say that do not know; then the file name decides.
-_VAGUE_TYPES = frozenset(("", "application/octet-stream", "binary/octet-stream", "text/plain"))
-_TYPES_BY_SUFFIX = {
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".pdf": "application/pdf",
-    ".txt": "text/plain",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".xhtml": "application/xhtml+xml",
-}
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 GONE = frozenset((404, 410))
 # Only gzip is asked for: it unpacks with bounded memory, zstd's window alone may be 128 MiB.
@@ -55,12 +43,9 @@ def media_type(content_type: str, url: str) -> tuple[str, str | None]:
     message["Content-Type"] = content_type or "application/octet-stream"
     kind = message.get_content_type() if content_type else ""
     charset = message.get_param("charset")
-    name = urlsplit(url).path.rsplit("/", 1)[-1].lower()
-    suffix = name[name.rfind(".") :] if "." in name else ""
-    if kind in _MARKDOWN_TYPES:
-        kind = "text/markdown"
-    elif kind in _VAGUE_TYPES:
-        kind = _TYPES_BY_SUFFIX.get(suffix, kind)
+    known = format_of_name(urlsplit(url).path) if kind in VAGUE_TYPES else None
+    known = known or format_of_type(kind)
+    kind = known.media_type if known else kind
     return kind, charset if isinstance(charset, str) and charset else None
 
 
@@ -75,7 +60,7 @@ def unreadable(headers: dict[str, str]) -> str:
 def no_page(headers: dict[str, str], url: str) -> str:
     """Why the body of a page need not be downloaded, judged by its head; a missing type is looked at."""
     kind, _ = media_type(headers.get("content-type", ""), url)
-    return f"content type {kind!r}" if kind and kind not in PAGE_TYPES else unreadable(headers)
+    return f"content type {kind!r}" if kind and not format_of_type(kind) else unreadable(headers)
 
 
 def redirect_target(reply: Reply) -> str | None:
@@ -110,18 +95,17 @@ def _success(reply: Reply, known: KnownPage | None) -> FetchedPage:
         return _other(reply, known, "skipped", f"the server answered {reply.status}")
     if reply.unwanted:
         return _other(reply, known, "skipped", reply.unwanted)
-    kind = kind or _sniffed(reply.body)
-    if kind not in PAGE_TYPES:
+    kind = kind or _sniff(reply.body)
+    if not format_of_type(kind):
         return _other(reply, known, "skipped", f"content type {kind!r}")
     etag = reply.headers.get("etag")
     return FetchedPage(reply.url, "ok", 200, etag, reply.body, kind, charset)
 
 
-def _sniffed(body: bytes) -> str:
-    head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if head.startswith(b"%PDF-"):
-        return "application/pdf"
-    return "text/html" if head.startswith(b"<") else "application/octet-stream"
+def _sniff(body: bytes) -> str:
+    """Return the media type of a body without a declared one; any tag at its beginning makes it HTML."""
+    entry = format_of_body(body) or (HTML if body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else None)
+    return entry.media_type if entry else "application/octet-stream"
 
 
 def _redirect(reply: Reply, known: KnownPage | None) -> FetchedPage:

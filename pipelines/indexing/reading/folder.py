@@ -7,24 +7,14 @@ files into FetchedPages; reading them is left to the caller. Knows no Ray and no
 import glob
 import re
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from pipelines.indexing.reading.read import page_canonical
+from pipelines.formats import FORMATS, TEXT, format_of_name
+from pipelines.indexing.reading.links import page_canonical
 from pipelines.records import FetchedPage, Page, content_hash
-
-CONTENT_TYPES = {
-    "html": "text/html",
-    "htm": "text/html",
-    "xhtml": "application/xhtml+xml",
-    "md": "text/markdown",
-    "markdown": "text/markdown",
-    "pdf": "application/pdf",
-    "txt": "text/plain",
-}
-
 
 # Copies of its source files and assets that Sphinx puts beside its pages.
 SPHINX_COPIES = ("/_sources/", "/_static/")
@@ -83,9 +73,10 @@ class FolderSettings:
             found = [str(Path(path).absolute()) for path in matches if Path(path).is_file()]
         else:
             system, found = self._listed()
-        wanted = sorted(path for path in found if _extension(path) in CONTENT_TYPES and self._wanted(path))
+        wanted = sorted(path for path in found if format_of_name(path) and self._wanted(path))
         if not wanted:
-            raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({', '.join(CONTENT_TYPES)})")
+            suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
+            raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({suffixes})")
         return system, wanted
 
     def _listed(self) -> tuple[FileSystem, list[str]]:
@@ -114,12 +105,8 @@ class FolderSettings:
 
 def read_file(url: str, path: str, body: bytes, known_hash: str | None) -> FetchedPage:
     """The page that a file is; a body whose content hash is still `known_hash`, the stored one, is left out."""
-    content_type = CONTENT_TYPES.get(_extension(path), "text/plain")
+    content_type = (format_of_name(path) or TEXT).media_type
     if content_hash(body, content_type, None) == known_hash:
         return FetchedPage(url, "ok", content_type=content_type)
     page = Page(url, body, content_type)
     return FetchedPage(url, "ok", body=body, content_type=content_type, canonical=page_canonical(page))
-
-
-def _extension(path: str) -> str:
-    return PurePosixPath(path).suffix.lower().lstrip(".")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from html import unescape
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+from pipelines.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page
 
@@ -27,9 +28,10 @@ def page_links(page: Page) -> tuple[str, ...]:
 
     `<base href>` counts, links marked rel=nofollow do not. Never raises.
     """
-    if page.content_type == "application/pdf":
+    syntax = _syntax(page)
+    if not syntax:
         return ()
-    if page.content_type not in ("text/html", "application/xhtml+xml"):
+    if syntax == "markdown":
         found = _MARKDOWN_LINK.findall(decode(page.body, page.charset, detect=False))
         return _absolute(page.url, found)
     base, hrefs = page.url, []
@@ -43,13 +45,18 @@ def page_links(page: Page) -> tuple[str, ...]:
 
 def page_canonical(page: Page) -> str | None:
     """The absolute http(s) URL of `page`'s `<link rel=canonical>`; None if it has none or names itself."""
-    if page.content_type not in ("text/html", "application/xhtml+xml"):
+    if _syntax(page) != "html":
         return None
     for tag, href, rel in _tags(page):
         if tag == "link" and "canonical" in rel:
             url = _join(page.url, href)
             return None if url == page.url else url
     return None
+
+
+def _syntax(page: Page) -> str:
+    """Return how `page` writes links; an unknown type is taken for text."""
+    return (format_of_type(page.content_type) or TEXT).links
 
 
 def _tags(page: Page) -> Iterator[tuple[str, str, list[str]]]:

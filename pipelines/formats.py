@@ -1,0 +1,129 @@
+"""The document formats: their suffixes, media types, reader and limits, declared once.
+
+Crawler, folder and reader decide by this table, so a new format is one entry here and one function that reads it.
+A reader is named, not imported: parsers are slow to load.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal
+
+from pipelines.records import Document, Page
+
+READERS = "pipelines.indexing.reading"
+# The largest of 5,012 pages of the Ray, Python and Postgres documentation has 2 MB (an index of all terms), the
+# largest with text of its own 0.6 MB; 5 MB take lxml 0.6 s.
+MAX_BYTES = 5_000_000
+TIMEOUT_S = 2.0
+# Media types of servers that do not know: the file name decides, then the first bytes.
+VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """One format.
+
+    `media_types` begins with the type that pages are stored with. `reader` is a function of a Page, as
+    module:function. `signatures` are the first bytes, in lower case, that give a body away; where they are `certain`
+    they win over the media type. `links` is the syntax in which a page names other pages. `weight` is the preference
+    in the header Accept. A body of more than `max_bytes` is not read, and reading may take `timeout_s`.
+    """
+
+    suffixes: tuple[str, ...]
+    media_types: tuple[str, ...]
+    reader: str
+    signatures: tuple[bytes, ...] = ()
+    certain: bool = False
+    links: Literal["html", "markdown", ""] = ""
+    weight: float = 1.0
+    max_bytes: int = MAX_BYTES
+    timeout_s: float = TIMEOUT_S
+
+    @property
+    def media_type(self) -> str:
+        return self.media_types[0]
+
+    def read(self, page: Page) -> Document:
+        """Read a page of this format. Raises UnreadablePage."""
+        module, _, function = self.reader.partition(":")
+        reader: Callable[[Page], Document] = getattr(import_module(module), function)
+        return reader(page)
+
+
+HTML = DocumentFormat(
+    suffixes=("html", "htm"),
+    media_types=("text/html",),
+    reader=f"{READERS}.read:read_html",
+    signatures=(b"<!doctype html", b"<html"),
+    links="html",
+)
+XHTML = DocumentFormat(
+    suffixes=("xhtml",),
+    media_types=("application/xhtml+xml",),
+    reader=HTML.reader,
+    links="html",
+)
+MARKDOWN = DocumentFormat(
+    suffixes=("md", "markdown", "mdx"),
+    media_types=("text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"),
+    reader=f"{READERS}.read:read_markdown",
+    links="markdown",
+)
+PDF = DocumentFormat(
+    suffixes=("pdf",),
+    media_types=("application/pdf",),
+    reader=f"{READERS}.pdf:read_pdf",
+    signatures=(b"%pdf-",),
+    certain=True,
+    weight=0.9,
+    max_bytes=64_000_000,  # a manual of some thousand pages
+    timeout_s=60.0,  # PDFium takes 1 to 10 ms a page
+)
+TEXT = DocumentFormat(
+    suffixes=("txt", "text", "rst"),
+    media_types=("text/plain", "text/x-rst"),
+    reader=f"{READERS}.read:read_text",
+    links="markdown",
+    weight=0.8,
+)
+FORMATS = (HTML, XHTML, MARKDOWN, PDF, TEXT)
+
+_BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+_BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
+
+
+def format_of_name(name: str) -> DocumentFormat | None:
+    """Return the format that the suffix of a path or file name stands for, if it is known."""
+    _, dot, suffix = name.rsplit("/", 1)[-1].lower().rpartition(".")
+    return _BY_SUFFIX.get(suffix) if dot else None
+
+
+def format_of_type(media_type: str) -> DocumentFormat | None:
+    """Return the format of a media type, if it is known; text/plain may be any other too (see VAGUE_TYPES)."""
+    return _BY_TYPE.get(media_type.strip().lower())
+
+
+def format_of_body(body: bytes) -> DocumentFormat | None:
+    """Return the format that the first bytes of `body` give away, if they do."""
+    head = body[:500].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return next((entry for entry in FORMATS if entry.signatures and head.startswith(entry.signatures)), None)
+
+
+def format_of_page(page: Page) -> DocumentFormat | None:
+    """Return the format of a page: its media type; where that is vague its name, then its beginning, then text.
+
+    None for a media type that is not read. A certain signature wins over all.
+    """
+    sniffed = format_of_body(page.body)
+    if sniffed and sniffed.certain:
+        return sniffed
+    if page.content_type.strip().lower() not in VAGUE_TYPES:
+        return format_of_type(page.content_type)
+    return format_of_name(page.url.split("?", 1)[0]) or sniffed or TEXT
+
+
+def accept_header() -> str:
+    """Return the value of Accept: all formats by their weights, anything else at last."""
+    types = (entry.media_type + (f";q={entry.weight:g}" if entry.weight < 1 else "") for entry in FORMATS)
+    return ",".join([*types, "*/*;q=0.1"])
