@@ -8,8 +8,11 @@ from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipelines.answering.settings import Configuration
+from serve.guard.policy import Policy
+from serve.recorder import RETENTION_DAYS
 
 Placement = Literal["ingress", "deployment"]
+POLICY = Policy()  # declares the defaults of who may ask and how much
 
 
 class Settings(BaseSettings, Configuration):
@@ -24,22 +27,24 @@ class Settings(BaseSettings, Configuration):
 
     database_url: Annotated[str, Field(validation_alias=AliasChoices("database_url", "DATABASE_URL"), repr=False)] = ""
     home: Path = Field(default_factory=lambda: user_data_path("raydex"))
-    host: str = "127.0.0.1"
+    host: str = POLICY.host
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     database_connections: Annotated[int, Field(ge=1)] = 8
 
-    retriever_placement: Placement = "ingress"  # where it runs: in the ingress process, or as its own deployment
+    retriever_placement: Placement = "ingress"  # in the ingress process, or as a deployment of its own
     reranker_placement: Placement = "ingress"
-    agents_placement: Placement = "ingress"  # "deployment": one for each language model
-    replicas: Annotated[int, Field(ge=1)] = 1  # of the ingress
-    cpus: Annotated[float, Field(ge=0)] = 0.5  # that Ray reserves for a replica of it
-    at_once: Annotated[int, Field(ge=1)] = 64  # questions under way in a replica; beyond: 503
-    step_timeout_s: Annotated[float, Field(gt=0)] = 30.0  # how long a step in another deployment is waited for
+    agents_placement: Placement = "ingress"  # "deployment": one per language model
+    replicas: Annotated[int, Field(ge=1)] = 1  # replicas of the ingress
+    cpus: Annotated[float, Field(ge=0)] = 0.5  # CPUs that Ray reserves for a replica of the ingress
+    at_once: Annotated[int, Field(ge=1)] = POLICY.at_once  # questions in progress in a replica; beyond: 503
+    step_timeout_s: Annotated[float, Field(gt=0)] = 30.0  # time limit of a step in another deployment
 
-    keys_required: bool | None = None  # None: unless the service is bound to this machine alone
-    rate: Annotated[int, Field(ge=0)] = 0  # questions a minute with a key that has no rate of its own; 0: any number
-    anonymous_rate: Annotated[int, Field(ge=0)] = 0  # of all who ask without a key, together; 0: any number
-    max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
-    cors_origins: list[str] = []
+    keys_required: bool | None = POLICY.keys_required  # None: unless the service listens on loopback only
+    rate: Annotated[int, Field(ge=0)] = (
+        POLICY.rate
+    )  # requests a minute for a key without a rate of its own; 0: no limit
+    anonymous_rate: Annotated[int, Field(ge=0)] = POLICY.anonymous_rate  # for all requests without a key together
+    max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
+    cors_origins: list[str] = list(POLICY.cors_origins)
     record_questions: bool = True
-    retention_days: Annotated[int, Field(ge=1)] = 90  # questions and answers are kept that long
+    retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS  # questions and answers are deleted after that
