@@ -9,6 +9,7 @@ from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_c
 from pipelines.store.copies import Copies, copy_name, is_copy
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
+from pipelines.store.migrations import MigrationFailed, Schema
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BUILD_ROWS_PER_S,
@@ -27,7 +28,7 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Pages, Staging, Indexes, Copies, Questions, Keys, Evaluations):
+class Store(Schema, Pages, Staging, Indexes, Copies, Questions, Keys, Evaluations):
     """One database with all that Raydex stores. Its constructor is Database's."""
 
 
@@ -46,6 +47,7 @@ __all__ = [
     "Key",
     "KeyNameTaken",
     "LostCollection",
+    "MigrationFailed",
     "NoLiveIndex",
     "NoSuchIndex",
     "NoSuchKey",
@@ -54,6 +56,7 @@ __all__ = [
     "Publication",
     "QuestionRow",
     "RunLock",
+    "Schema",
     "StagedPage",
     "Store",
     "StoreUnavailable",

@@ -22,16 +22,13 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
 
-# pgvector 0.8.2 fixes CVE-2026-3172 (buffer overflow in parallel HNSW builds, 0.6.0 to 0.8.1).
-OLDEST_PGVECTOR = (0, 8, 2)
-
 
 class StoreUnavailable(ConnectionError):
     """The database can't be reached, or ended the session; the same call may succeed later."""
 
 
 class UnusableDatabase(RuntimeError):
-    """The database is there but lacks pgvector, or has one that is too old."""
+    """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
 
 
 def can_connect(url: str) -> bool:
@@ -46,7 +43,7 @@ def can_connect(url: str) -> bool:
 @functools.cache
 def statements() -> dict[str, str]:
     named: dict[str, str] = {}
-    for path in Path(__file__).parent.glob("*.sql"):
+    for path in Path(__file__).parent.rglob("*.sql"):
         parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
         named |= dict(zip(parts[::2], parts[1::2], strict=True))
     return named
@@ -148,28 +145,6 @@ class Database:
         """Raise StoreUnavailable unless the database answers."""
         with self._connection() as connection:
             connection.execute("select")
-
-    def migrate(self) -> None:
-        """Create what is missing in the database. Raises UnusableDatabase without a pgvector ≥ 0.8.2."""
-        with translate_errors(), psycopg.connect(self.url, row_factory=dict_row, connect_timeout=5) as connection:
-            connection.execute(statement("schema_lock"))
-            try:
-                with connection.transaction():
-                    connection.execute(statement("create_extension"))
-            except psycopg.Error as error:
-                raise UnusableDatabase(
-                    f"the database has no pgvector extension and it can't be created: {error}. "
-                    "Install pgvector on its server, or run «create extension vector» as its owner."
-                ) from error
-            version = connection.execute(statement("server_version")).fetchone()
-            installed = version["extversion"] if version else "none"
-            if tuple(int(part) for part in re.findall(r"\d+", installed)[:3]) < OLDEST_PGVECTOR:
-                raise UnusableDatabase(
-                    f"pgvector {installed} is too old (0.8.2 or newer is needed): install a newer one and run "
-                    "«alter extension vector update»."
-                )
-            schema = Path(__file__).with_name("schema.sql").read_text()
-            connection.execute(schema)
 
 
 @contextmanager

@@ -1,20 +1,11 @@
 -- Runs and the lock on a collection. In every .sql file here {chunk} is an index's chunk table, {vectors} all
 -- stored vectors by embed_hash, {vector} the column type; %(name)s are parameters.
 
--- name: create_extension
-create extension if not exists vector;
-
--- name: server_version
-select extversion from pg_extension where extname = 'vector';
-
 -- name: try_lock
 select pg_try_advisory_lock(hashtextextended('raydex collection ' || %(collection)s, 0)) as locked;
 
 -- name: unlock
 select pg_advisory_unlock(hashtextextended('raydex collection ' || %(collection)s, 0));
-
--- name: schema_lock
-select pg_advisory_xact_lock(hashtextextended('raydex schema', 0));
 
 -- name: save_collection
 insert into collection (name, settings) values (%(collection)s, %(settings)s)

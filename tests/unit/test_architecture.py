@@ -171,11 +171,11 @@ def test_the_search_for_statements_would_find_one():
 
 def test_every_named_statement_is_used_and_every_used_one_exists():
     folder = ROOT / "pipelines" / "store"
-    named = [name for path in folder.glob("*.sql") for name in re.findall(r"^-- name: (\w+)$", path.read_text(), re.M)]
+    named = [name for path in folder.rglob("*.sql") for name in re.findall(r"^-- name: (\w+)$", path.read_text(), re.M)]
     assert len(named) == len(set(named))
-    words = {text for path in folder.glob("*.py") for _, text in strings(path)}
+    words = {text for path in folder.rglob("*.py") for _, text in strings(path)}
     assert set(named) - words == set()
-    code = "".join(path.read_text() for path in folder.glob("*.py"))
+    code = "".join(path.read_text() for path in folder.rglob("*.py"))
     asked = set(re.findall(r"(?:statement|_all|_one|_run|_urls)\(\s*\"(\w+)\"", code))
     assert len(asked) > 40
     assert asked - set(named) == set()

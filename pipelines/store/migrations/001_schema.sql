@@ -1,6 +1,5 @@
--- Everything Raydex stores, except the chunk tables: one `chunk_<index id>` per index is made by indexes.sql.
-
-create extension if not exists vector;
+-- All tables except the chunk tables: indexes.sql creates one `chunk_<index id>` per index.
+-- «if not exists»: databases made before migrations were numbered have these tables already.
 
 create table if not exists collection (
     name text primary key,

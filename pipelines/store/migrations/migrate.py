@@ -1,0 +1,134 @@
+"""Brings the schema of a database up to date.
+
+Each migration runs in a transaction of its own that also records it, under one advisory lock: processes that migrate
+at once apply each migration once, and a migration that fails leaves no trace. A database that is up to date is only
+read, so a role without the right to create tables can use it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg.rows import dict_row
+
+from pipelines.store.connection import Connection, Database, UnusableDatabase, statement, translate_errors
+
+FOLDER = Path(__file__).parent
+FILE_NAME = re.compile(r"(\d{3})_(\w+)\.sql")
+
+# pgvector 0.8.2 fixes CVE-2026-3172 (buffer overflow in parallel HNSW builds, 0.6.0 to 0.8.1).
+OLDEST_PGVECTOR = (0, 8, 2)
+
+
+class MigrationFailed(UnusableDatabase):
+    """A migration could not be applied; the database is as it was before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema: the number and name of its file, and its SQL."""
+
+    number: int
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.number:03}_{self.name}"
+
+
+class Schema(Database):
+    """The schema of a database."""
+
+    def migrate(self, folder: Path = FOLDER) -> None:
+        """Apply the migrations of `folder` that the database lacks, in order of their numbers.
+
+        Raises UnusableDatabase without pgvector ≥ 0.8.2 or if a newer Raydex has changed the schema, MigrationFailed.
+        """
+        migrations = read_migrations(folder)
+        with (
+            translate_errors(),
+            psycopg.connect(self.url, row_factory=dict_row, autocommit=True, connect_timeout=5) as connection,
+        ):
+            if _has_pgvector(connection) and not _pending(connection, migrations):
+                return
+            _create_pgvector(connection)
+            for migration in migrations:
+                _apply(connection, migration, migrations)
+
+
+def read_migrations(folder: Path = FOLDER) -> list[Migration]:
+    """Return the migrations of `folder` in order. Raises ValueError for two files with the same number."""
+    found: dict[int, Migration] = {}
+    for path in sorted(folder.glob("*.sql")):
+        if match := FILE_NAME.fullmatch(path.name):
+            migration = Migration(int(match[1]), match[2], path.read_text())
+            if other := found.get(migration.number):
+                raise ValueError(f"migrations {other} and {migration} have the same number: renumber the later one")
+            found[migration.number] = migration
+    return list(found.values())
+
+
+def _has_pgvector(connection: Connection) -> bool:
+    """Return whether pgvector is installed. Raises UnusableDatabase if it is too old."""
+    row = connection.execute(statement("pgvector_version")).fetchone()
+    if row is None:
+        return False
+    version = row["extversion"]
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < OLDEST_PGVECTOR:
+        raise UnusableDatabase(
+            f"pgvector {version} is too old (0.8.2 or newer is needed): install a newer one on the database server "
+            "and run `alter extension vector update`"
+        )
+    return True
+
+
+def _create_pgvector(connection: Connection) -> None:
+    try:
+        with connection.transaction():
+            connection.execute(statement("schema_lock"))
+            connection.execute(statement("create_extension"))
+    except psycopg.Error as error:
+        if connection.closed:  # the database went away
+            raise
+        raise UnusableDatabase(
+            f"the database has no pgvector extension and it can't be created: {error}. "
+            "Install pgvector on the database server, or run `create extension vector` as the owner of the database"
+        ) from error
+    _has_pgvector(connection)
+
+
+def _pending(connection: Connection, migrations: Sequence[Migration]) -> list[Migration]:
+    """Return the migrations not yet applied. Raises UnusableDatabase if the database has one that is unknown here."""
+    exist = connection.execute(statement("migrations_exist")).fetchone()
+    if not (exist and exist["exist"]):
+        return list(migrations)
+    applied = {row["number"]: row["name"] for row in connection.execute(statement("applied_migrations"))}
+    newest = max((migration.number for migration in migrations), default=0)
+    unknown = [str(Migration(number, name, "")) for number, name in applied.items() if number > newest]
+    if unknown:
+        raise UnusableDatabase(
+            f"a newer version of Raydex has changed this database ({', '.join(unknown)}; this version knows "
+            f"migrations up to {newest:03}): upgrade Raydex, or set DATABASE_URL to another database"
+        )
+    return [migration for migration in migrations if migration.number not in applied]
+
+
+def _apply(connection: Connection, migration: Migration, migrations: Sequence[Migration]) -> None:
+    """Apply and record `migration` unless it is applied already."""
+    try:
+        with connection.transaction():
+            connection.execute(statement("schema_lock"))
+            if migration in _pending(connection, migrations):
+                connection.execute(statement("create_migrations"))
+                connection.execute(migration.text)
+                connection.execute(statement("record_migration"), {"number": migration.number, "name": migration.name})
+    except psycopg.Error as error:
+        if connection.closed:  # the database went away
+            raise
+        cause = error.diag.message_primary or error
+        raise MigrationFailed(
+            f"migration {migration} failed and was rolled back: {cause}. Fix the cause and run the command again; "
+            "a role that may not create or change tables must leave this to the owner of the database"
+        ) from error
