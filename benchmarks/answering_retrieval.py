@@ -20,7 +20,7 @@ from synthetic import COLLECTION, Synthetic
 
 from pipelines.answering.factory import make_embedder
 from pipelines.answering.retrieval.retriever import Retriever, Search
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
 from pipelines.store import Store
@@ -48,15 +48,15 @@ class Known:
 class Hybrid:
     """Our retriever on one collection; `steps` collects the seconds of its steps."""
 
-    def __init__(self, configuration: Configuration, store: Store, collection: str, questions: Questions) -> None:
+    def __init__(self, settings: AnswerSettings, store: Store, collection: str, questions: Questions) -> None:
         self.store, self.index = store, store.live_index(collection)
         self.steps: list[dict[str, float]] = []
         self._retriever = Retriever(
             store,
             lambda _: Known(questions),
-            lambda index: LexicalIndex(lexical_folder(configuration.home, store.url, index.id)),
+            lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
             collection=collection,
-            candidates=configuration.candidates,
+            candidates=settings.candidates,
         )
         self._retriever.prepare()
 
@@ -118,9 +118,9 @@ def chunks_of(url: str, index: Index) -> tuple[list[str], np.ndarray]:
     return [row[0] for row in rows], vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def embedded_questions(configuration: Configuration, model: str, asked: Sequence[str]) -> tuple[Questions, list[float]]:
+def embedded_questions(settings: AnswerSettings, model: str, asked: Sequence[str]) -> tuple[Questions, list[float]]:
     """The questions with their vectors, and how long each took."""
-    embedder = make_embedder(configuration, model)
+    embedder = make_embedder(settings, model)
     embedder.embed_query("warm")
     vectors, seconds = [], []
     for question in asked:
@@ -131,7 +131,7 @@ def embedded_questions(configuration: Configuration, model: str, asked: Sequence
 
 
 def measure(
-    configuration: Configuration,
+    settings: AnswerSettings,
     real: tuple[str, str],
     many: tuple[str, Synthetic],
     asked: Sequence[str],
@@ -142,10 +142,10 @@ def measure(
     (url, collection), (many_url, synthetic) = real, many
     store = Store(url)
     model = store.live_index(collection).settings.model
-    questions, embedding = embedded_questions(configuration, model, asked)
+    questions, embedding = embedded_questions(settings, model, asked)
     synthetic_questions = synthetic.questions(len(questions))
-    ours = Hybrid(configuration, store, collection, questions)
-    large = Hybrid(configuration, Store(many_url), COLLECTION, synthetic_questions)
+    ours = Hybrid(settings, store, collection, questions)
+    large = Hybrid(settings, Store(many_url), COLLECTION, synthetic_questions)
     texts, vectors = chunks_of(url, ours.index)
     tutorial = Tutorial(url, ours.index, texts)
     seen: dict[str, list[list[float]]] = {"real": [], "synthetic": [], "tutorial": []}

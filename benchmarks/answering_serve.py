@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 from answering_server import PLACEMENTS
 
-from pipelines.answering.engine import Ask, Delta, QueryEngine
+from pipelines.answering.engine import Delta, QueryEngine, Question
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.store import Store
 from serve.settings import Settings
@@ -109,12 +109,12 @@ def classes(engine: QueryEngine) -> dict[str, Call]:
 
     async def search(question: str) -> float:
         began = time.perf_counter()
-        await engine.asearch(Ask(question))
+        await engine.asearch(Question(question))
         return time.perf_counter() - began
 
     async def stream(question: str) -> float:
         began, first = time.perf_counter(), 0.0
-        async for event in engine.stream(Ask(question)):
+        async for event in engine.stream(Question(question)):
             if isinstance(event, Delta) and not first:
                 first = time.perf_counter() - began
         return first

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.answering.settings import Configuration
+    from pipelines.answering.settings import AnswerSettings
     from pipelines.store import Store
 
 
@@ -28,7 +28,7 @@ def home() -> Path:
     return Path(given).expanduser().absolute() if given else user_data_path("raydex")
 
 
-def read_configuration() -> "Configuration":
+def read_configuration() -> "AnswerSettings":
     """Return the configuration of answers, from the variables that the service reads too.
 
     Raises BadVariable.
@@ -36,17 +36,17 @@ def read_configuration() -> "Configuration":
     from pydantic import ValidationError
     from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-    from pipelines.answering.settings import Configuration, complaint
+    from pipelines.answering.settings import AnswerSettings, describe_errors
 
-    class Variables(BaseSettings, Configuration):
+    class Variables(BaseSettings, AnswerSettings):
         model_config = SettingsConfigDict(
             env_prefix="RAYDEX_", populate_by_name=True, extra="ignore", hide_input_in_errors=True
         )
 
     try:
-        return Configuration.model_validate(Variables(home=home()).model_dump())
+        return AnswerSettings.model_validate(Variables(home=home()).model_dump())
     except ValidationError as error:
-        raise BadVariable(complaint(error)) from error
+        raise BadVariable(describe_errors(error)) from error
     except SettingsError as error:
         raise BadVariable(f"{error}: write it as JSON") from error
 

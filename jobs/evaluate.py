@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jobs.cli import BadInput, add_collection, add_json, command, finish, main, say
 from jobs.environment import open_store, ray_address, read_configuration
-from pipelines.answering.settings import Configuration, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import read_dataset, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
@@ -81,7 +81,7 @@ def check(args: argparse.Namespace) -> None:
         raise BadInput(f"--out {args.out} can't be made a folder: {error.strerror}") from error
 
 
-def judge_of(args: argparse.Namespace, configuration: Configuration) -> str:
+def judge_of(args: argparse.Namespace, configuration: AnswerSettings) -> str:
     """Return the agent whose model judges: the named one, else the first; "" for no judge."""
     if args.judge:
         return "" if args.judge == NO_JUDGE else args.judge

@@ -24,7 +24,7 @@ from jobs.cli import FAILED, BadInput, command, finish, main, say
 from jobs.environment import home, open_store, read_configuration
 from jobs.experiment_cell import Measuring
 from jobs.experiment_index import SweepIndexes, drop
-from pipelines.answering.settings import complaint
+from pipelines.answering.settings import describe_errors
 from pipelines.evaluation.dataset import Example, dataset_fingerprint, read_dataset
 from pipelines.evaluation.experiments.comparison import Record, best, experiment, main_metric
 from pipelines.evaluation.experiments.cost import load_prices
@@ -104,7 +104,7 @@ def check_index(file: Path, cell: Cell) -> None:
     try:
         IndexChoices.model_validate(cell.index)
     except ValidationError as error:
-        raise BadInput(f"{file}: {cell.name}: {complaint(error)}") from error
+        raise BadInput(f"{file}: {cell.name}: {describe_errors(error)}") from error
 
 
 def study_of(args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from jobs.cli import describe_error, say
 from jobs.environment import ray_address
 from jobs.experiment_index import SweepIndexes
-from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import Record, done, failed
@@ -92,13 +92,13 @@ def shortcomings(record: Record) -> dict[str, int]:
     return {"failed": record["errors"], "degraded": record["degraded"], **failed_scores}
 
 
-def priced(configuration: Configuration, prices: Mapping[str, Price]) -> Configuration:
+def priced(configuration: AnswerSettings, prices: Mapping[str, Price]) -> AnswerSettings:
     """`configuration` with the known prices of those agents that name none; every call then says what it cost."""
     agents = [_priced(agent, prices) for agent in all_agents(configuration)]
     return configuration.model_copy(update={"agents": agents, "llm_model": "", "llm_url": "", "llm_key": ""})
 
 
-def _priced(agent: AgentConfiguration, prices: Mapping[str, Price]) -> AgentConfiguration:
+def _priced(agent: AgentSettings, prices: Mapping[str, Price]) -> AgentSettings:
     if agent.prompt_price or agent.completion_price:
         return agent
     price = known_price(agent.model, prices)

@@ -18,7 +18,7 @@ from typing import Any
 from jobs.cli import FAILED, BadInput, command, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
-from pipelines.answering.settings import AgentConfiguration, Configuration, all_agents
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.evaluation.questions.writing import (
@@ -33,7 +33,7 @@ from pipelines.evaluation.questions.writing import (
     template_questions,
     written_questions,
 )
-from pipelines.llm.cached import KeptReplies
+from pipelines.llm.cached import CachedModel
 from pipelines.llm.retry import Progress
 from pipelines.records import Hit, Usage
 from pipelines.store import Store
@@ -92,7 +92,7 @@ def check(args: argparse.Namespace) -> None:
         raise BadInput(f"--out is {args.out}: there is no folder {args.out.parent}")
 
 
-def questions(args: argparse.Namespace, configuration: Configuration, store: Store) -> dict[str, Any]:
+def questions(args: argparse.Namespace, configuration: AnswerSettings, store: Store) -> dict[str, Any]:
     """Make questions and write those that are kept; the summary."""
     llm = None if args.without_llm else model(configuration, args)
     with scanned(store, args.collection) as chunks:
@@ -106,7 +106,7 @@ def questions(args: argparse.Namespace, configuration: Configuration, store: Sto
 
 
 def answers(
-    args: argparse.Namespace, configuration: Configuration, store: Store, examples: Sequence[Example]
+    args: argparse.Namespace, configuration: AnswerSettings, store: Store, examples: Sequence[Example]
 ) -> dict[str, Any]:
     """Fill in the missing answers and write the whole data set; the summary."""
     llm = model(configuration, args)
@@ -130,7 +130,7 @@ def rated(args: argparse.Namespace, store: Store) -> dict[str, Any]:
     return written(args, said.examples, None, Made((), Usage(), {}), {"disliked": len(said.disliked)})
 
 
-async def writing(llm: KeptReplies, starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, int]:
+async def writing(llm: CachedModel, starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, int]:
     """Questions that the model writes, and of how many chunks."""
     chunks = drawn(starts, args.limit, args.seed, LEAST_TEXT)
     made = await closing(llm, written_questions(llm, chunks, args.per_chunk, args.at_once, told("chunks")))
@@ -144,7 +144,7 @@ def templates(starts: Sequence[Hit], args: argparse.Namespace) -> tuple[Made, in
     return Made(tuple(good[chunk.source] for chunk in chunks), Usage(), {}), len(chunks)
 
 
-async def closing(llm: KeptReplies, made: Any) -> Made:
+async def closing(llm: CachedModel, made: Any) -> Made:
     """What `made` comes to, the model's connections closed after it."""
     try:
         result: Made = await made
@@ -154,7 +154,7 @@ async def closing(llm: KeptReplies, made: Any) -> Made:
 
 
 def found(
-    args: argparse.Namespace, configuration: Configuration, store: Store, examples: Sequence[Example]
+    args: argparse.Namespace, configuration: AnswerSettings, store: Store, examples: Sequence[Example]
 ) -> list[Example]:
     """The examples whose page the configured retrieval finds, without what else would be asked a model for each."""
     free = configuration.model_copy(update={"num_queries": 1, "reranker": "none"})
@@ -167,16 +167,16 @@ def found(
         return asyncio.run(findable(examples, search, args.at_once, told("searched")))
 
 
-def model(configuration: Configuration, args: argparse.Namespace) -> KeptReplies:
+def model(configuration: AnswerSettings, args: argparse.Namespace) -> CachedModel:
     """The language model that writes, with what it has said for this --out. Raises BadInput."""
     path = args.out.with_name(f".{args.out.name}.replies")
     llm = make_llm(writer(configuration, args.agent))
     if args.fresh:
         path.unlink(missing_ok=True)
-    return KeptReplies(llm, path)
+    return CachedModel(llm, path)
 
 
-def writer(configuration: Configuration, agent: str | None) -> AgentConfiguration:
+def writer(configuration: AnswerSettings, agent: str | None) -> AgentSettings:
     """The agent whose model writes. Raises BadInput."""
     agents = all_agents(configuration)
     named = [one for one in agents if agent in (None, one.name)]
@@ -205,7 +205,7 @@ def told(what: str) -> Progress:
 
 
 def written(
-    args: argparse.Namespace, examples: Sequence[Example], llm: KeptReplies | None, made: Made, counts: dict[str, int]
+    args: argparse.Namespace, examples: Sequence[Example], llm: CachedModel | None, made: Made, counts: dict[str, int]
 ) -> dict[str, Any]:
     """Write the data set, unless it is empty; the summary."""
     if examples:

@@ -14,7 +14,7 @@ from pydantic_settings import SettingsError
 from ray import serve
 
 from pipelines import embedded
-from pipelines.answering.settings import complaint
+from pipelines.answering.settings import describe_errors
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build
@@ -33,7 +33,7 @@ def main() -> int:
         with database(settings) as url, local_ray():
             run(settings.model_copy(update={"database_url": url}), stop)
     except ValidationError as error:
-        return _failed(complaint(error), 2)
+        return _failed(describe_errors(error), 2)
     except SettingsError as error:
         return _failed(f"{error}: write it as JSON", 2)
     except (StoreUnavailable, UnusableDatabase, embedded.EmbeddedPostgresFailed) as error:

@@ -18,12 +18,12 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
 
-from pipelines.answering.agents import Agent, Done
+from pipelines.answering.agents import Agent, AgentResult
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
-from pipelines.answering.reranking.base import Reranked, by_score
+from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.retriever import Retrieval, Retriever, Search
-from pipelines.answering.settings import AgentConfiguration, all_agents
+from pipelines.answering.settings import AgentSettings, all_agents
 from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
 from pipelines.store import Store
@@ -74,11 +74,11 @@ class RerankerStep:
         assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
 
-    async def rerank(self, question: str, hits: tuple[Hit, ...]) -> Reranked:
+    async def rerank(self, question: str, hits: tuple[Hit, ...]) -> Reranking:
         if not isinstance(self._reranker, CrossEncoderReranker):
             return await self._reranker.rerank(question, hits)
         scores = await self._score(self._reranker.pairs(question, hits))
-        return Reranked(by_score(hits, scores, self._reranker.name))
+        return Reranking(by_score(hits, scores, self._reranker.name))
 
     # A longer wait than a hop takes would cost a single question more than a fuller batch saves.
     @serve.batch(max_batch_size=16, batch_wait_timeout_s=0.001)
@@ -93,11 +93,11 @@ class RerankerStep:
 class AgentStep:
     """An agent with its language model, as a deployment."""
 
-    def __init__(self, settings: Settings, agent: AgentConfiguration) -> None:
+    def __init__(self, settings: Settings, agent: AgentSettings) -> None:
         log_as_json()
         self._agent = make_agent(settings, agent)
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         async for part in stream_answer(self._agent, task):
             yield part
 
@@ -141,7 +141,7 @@ class Raydex:
         threading.Thread(target=retriever.warm, daemon=True).start()
         return retriever
 
-    def _agent(self, agent: AgentConfiguration, handle: Handle | None) -> Agent:
+    def _agent(self, agent: AgentSettings, handle: Handle | None) -> Agent:
         here = make_agent(self._settings, agent)
         return RemoteAgent(handle, here, self._settings.step_timeout_s) if handle else here
 

@@ -14,8 +14,8 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
-from pipelines.answering.agents import Agent, Done, StepUnavailable
-from pipelines.answering.reranking.base import Reranked
+from pipelines.answering.agents import Agent, AgentResult, StepUnavailable
+from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.retriever import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
@@ -102,15 +102,15 @@ class RemoteReranker:
         self.name = name
         self._handle, self._timeout_s = handle, timeout_s
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """See `Reranker.rerank`."""
-        reranked: Reranked = await call_step(
+        reranked: Reranking = await call_step(
             "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits)), self._timeout_s
         )
         return reranked
 
 
-async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[str | Done, None]:
+async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[str | AgentResult, None]:
     """Yield ACCEPTED, then the parts of `agent`'s answer, for a RemoteAgent."""
     yield ACCEPTED
     async with contextlib.aclosing(agent.answer(task)) as parts:
@@ -129,7 +129,7 @@ class RemoteAgent:
         self.name, self.secrets, self.check = like.name, like.secrets, like.check
         self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """See `Agent.answer`; repeat the call once if a replica dies before its first part. Raises StepUnavailable."""
         for attempt in (1, 2):
             started = False
@@ -143,7 +143,7 @@ class RemoteAgent:
                 if started or attempt == 2:
                     raise
 
-    async def _parts(self, task: Task) -> AsyncGenerator[str | Done, None]:
+    async def _parts(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """Yield the parts of one replica's answer."""
         parts: Any = self._handle.answer.remote(task)
         try:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from fastapi import Request
 
-from pipelines.answering.engine import Ask, Delta, Event, QueryEngine
+from pipelines.answering.engine import Delta, Event, QueryEngine, Question
 from pipelines.records import Answer, Message
 from pipelines.store import Turn
 from serve.api.errors import ClientGone
@@ -67,7 +67,7 @@ class SessionFactory:
         self.engine, self.recorder, self.observer = engine, recorder, observer
         self._conversations, self._threads = conversations, threads
 
-    async def open(self, request: Request, ask: Ask, conversation: str | None = None) -> "QuestionSession":
+    async def open(self, request: Request, ask: Question, conversation: str | None = None) -> "QuestionSession":
         """Return a session for `ask`, with the last turns of its conversation unless it brings a history.
 
         A question and a conversation without an id get one.
@@ -89,7 +89,7 @@ class QuestionSession:
     """One question to the engine; `key` is the name of its API key, `degraded` the parts missing before it starts."""
 
     factory: SessionFactory
-    ask: Ask
+    ask: Question
     conversation: str
     key: str = ""
     degraded: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from platformdirs import user_data_path
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
 
@@ -15,7 +15,7 @@ Placement = Literal["ingress", "deployment"]
 POLICY = Policy()  # declares the defaults of who may ask and how much
 
 
-class Settings(BaseSettings, Configuration):
+class Settings(BaseSettings, AnswerSettings):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
     A value given to the constructor overrides the environment. Settings are read once, at the entry point.

@@ -13,7 +13,7 @@ from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.synthesis.modes import synthesizer
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.llm.client import LLMFailed
-from pipelines.llm.session import Calls, Model
+from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.records import Exchange, Message, Usage
 
 # The turns before are there to refer to, the passages to answer from: at most this share of the window.
@@ -21,7 +21,7 @@ HISTORY_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class AgentResult:
     """An agent's last word: what its answer cost, every prompt that it sent, and, if it failed, why."""
 
     usage: Usage = Usage()
@@ -39,7 +39,7 @@ class Agent(Protocol):
         """Raise TemplateError if its prompts can't take `variables`."""
         ...
 
-    def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+    def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """Deltas of the answer as they come, then Done."""
         ...
 
@@ -58,7 +58,7 @@ class LLMAgent:
     def __init__(
         self,
         name: str,
-        llm: Model,
+        llm: ChatModel,
         own: Synthesizer | None = None,
         *,
         by_mode: Callable[[str], Synthesizer] | None = None,
@@ -81,11 +81,11 @@ class LLMAgent:
         """Raise TemplateError if its prompts can't take `variables`."""
         self._prompts.check(variables)
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """Deltas of the answer, then Done; a model that fails is a Done that says why. Raises TemplateError."""
         history = self._recent(task.history)
         system = self._system or self._prompts.render("system", {}, task.variables)
-        calls = Calls(self._llm, system=system, assistant=self._assistant, history=history, at_once=self._at_once)
+        calls = LLMSession(self._llm, system=system, assistant=self._assistant, history=history, at_once=self._at_once)
         failed = ""
         try:
             how = self._own or self._by_mode(task.mode)
@@ -94,7 +94,7 @@ class LLMAgent:
                     yield delta
         except LLMFailed as error:
             failed = str(error)
-        yield Done(calls.usage, tuple(calls.exchanges), failed)
+        yield AgentResult(calls.usage, tuple(calls.exchanges), failed)
 
     def _recent(self, history: Sequence[Message]) -> Sequence[Message]:
         """The newest turns that leave the passages their room."""
@@ -118,7 +118,7 @@ class ExtractiveAgent:
     def check(self, variables: Mapping[str, str]) -> None:
         """It has no prompts: any will do."""
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """The answer in one piece, then Done."""
         yield self._extractive.synthesize(task.question, task.hits)
-        yield Done()
+        yield AgentResult()

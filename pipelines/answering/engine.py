@@ -15,21 +15,21 @@ from typing import Any, Protocol
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.agents import Agent, Done, ExtractiveAgent, LLMAgent
+from pipelines.answering.agents import Agent, AgentResult, ExtractiveAgent, LLMAgent
 from pipelines.answering.grounding.answerable import answerable
 from pipelines.answering.grounding.citations import cite
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import diverse, pages_first
 from pipelines.answering.retrieval.retriever import Retrieval, Search
-from pipelines.answering.rewriting import Rewriter, Rewritten
+from pipelines.answering.rewriting import Rewrite, Rewriter
 from pipelines.answering.routing.router import FixedRouter, Router
-from pipelines.answering.sanitizing.stream import Outgoing
+from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.modes import MODES
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.answering.trace import Work
-from pipelines.llm.session import Model
+from pipelines.answering.trace import Trace
+from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ JUDGING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Question:
     """A question with all that may be said about it.
 
     `k` is how many hits the answer is made from; `previous` are the ids of the chunks that the turn before cited;
@@ -64,13 +64,6 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
-    """The hits that the answer will be made from."""
-
-    retrieval: Retrieval
-
-
-@dataclass(frozen=True, slots=True)
 class Delta:
     """More of the answer's text. `reset`: an agent failed half way, what was said is void, another one begins."""
 
@@ -78,10 +71,10 @@ class Delta:
     reset: bool = False
 
 
-Event = Retrieved | Delta | Answer
+Event = Retrieval | Delta | Answer
 
 
-class Retrieves(Protocol):
+class AsyncRetriever(Protocol):
     """A retriever, in this process or elsewhere."""
 
     async def aretrieve(self, search: Search) -> Retrieval: ...
@@ -102,9 +95,9 @@ class QueryEngine:
 
     def __init__(
         self,
-        retriever: Retrieves,
+        retriever: AsyncRetriever,
         synthesizer: Synthesizer | None = None,
-        llm: Model | None = None,
+        llm: ChatModel | None = None,
         *,
         agents: Sequence[Agent] = (),
         router: Router | None = None,
@@ -132,17 +125,17 @@ class QueryEngine:
 
     # -- what can be asked
 
-    def query(self, question: str | Ask, **more: Any) -> Answer:
+    def query(self, question: str | Question, **more: Any) -> Answer:
         """The answer, waited for. `more` are fields of Ask. Raises as `stream`."""
         with start_blocking_portal() as portal:
             return portal.call(self.aquery, _ask(question, more))
 
-    def search(self, question: str | Ask, **more: Any) -> Retrieval:
+    def search(self, question: str | Question, **more: Any) -> Retrieval:
         """The hits alone, waited for. Raises as `stream`."""
         with start_blocking_portal() as portal:
             return portal.call(self.asearch, _ask(question, more))
 
-    async def aquery(self, question: str | Ask, **more: Any) -> Answer:
+    async def aquery(self, question: str | Question, **more: Any) -> Answer:
         """The answer. Cancelling it cancels the calls under way. Raises as `stream`."""
         async with aclosing(self.stream(_ask(question, more))) as events:
             async for event in events:
@@ -150,24 +143,24 @@ class QueryEngine:
                     return event
         raise AssertionError("a stream ends with its answer")
 
-    async def asearch(self, question: str | Ask, **more: Any) -> Retrieval:
+    async def asearch(self, question: str | Question, **more: Any) -> Retrieval:
         """The hits alone, with the seconds of each step. Raises as `stream`."""
-        ask, work = _ask(question, more), Work()
+        ask, work = _ask(question, more), Trace()
         found = await self._retrieved(ask, ask.question, work)
         return replace(found, degraded=tuple(work.degraded), timings=work.ended())
 
-    async def stream(self, ask: Ask) -> AsyncGenerator[Event, None]:
-        """Retrieved once, Deltas as they come, the Answer last. Closing it cancels the calls under way.
+    async def stream(self, ask: Question) -> AsyncGenerator[Event, None]:
+        """The Retrieval first, Deltas as they come, the Answer last. Closing it cancels the calls under way.
 
         Raises UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
         """
-        work, mode = Work(), self._checked(ask.mode or self._mode)
+        work, mode = Trace(), self._checked(ask.mode or self._mode)
         standalone = await self._standalone(ask, work)
         with work.step("route"):
             work.route = await asyncio.to_thread(self._router.route, standalone)
         self._named(work.route.agent).check(ask.variables)
         found = _given(ask, standalone) if mode in WITHOUT_RETRIEVAL else await self._retrieved(ask, standalone, work)
-        yield Retrieved(found)
+        yield found
         task = Task(standalone, found.hits, ask.history, mode, ask.variables, ask.context)
         if mode != NO_TEXT:
             async with aclosing(self._said(task, work)) as deltas:
@@ -207,20 +200,20 @@ class QueryEngine:
             raise UnknownMode(mode, self.modes)
         return mode
 
-    async def _standalone(self, ask: Ask, work: Work) -> str:
+    async def _standalone(self, ask: Question, work: Trace) -> str:
         """The question as it reads without the turns before it."""
         if not ask.history or self._rewriter is None:
             return ask.question
         with work.step("condense"):
             return self._noted(await self._rewriter.condense(ask.question, ask.history), work).queries[0]
 
-    def _noted(self, rewritten: Rewritten, work: Work) -> Rewritten:
+    def _noted(self, rewritten: Rewrite, work: Trace) -> Rewrite:
         work.paid(rewritten.usage, rewritten.exchanges)
         if rewritten.failed:
             work.lose("rewrite")
         return rewritten
 
-    async def _retrieved(self, ask: Ask, question: str, work: Work) -> Retrieval:
+    async def _retrieved(self, ask: Question, question: str, work: Trace) -> Retrieval:
         queries: tuple[str, ...] = (question,)
         if self._rewriter is not None:
             with work.step("rewrite"):
@@ -236,7 +229,7 @@ class QueryEngine:
         hits = pages_first(hits) if self._pages_first else hits
         return replace(found, question=question, hits=tuple(diverse(hits, k, self._max_per_page)))
 
-    async def _reranked(self, question: str, hits: Sequence[Hit], work: Work) -> Sequence[Hit]:
+    async def _reranked(self, question: str, hits: Sequence[Hit], work: Trace) -> Sequence[Hit]:
         if self._reranker is None or not hits:
             return hits
         try:
@@ -251,7 +244,7 @@ class QueryEngine:
         work.paid(reranked.usage, reranked.exchanges)
         return reranked.hits
 
-    async def _said(self, task: Task, work: Work) -> AsyncGenerator[Delta, None]:
+    async def _said(self, task: Task, work: Trace) -> AsyncGenerator[Delta, None]:
         """What the first agent that does not fail says, as it leaves the house; noted in `work`."""
         said = False
         for agent in self._chain(work.route.agent, task):
@@ -280,14 +273,14 @@ class QueryEngine:
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
-    async def _spoken(self, agent: Agent, task: Task, work: Work) -> AsyncGenerator[str, None]:
+    async def _spoken(self, agent: Agent, task: Task, work: Trace) -> AsyncGenerator[str, None]:
         """The agent's words, cleaned of what must not leave; a failure is noted in `work`."""
         secrets = [secret for one in self._agents for secret in one.secrets]
-        leaving = Outgoing(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
+        leaving = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
         try:
             async with aclosing(agent.answer(task)) as parts:
                 async for part in parts:
-                    if isinstance(part, Done):
+                    if isinstance(part, AgentResult):
                         work.done(agent.name, part)
                     elif text := leaving.feed(part):
                         yield text
@@ -298,7 +291,7 @@ class QueryEngine:
         if not work.failed and (rest := leaving.close()):
             yield rest
 
-    async def _cited(self, work: Work, found: Retrieval, collection: str | None) -> tuple[Citation, ...]:
+    async def _cited(self, work: Trace, found: Retrieval, collection: str | None) -> tuple[Citation, ...]:
         if not work.text:
             return ()
         loop = asyncio.get_running_loop()
@@ -316,11 +309,11 @@ class QueryEngine:
         return citations if work.known else tuple(replace(c, supported=False, support=0.0) for c in citations)
 
 
-def _ask(question: str | Ask, more: Mapping[str, Any]) -> Ask:
-    return replace(question, **more) if isinstance(question, Ask) else Ask(question, **more)
+def _ask(question: str | Question, more: Mapping[str, Any]) -> Question:
+    return replace(question, **more) if isinstance(question, Question) else Question(question, **more)
 
 
-def _given(ask: Ask, question: str) -> Retrieval:
+def _given(ask: Question, question: str) -> Retrieval:
     """Without retrieval: the given texts are the hits."""
     hits = tuple(
         Hit(f"context:{n}", f"context:{n}", (), f"Context {n}", (), text, "", 1.0, "given")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.answering.agents import Agent, LLMAgent
-from pipelines.answering.engine import QueryEngine, Retrieves
+from pipelines.answering.engine import AsyncRetriever, QueryEngine
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
@@ -19,7 +19,7 @@ from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
 from pipelines.answering.routing.rules import Rule, RuleRouter
-from pipelines.answering.settings import EXTRACTIVE, AgentConfiguration, Configuration, all_agents
+from pipelines.answering.settings import EXTRACTIVE, AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.synthesis.modes import synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
@@ -30,8 +30,8 @@ from pipelines.store import Store
 
 
 def make_engine(
-    configuration: Configuration,
-    retriever: Retrieves,
+    settings: AnswerSettings,
+    retriever: AsyncRetriever,
     agents: Sequence[Agent] | None = None,
     reranker: Reranker | None = None,
 ) -> QueryEngine:
@@ -40,59 +40,59 @@ def make_engine(
     Raises TemplateError, NotAClassifier and what a model raises that does not load.
     """
     if agents is None:
-        agents = [make_agent(configuration, agent) for agent in all_agents(configuration)]
+        agents = [make_agent(settings, agent) for agent in all_agents(settings)]
     return QueryEngine(
         retriever,
         agents=agents,
-        router=make_router(configuration, agents),
-        rewriter=make_rewriter(configuration),
-        reranker=reranker or make_reranker(configuration),
-        mode=configuration.mode,
-        k=configuration.k,
-        depth=configuration.depth,
-        pages_first=configuration.pages_first,
-        max_per_page=configuration.max_per_page,
+        router=make_router(settings, agents),
+        rewriter=make_rewriter(settings),
+        reranker=reranker or make_reranker(settings),
+        mode=settings.mode,
+        k=settings.k,
+        depth=settings.depth,
+        pages_first=settings.pages_first,
+        max_per_page=settings.max_per_page,
     )
 
 
-def make_retriever(configuration: Configuration, store: Store) -> Retriever:
+def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
     """The retriever over `store`. Raises NotAnAdapter."""
-    adapter = QueryAdapter.load(configuration.query_adapter) if configuration.query_adapter != Path() else None
+    adapter = QueryAdapter.load(settings.query_adapter) if settings.query_adapter != Path() else None
 
     def embedder(model: str) -> QueryEmbedder:
-        plain = make_embedder(configuration, model)
+        plain = make_embedder(settings, model)
         return AdaptedEmbedder(plain, adapter) if adapter else plain
 
     return Retriever(
         store,
         embedder,
-        lambda index: LexicalIndex(lexical_folder(configuration.home, store.url, index.id)),
-        collection=configuration.collection,
-        candidates=configuration.candidates,
-        weights={"vector": configuration.vector_weight, "bm25": configuration.bm25_weight},
-        fusion=configuration.fusion,
-        lexical_k=configuration.lexical_k,
-        rrf_k=configuration.rrf_k,
-        reference_weight=configuration.reference_weight,
-        pages_first=configuration.pages_first,
-        neighbours=configuration.neighbours,
-        patience=configuration.patience_s,
+        lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
+        collection=settings.collection,
+        candidates=settings.candidates,
+        weights={"vector": settings.vector_weight, "bm25": settings.bm25_weight},
+        fusion=settings.fusion,
+        lexical_k=settings.lexical_k,
+        rrf_k=settings.rrf_k,
+        reference_weight=settings.reference_weight,
+        pages_first=settings.pages_first,
+        neighbours=settings.neighbours,
+        patience=settings.patience_s,
     )
 
 
-def make_embedder(configuration: Configuration, model: str) -> Embedder:
+def make_embedder(settings: AnswerSettings, model: str) -> Embedder:
     """The embedder named `model`, with the device and endpoint configured."""
     return load_embedder(
         model,
-        device=configuration.embedding_device,
-        threads=configuration.embedding_threads or None,
-        cache=configuration.home / "models",
-        base_url=configuration.embedding_url or None,
-        api_key=configuration.embedding_key or None,
+        device=settings.embedding_device,
+        threads=settings.embedding_threads or None,
+        cache=settings.home / "models",
+        base_url=settings.embedding_url or None,
+        api_key=settings.embedding_key or None,
     )
 
 
-def make_llm(agent: AgentConfiguration) -> LLM:
+def make_llm(agent: AgentSettings) -> LLM:
     """The client of an agent's language model."""
     return LLM(
         agent.model,
@@ -110,33 +110,33 @@ def make_llm(agent: AgentConfiguration) -> LLM:
     )
 
 
-def make_agent(configuration: Configuration, agent: AgentConfiguration) -> LLMAgent:
+def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     """One agent. Raises TemplateError for a prompt that can't be used."""
-    prompts = Prompts.from_mapping(configuration.prompts, configuration.prompt_variables)
+    prompts = Prompts.from_mapping(settings.prompts, settings.prompt_variables)
     return LLMAgent(
         agent.name,
         make_llm(agent),
         by_mode=lambda mode: synthesizer(
-            mode, prompts=prompts, structured=configuration.structured, num_children=configuration.num_children or None
+            mode, prompts=prompts, structured=settings.structured, num_children=settings.num_children or None
         ),
         prompts=prompts,
         system=agent.system_prompt,
         assistant=agent.assistant_prefix,
-        at_once=configuration.llm_calls_at_once,
+        at_once=settings.llm_calls_at_once,
     )
 
 
-def make_rewriter(configuration: Configuration) -> Rewriter | None:
+def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     """The rewriter, where there is a language model: with `num_queries` 1 it condenses follow-ups alone."""
-    agent = _agent(configuration, configuration.rewrite_agent)
+    agent = _agent(settings, settings.rewrite_agent)
     if agent is None:
         return None
-    return Rewriter(make_llm(agent), num_queries=configuration.num_queries, timeout_s=configuration.rewrite_timeout_s)
+    return Rewriter(make_llm(agent), num_queries=settings.num_queries, timeout_s=settings.rewrite_timeout_s)
 
 
-def make_reranker(configuration: Configuration) -> Reranker | None:
+def make_reranker(settings: AnswerSettings) -> Reranker | None:
     """The reranker chosen, None for `none`. Raises NotAClassifier and what a model raises that does not load."""
-    c = configuration
+    c = settings
     if c.reranker == "cross-encoder":
         return CrossEncoderReranker(c.reranker_model, device=c.reranker_device)
     if c.reranker == "endpoint":
@@ -150,9 +150,9 @@ def make_reranker(configuration: Configuration) -> Reranker | None:
     return None
 
 
-def make_router(configuration: Configuration, agents: Sequence[Agent]) -> Router:
+def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
     """The router chosen. Raises BadRule, BadRouter and NotAClassifier."""
-    c = configuration
+    c = settings
     default = c.router_default or next((agent.name for agent in agents), EXTRACTIVE)
     if c.router == "rules":
         return RuleRouter([Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in c.router_rules], default)
@@ -167,6 +167,6 @@ def _threshold(chosen: float | None, classifier: TextClassifier, otherwise: floa
     return classifier.threshold(otherwise) if chosen is None else chosen
 
 
-def _agent(configuration: Configuration, name: str) -> AgentConfiguration | None:
+def _agent(settings: AnswerSettings, name: str) -> AgentSettings | None:
     """The agent of that name, the first for "", None where there are none."""
-    return next((agent for agent in all_agents(configuration) if name in ("", agent.name)), None)
+    return next((agent for agent in all_agents(settings) if name in ("", agent.name)), None)

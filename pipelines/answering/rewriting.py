@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.replies import item_key, read_items
-from pipelines.llm.session import Calls, Model
+from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import shorten
 from pipelines.records import Exchange, Message, Usage
 
@@ -55,7 +55,7 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewrite:
     """What to search for, the question first, and what the language model was asked for it.
 
     `failed` where there was a model and it gave nothing usable: `queries` are the question alone then.
@@ -73,30 +73,30 @@ class Rewriter:
     Several queries of one question whose results are fused: RAG-Fusion (Rackauckas 2024). Never raises.
     """
 
-    def __init__(self, llm: Model | None, *, num_queries: int = 4, timeout_s: float = 5.0) -> None:
+    def __init__(self, llm: ChatModel | None, *, num_queries: int = 4, timeout_s: float = 5.0) -> None:
         self.llm, self.num_queries, self.timeout_s = llm, num_queries, timeout_s
 
-    async def rewrite(self, question: str) -> Rewritten:
+    async def rewrite(self, question: str) -> Rewrite:
         """`question` and up to `num_queries` - 1 further queries. One query alone needs no call."""
         more = self.num_queries - 1
         if self.llm is None or more < 1 or not visible(question).strip():
-            return Rewritten((question,))
-        calls = Calls(self.llm, system=SYSTEM)
+            return Rewrite((question,))
+        calls = LLMSession(self.llm, system=SYSTEM)
         room = _room(self.llm, calls, REWRITE, more * QUERY_TOKENS)
         shown = _shortened(self.llm, visible(question), room)
         prompt = REWRITE.format(count=more, question=shown) if shown else ""
         text = await self._ask(calls, prompt, more * QUERY_TOKENS)
         return _rewritten(parse_queries(text, question, self.num_queries), calls, failed=not read_items(visible(text)))
 
-    async def condense(self, question: str, history: Sequence[Message]) -> Rewritten:
+    async def condense(self, question: str, history: Sequence[Message]) -> Rewrite:
         """One query: `question` as it is understood without `history`, the turns before it, oldest first.
 
         The first question of a conversation stays as it is, without a call; so does one for which the model gives
         anything but one line of sensible length.
         """
         if self.llm is None or not _turns(history) or not visible(question).strip():
-            return Rewritten((question,))
-        calls = Calls(self.llm, system=SYSTEM)
+            return Rewrite((question,))
+        calls = LLMSession(self.llm, system=SYSTEM)
         room = _room(self.llm, calls, CONDENSE, 2 * QUERY_TOKENS)
         shown = _shortened(self.llm, visible(question), room // 2)
         before = _transcript(self.llm, history, room - self.llm.count(shown))
@@ -105,7 +105,7 @@ class Rewriter:
         standalone = parse_standalone(text, question)
         return _rewritten([standalone or question], calls, failed=not standalone)
 
-    async def _ask(self, calls: Calls, prompt: str, most: int) -> str:
+    async def _ask(self, calls: LLMSession, prompt: str, most: int) -> str:
         """What the model says to `prompt`, "" where it fails; without a prompt its window was too small for one."""
         if not prompt:
             log.warning(
@@ -124,23 +124,23 @@ class Rewriter:
         return ""
 
 
-def _rewritten(queries: Sequence[str], calls: Calls, *, failed: bool) -> Rewritten:
-    return Rewritten(tuple(queries), calls.usage, tuple(calls.exchanges), failed)
+def _rewritten(queries: Sequence[str], calls: LLMSession, *, failed: bool) -> Rewrite:
+    return Rewrite(tuple(queries), calls.usage, tuple(calls.exchanges), failed)
 
 
 # ---------------------------------------------------------------------------------------------- what a model is shown
 
 
-def _room(llm: Model, calls: Calls, prompt: str, answer: int) -> int:
+def _room(llm: ChatModel, calls: LLMSession, prompt: str, answer: int) -> int:
     """Tokens left in the window for what is put into `prompt`."""
     return llm.context_window - calls.overhead() - llm.count(prompt) - min(answer, llm.max_tokens)
 
 
-def _shortened(llm: Model, text: str, room: int) -> str:
+def _shortened(llm: ChatModel, text: str, room: int) -> str:
     return shorten(text, lambda part: llm.count(part) <= room)
 
 
-def _transcript(llm: Model, history: Sequence[Message], room: int) -> str:
+def _transcript(llm: ChatModel, history: Sequence[Message], room: int) -> str:
     """The newest turns that fit into `room` tokens together, oldest first; a long one without its middle."""
     turns: list[str] = []
     for turn in reversed(_turns(history)):

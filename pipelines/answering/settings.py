@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 EXTRACTIVE = "extractive"
 
 
-class AgentConfiguration(BaseModel):
+class AgentSettings(BaseModel):
     """An agent and the language model behind it. Prices are US dollars per million tokens."""
 
     model_config = ConfigDict(extra="forbid")
@@ -35,13 +35,13 @@ class AgentConfiguration(BaseModel):
     assistant_prefix: str = ""
 
     @model_validator(mode="after")
-    def _name_is_free(self) -> "AgentConfiguration":
+    def _name_is_free(self) -> "AgentSettings":
         if self.name == EXTRACTIVE:
             raise ValueError(f"the name {EXTRACTIVE!r} belongs to the built-in agent")
         return self
 
 
-class RuleConfiguration(BaseModel):
+class RuleSettings(BaseModel):
     """Questions that match `pattern`, or hold a word of `topics`, go to `agent`."""
 
     model_config = ConfigDict(extra="forbid")
@@ -51,7 +51,7 @@ class RuleConfiguration(BaseModel):
     topics: list[str] = []
 
 
-class Configuration(BaseModel):
+class AnswerSettings(BaseModel):
     """What answers are made with. The defaults answer without any language model."""
 
     collection: str = ""  # what a question means that names none; "": the only collection there is
@@ -77,7 +77,7 @@ class Configuration(BaseModel):
     embedding_device: str = "cpu"  # "cuda" where the replicas have a GPU
     embedding_threads: Annotated[int, Field(ge=0)] = 0  # of the embedding model; 0: as many as it likes
 
-    agents: list[AgentConfiguration] = []  # language models, in the order in which they stand in for each other
+    agents: list[AgentSettings] = []  # language models, in the order in which they stand in for each other
     llm_url: str = ""  # with llm_model and llm_key: a single agent named "llm"
     llm_model: str = ""
     llm_key: Annotated[str, Field(repr=False)] = ""
@@ -105,7 +105,7 @@ class Configuration(BaseModel):
 
     router: Literal["fixed", "rules", "classifier"] = "fixed"
     router_default: str = ""  # the agent where no rule matches; "": the first
-    router_rules: list[RuleConfiguration] = []
+    router_rules: list[RuleSettings] = []
     router_model: Path = Path()  # folder of a trained classifier
     # P(the easy agent will do) from which it is asked; None: the one at which the classifier was judged
     router_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -113,7 +113,7 @@ class Configuration(BaseModel):
     router_hard: str = ""
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> "Configuration":
+    def _names_are_known(self) -> "AnswerSettings":
         names = [agent.name for agent in all_agents(self)]
         if len(set(names)) < len(names):
             raise ValueError(f"agents share a name: {', '.join(names)}")
@@ -123,7 +123,7 @@ class Configuration(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _choices_are_whole(self) -> "Configuration":
+    def _choices_are_whole(self) -> "AnswerSettings":
         needs = {
             ("reranker", "cross-encoder"): ("reranker_model",),
             ("reranker", "tag"): ("reranker_model",),
@@ -149,16 +149,16 @@ class Configuration(BaseModel):
             yield "reranker_model", self.reranker_model
 
 
-def complaint(error: ValidationError) -> str:
+def describe_errors(error: ValidationError) -> str:
     """What is wrong with a configuration, setting by setting; no values, since some are keys."""
     said = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
     return "; ".join(f"setting {where}: {what}" if where else what for where, what in said)
 
 
-def all_agents(configuration: Configuration) -> list[AgentConfiguration]:
+def all_agents(settings: AnswerSettings) -> list[AgentSettings]:
     """The configured agents; the shortcut `llm_model` comes first, as "llm"."""
-    if not configuration.llm_model:
-        return configuration.agents
-    short = {"name": "llm", "model": configuration.llm_model, "api_key": configuration.llm_key}
-    url = {"base_url": configuration.llm_url} if configuration.llm_url else {}
-    return [AgentConfiguration.model_validate({**short, **url}), *configuration.agents]
+    if not settings.llm_model:
+        return settings.agents
+    short = {"name": "llm", "model": settings.llm_model, "api_key": settings.llm_key}
+    url = {"base_url": settings.llm_url} if settings.llm_url else {}
+    return [AgentSettings.model_validate({**short, **url}), *settings.agents]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pipelines.answering.agents import Done
+from pipelines.answering.agents import AgentResult
 from pipelines.answering.synthesis.extractive import UNKNOWN, unknown
 from pipelines.records import Exchange, Hit, Route, Usage
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Work:
+class Trace:
     """Notes on one question. `timings` are seconds by step, `degraded` what was lost, in order, each once."""
 
     started: float = field(default_factory=time.perf_counter)
@@ -49,7 +49,7 @@ class Work:
         self.degraded[part] = None
 
     def paid(self, usage: Usage, exchanges: Sequence[Exchange]) -> None:
-        """Calls of a language model were made."""
+        """LLMSession of a language model were made."""
         self.usage += usage
         self.exchanges += exchanges
 
@@ -63,7 +63,7 @@ class Work:
             self.timings.setdefault("first_delta", time.perf_counter() - self.started)
         self.text += text
 
-    def done(self, agent: str, done: Done) -> None:
+    def done(self, agent: str, done: AgentResult) -> None:
         """An agent's last word."""
         self.paid(done.usage, done.exchanges)
         if done.failed:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pipelines
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.records import Index, digest
@@ -24,7 +24,7 @@ CODE = (
 
 
 def evaluation_fingerprint(
-    examples: Sequence[Example], plan: EvaluationPlan, index: Index, configuration: Configuration, judge: str = ""
+    examples: Sequence[Example], plan: EvaluationPlan, index: Index, configuration: AnswerSettings, judge: str = ""
 ) -> str:
     """Return the name under which rows are stored; `judge` is the judge's identity, its model with its prompts."""
     decides = {
@@ -41,7 +41,7 @@ def evaluation_fingerprint(
     return digest(json.dumps(decides, sort_keys=True))
 
 
-def public_settings(configuration: Configuration) -> dict[str, Any]:
+def public_settings(configuration: AnswerSettings) -> dict[str, Any]:
     """Return a configuration as data, without keys and without settings that change no answer."""
     settings = _without_keys(configuration.model_dump(mode="json"))
     return {name: value for name, value in settings.items() if name not in ELSEWHERE}
@@ -59,7 +59,7 @@ def _without_keys(value: Any) -> Any:
     return [_without_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _local_models(configuration: Configuration) -> Iterator[tuple[str, Path]]:
+def _local_models(configuration: AnswerSettings) -> Iterator[tuple[str, Path]]:
     """Yield the settings that name a file or folder of this machine: a model may be trained anew behind its path."""
     for name, value in public_settings(configuration).items():
         if isinstance(value, str) and value not in ("", ".") and Path(value).exists():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.settings import Configuration, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, is_complete
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
@@ -49,7 +49,7 @@ class EvaluationOptions:
 
 def evaluate(
     store: Store,
-    configuration: Configuration,
+    configuration: AnswerSettings,
     examples: Sequence[Example],
     plan: EvaluationPlan,
     *,

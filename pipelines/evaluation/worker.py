@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
-from pipelines.answering.settings import Configuration, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.answering.synthesis.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator
@@ -28,7 +28,7 @@ class EvaluationJob:
     """What every process that asks needs to know; small, because Ray copies it into each actor."""
 
     database_url: str
-    configuration: Configuration
+    configuration: AnswerSettings
     plan: EvaluationPlan
     index: Index
     evaluation: int
@@ -39,7 +39,7 @@ class UnknownJudge(LookupError):
     """The agent that is to judge is not configured."""
 
 
-def make_judge(configuration: Configuration, plan: EvaluationPlan, store: Store) -> Judge | None:
+def make_judge(configuration: AnswerSettings, plan: EvaluationPlan, store: Store) -> Judge | None:
     """Return the judge that is the model of the agent `plan.judge`; None without one.
 
     Raises UnknownJudge and BadDimension.

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.llm.client import Completion
-from pipelines.llm.session import Model
+from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage, digest
 
 
-class KeptReplies:
+class CachedModel:
     """Stands where a Model is wanted, and asks `llm` only what `path` has no reply to.
 
     The file has one JSON object a line, {"asked", "said"}: `asked` names the model, the messages and what form was
@@ -22,7 +22,7 @@ class KeptReplies:
     `reused` counts the replies that came from the file; they cost nothing.
     """
 
-    def __init__(self, llm: Model, path: Path) -> None:
+    def __init__(self, llm: ChatModel, path: Path) -> None:
         self.model, self.max_tokens = llm.model, llm.max_tokens
         self.context_window, self.context_share = llm.context_window, llm.context_share
         self.reused = 0

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from pipelines.llm.client import FRAMING, LLMEmpty, LLMFailed
-from pipelines.llm.session import Model
+from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage
 
 T = TypeVar("T")
@@ -22,12 +22,12 @@ Progress = Callable[[int, int], None]
 """Called with how many are done, and of how many."""
 
 
-class Unusable(ValueError):
+class UnusableReply(ValueError):
     """A model's reply can't be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Generic[T]):
+class ParsedReply(Generic[T]):
     """What came of asking: a value, or why there is none; and what all the tries cost."""
 
     value: T | None
@@ -36,7 +36,7 @@ class Reply(Generic[T]):
 
 
 async def ask(
-    llm: Model,
+    llm: ChatModel,
     prompt: str,
     parse: Callable[[str], T],
     *,
@@ -44,7 +44,7 @@ async def ask(
     reminder: str = "",
     schema: Mapping[str, Any] | None = None,
     tries: int = TRIES,
-) -> Reply[T]:
+) -> ParsedReply[T]:
     """What `parse` makes of the model's reply to `prompt`.
 
     Where it raises Unusable, or the reply is empty, the model is shown its reply and `reminder` and asked again. A
@@ -53,23 +53,23 @@ async def ask(
     messages = [*([Message("system", system)] if system else []), Message("user", prompt)]
     usage, error = Usage(), ""
     if too_long := _too_long(llm, messages):
-        return Reply(None, too_long, usage)
+        return ParsedReply(None, too_long, usage)
     for _ in range(tries):
         said = ""
         try:
             done = await llm.complete(messages, schema=schema)
             said, usage = done.text, usage + done.usage
-            return Reply(parse(said), None, usage)
-        except Unusable as unusable:
+            return ParsedReply(parse(said), None, usage)
+        except UnusableReply as unusable:
             error = f"{unusable}; {llm.model} said {shown(said)}"
         except LLMEmpty as empty:
             error, usage = str(empty), usage + empty.usage
         except LLMFailed as failed:
-            return Reply(None, str(failed), usage + failed.usage)
+            return ParsedReply(None, str(failed), usage + failed.usage)
         again = [Message("assistant", said)] if said else []
         longer = [*messages[: 2 if system else 1], *again, Message("user", reminder)] if reminder and said else messages
         messages = messages if _too_long(llm, longer) else longer
-    return Reply(None, f"{error} (asked {tries} times)", usage)
+    return ParsedReply(None, f"{error} (asked {tries} times)", usage)
 
 
 def shown(text: str) -> str:
@@ -79,7 +79,7 @@ def shown(text: str) -> str:
     return repr(line if len(line) <= SHOWN else f"{line[:half]} … {line[-half:]}")
 
 
-def _too_long(llm: Model, messages: list[Message]) -> str:
+def _too_long(llm: ChatModel, messages: list[Message]) -> str:
     """Why the window of `llm` does not hold the messages and an answer, "" where it does."""
     needed = sum(llm.count(message.content) + FRAMING for message in messages) + llm.max_tokens
     if needed <= llm.context_window:
@@ -90,7 +90,7 @@ def _too_long(llm: Model, messages: list[Message]) -> str:
     )
 
 
-class Slots:
+class ConcurrencyLimit:
     """At most so many things at a time, in each event loop that comes along."""
 
     def __init__(self, at_once: int) -> None:
@@ -102,7 +102,7 @@ class Slots:
         return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._at_once))
 
 
-async def gathered(tasks: Sequence[Callable[[], Awaitable[T]]], progress: Progress | None) -> list[T]:
+async def gather_all(tasks: Sequence[Callable[[], Awaitable[T]]], progress: Progress | None) -> list[T]:
     """The results of `tasks`, in their order; `progress` hears of each that ends."""
     done = 0
 

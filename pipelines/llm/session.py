@@ -12,8 +12,8 @@ from pipelines.llm.client import FRAMING, Completion, LLMFailed
 from pipelines.records import Exchange, Message, Usage
 
 
-class Model(Protocol):
-    """What Calls need of an LLM. One that also has `estimate` (as LLM has) says what a broken call cost."""
+class ChatModel(Protocol):
+    """What LLMSession need of an LLM. One that also has `estimate` (as LLM has) says what a broken call cost."""
 
     model: str
     context_window: int
@@ -37,7 +37,7 @@ class Model(Protocol):
         ...
 
 
-class Calls:
+class LLMSession:
     """Each prompt is sent as [system] + history + [prompt] + [assistant], empty ones left out.
 
     At most `at_once` calls run at a time; a stream counts until it is closed, so nothing may call in the midst of
@@ -47,7 +47,7 @@ class Calls:
 
     def __init__(
         self,
-        llm: Model,
+        llm: ChatModel,
         *,
         system: str = "",
         assistant: str = "",
@@ -111,11 +111,11 @@ class Calls:
         self.exchanges.append(Exchange(self.llm.model, messages, text))
 
 
-def _tokens(llm: Model, messages: Sequence[Message]) -> int:
+def _tokens(llm: ChatModel, messages: Sequence[Message]) -> int:
     return sum((llm.count(message.content) if message.content else 0) + FRAMING for message in messages)
 
 
-def _estimate(llm: Model, messages: Sequence[Message], said: str) -> Usage:
+def _estimate(llm: ChatModel, messages: Sequence[Message], said: str) -> Usage:
     """What a call cost that ended before its server said so."""
     own = getattr(llm, "estimate", None)
     if own is not None:

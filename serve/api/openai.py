@@ -14,7 +14,8 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from sse_starlette import ServerSentEvent
 
-from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
+from pipelines.answering.engine import Delta, Event, QueryEngine
+from pipelines.answering.retrieval.retriever import Retrieval
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store, clean
 from serve.api.errors import failure_of
@@ -143,7 +144,7 @@ class ChatChunks:
         return [self._chunk({"role": "assistant", "content": ""})]
 
     def encode(self, event: Event) -> Iterable[ServerSentEvent]:
-        if isinstance(event, Retrieved):
+        if isinstance(event, Retrieval):
             return []
         if isinstance(event, Delta):
             return self._text(self._delta(event))

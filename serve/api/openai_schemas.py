@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipelines.answering.engine import Ask
+from pipelines.answering.engine import Question
 from pipelines.records import Filters, Message
 from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, FiltersIn, K, Name, QuestionText, Text
 
@@ -105,9 +105,9 @@ class ChatIn(BaseModel):
         earlier = [Message(m.role, m.text) for m in self.messages[:last] if m.role in ("user", "assistant") and m.text]
         return tuple(earlier[-MOST_MESSAGES:])
 
-    def ask(self) -> Ask:
+    def ask(self) -> Question:
         options = self.raydex or RaydexOptions()
-        return Ask(
+        return Question(
             self.question,
             collection=collection_of(self.model),
             k=options.k,

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import Request
 from sse_starlette import ServerSentEvent
 
-from pipelines.answering.engine import Delta, Event, QueryEngine, Retrieved
+from pipelines.answering.engine import Delta, Event, QueryEngine
 from pipelines.answering.retrieval.retriever import Retrieval
 from pipelines.store import Store, clean
 from serve.api.errors import failure_of
@@ -63,8 +63,8 @@ class AnswerEvents:
         return ()
 
     def encode(self, event: Event) -> Iterable[ServerSentEvent]:
-        if isinstance(event, Retrieved):
-            return [make_event("hits", _hits(event.retrieval))]
+        if isinstance(event, Retrieval):
+            return [make_event("hits", _hits(event))]
         if isinstance(event, Delta):
             return [make_event("delta", {"text": clean(event.text), **({"reset": True} if event.reset else {})})]
         answer = self._session.finish(event)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from pipelines.answering.engine import Ask
+from pipelines.answering.engine import Question
 from pipelines.records import Filters, Message
 
 # Ten thousand words are a question; a book is not.
@@ -75,10 +75,10 @@ class SearchIn(BaseModel):
     k: K | None = None
     filters: FiltersIn | None = None
 
-    def ask(self) -> Ask:
+    def ask(self) -> Question:
         """Return the question as the engine takes it."""
         filters = self.filters.record() if self.filters else Filters()
-        return Ask(self.question, collection=self.collection, k=self.k, filters=filters)
+        return Question(self.question, collection=self.collection, k=self.k, filters=filters)
 
 
 class MessageIn(BaseModel):
@@ -128,9 +128,9 @@ class QueryIn(SearchIn):
     ] = []
     prompts: Annotated[bool, Field(description="include every prompt that was sent to a model")] = False
 
-    def ask(self) -> Ask:
+    def ask(self) -> Question:
         filters = self.filters.record() if self.filters else Filters()
-        return Ask(
+        return Question(
             self.question,
             collection=self.collection,
             k=self.k,

@@ -3,7 +3,7 @@
 import pytest
 from kit.workshop import Workshop, small_site
 
-from pipelines.answering.retrieval.live import CollectionNotNamed, Servings
+from pipelines.answering.retrieval.live import CollectionNotNamed, LiveIndexes
 from pipelines.embedding.embedder import load_embedder
 from pipelines.lexical import LexicalIndex
 from pipelines.store import NoLiveIndex, Store, copy_name
@@ -77,7 +77,7 @@ def test_the_only_collection_is_still_the_one_meant_when_it_has_copies(store, tm
     workshop = Workshop(store)
     workshop.reindex(small_site(2))
     copied(store, workshop)
-    servings = Servings(store, load_embedder, lambda index: LexicalIndex(tmp_path / str(index.id)), "", 1.0)
+    servings = LiveIndexes(store, load_embedder, lambda index: LexicalIndex(tmp_path / str(index.id)), "", 1.0)
     try:
         assert servings.name(None) == "docs"
         Workshop(store, "other").reindex(small_site(1))

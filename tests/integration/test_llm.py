@@ -22,7 +22,7 @@ from pipelines.llm.client import (
     LLMTimeout,
     LLMUnreachable,
 )
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.records import Message, Usage
 
 KEY = "sk-very-secret"
@@ -283,8 +283,8 @@ def test_cancelling_the_task_closes_the_request(reply: Reply, streaming: bool) -
 
 
 def test_calls_record_what_a_cancelled_stream_had_said() -> None:
-    async def start(llm: LLM) -> Calls:
-        calls = Calls(llm)
+    async def start(llm: LLM) -> LLMSession:
+        calls = LLMSession(llm)
         stream = calls.stream("go on")
         assert await anext(stream) == "a"
         await stream.aclose()

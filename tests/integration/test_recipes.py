@@ -11,7 +11,7 @@ import pytest
 import yaml
 from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
-from pipelines.answering.settings import AgentConfiguration
+from pipelines.answering.settings import AgentSettings
 from pipelines.llm.client import LLM, ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
 from pipelines.records import Message, Usage
 from serve.settings import Settings
@@ -23,12 +23,12 @@ HELLO = (Message("user", "Say hello."),)
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
 
 
-def recipe(heading: str) -> AgentConfiguration:
+def recipe(heading: str) -> AgentSettings:
     """The first agent under a heading of the page."""
     part = DOCS.split(f"\n## {heading}", 1)[1].split("\n## ", 1)[0]
     found = re.search(r"RAYDEX_AGENTS='(\[.*?\])'", part, re.DOTALL)
     assert found, f"no recipe under {heading!r}"
-    return AgentConfiguration(**json.loads(found[1])[0])
+    return AgentSettings(**json.loads(found[1])[0])
 
 
 def use(heading: str, server: ScriptedLLM, work: Callable[[LLM], Coroutine[Any, Any, Any]]) -> Any:
@@ -75,11 +75,11 @@ def test_every_list_of_agents_on_the_page_is_valid() -> None:
 def test_the_pages_table_names_every_field_of_an_agent_with_its_default() -> None:
     rows = re.findall(r"^\| (`.+?) \| (.*?) \|", DOCS, re.MULTILINE)
     named = {name for fields, _ in rows for name in re.findall(r"`(\w+)`", fields)}
-    assert named == set(AgentConfiguration.model_fields)
+    assert named == set(AgentSettings.model_fields)
     for fields, default in rows:
         name = re.findall(r"`(\w+)`", fields)[0]
         if re.fullmatch(r"[\d.]+", default):
-            assert float(default) == AgentConfiguration.model_fields[name].default
+            assert float(default) == AgentSettings.model_fields[name].default
 
 
 # ---------------------------------------------------------------------------------------------- OpenAI

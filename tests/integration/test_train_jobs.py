@@ -13,7 +13,7 @@ from jobs import train_adapter, train_embedder
 from jobs.cli import run_job
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Search
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer, model_folder
@@ -77,7 +77,7 @@ def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: P
     adapter = QueryAdapter.load(folder)
     plain = load_embedder(MODEL)
     wanted = adapter(plain.embed_query("wheel7"))
-    with contextlib.closing(make_retriever(Configuration(query_adapter=folder, bm25_weight=0), store)) as retriever:
+    with contextlib.closing(make_retriever(AnswerSettings(query_adapter=folder, bm25_weight=0), store)) as retriever:
         (hit,) = retriever.retrieve(Search(("wheel7",), k=1)).hits
     assert hit.scores["vector"] == pytest.approx(
         store.search(store.live_index("docs"), [wanted], [], 1).nearest[0][0].score
@@ -90,7 +90,7 @@ def test_an_adapter_that_was_not_accepted_stops_the_start(train, store, question
     done = train(train_adapter, "--dataset", str(questions), "--output", str(folder), "--epochs", "0", "--json")
     assert done.code == train_adapter.NOT_ACCEPTED and done.summary["accepted"] is False
     with pytest.raises(NotAnAdapter, match="not accepted"):
-        make_retriever(Configuration(query_adapter=folder), store)
+        make_retriever(AnswerSettings(query_adapter=folder), store)
 
 
 def test_what_cannot_be_trained_is_said_before_anything_is_spent(train, questions: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from pipelines.answering.engine import Ask, Delta, Event, Retrieved
+from pipelines.answering.engine import Delta, Event, Question
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieval
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
@@ -37,7 +37,7 @@ class FakeEngine:
 
     def __init__(self, store: "AskedStore") -> None:
         self._store = store
-        self.asks: list[Ask] = []
+        self.asks: list[Question] = []
         self.modes = ("compact", "no_text")
         self.fails: Exception | None = None
         self.fails_midway: Exception | None = None
@@ -46,12 +46,12 @@ class FakeEngine:
         self.hit = replace(CSV, sources=(CSV.source,))
         self.citations = (Citation(1, CSV.source, "Data › CSV", CSV.text, CSV.headings, {"bm25": 2.0}, True, 0.9),)
 
-    async def aquery(self, ask: Ask) -> Answer:
+    async def aquery(self, ask: Question) -> Answer:
         *_, answer = [event async for event in self.stream(ask)]
         assert isinstance(answer, Answer)
         return answer
 
-    async def asearch(self, ask: Ask) -> Retrieval:
+    async def asearch(self, ask: Question) -> Retrieval:
         self.asks.append(ask)
         if self.fails:
             raise self.fails
@@ -65,11 +65,11 @@ class FakeEngine:
             queries=(ask.question,),
         )
 
-    async def stream(self, ask: Ask) -> AsyncIterator[Event]:
+    async def stream(self, ask: Question) -> AsyncIterator[Event]:
         if ask.mode not in (None, *MODES):
             raise UnknownMode(ask.mode, self.modes)
         found = await self.asearch(ask)
-        yield Retrieved(found)
+        yield found
         async with asyncio.timeout(60):  # as an engine may: entered and left by the same task, or an error
             if self.resets:
                 yield Delta("never mind")
@@ -104,7 +104,7 @@ class FakeEngine:
             raise CollectionNotNamed(names)
         return self._store.live_index(collection or names[0])
 
-    def _answer(self, ask: Ask, found: Retrieval) -> Answer:
+    def _answer(self, ask: Question, found: Retrieval) -> Answer:
         exchange = Exchange("a-model", (Message("user", ask.question),), TEXT)
         return Answer(
             ask.question,

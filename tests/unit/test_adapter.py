@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipelines.answering.factory import make_retriever
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
 from pipelines.embedding.embedder import EmbeddingFailed, load_embedder
 from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
@@ -93,7 +93,7 @@ def test_a_question_is_never_mapped_to_nothing() -> None:
 
 def test_a_configured_adapter_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(NotAnAdapter, match=r"card\.json cannot be read"):
-        make_retriever(Configuration(query_adapter=tmp_path / "none"), None)  # type: ignore[arg-type]
+        make_retriever(AnswerSettings(query_adapter=tmp_path / "none"), None)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------------------------- learning

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.llm.client import FRAMING, Completion, LLMBusy
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.llm.tokens import TokenizerNotFound, counter, estimate
 from pipelines.records import Exchange, Message, Usage
 
@@ -63,7 +63,7 @@ HISTORY = (Message("user", "before"), Message("assistant", "said before"))
 
 def test_a_prompt_stands_between_what_was_said_and_how_the_answer_begins() -> None:
     model = QueuedModel("yes")
-    calls = Calls(model, system="be brief", assistant="Well,", history=HISTORY)
+    calls = LLMSession(model, system="be brief", assistant="Well,", history=HISTORY)
     assert run(lambda: calls.complete("and now?")) == "yes"
     expected = (Message("system", "be brief"), *HISTORY, Message("user", "and now?"), Message("assistant", "Well,"))
     assert model.sent == [expected]
@@ -73,14 +73,14 @@ def test_a_prompt_stands_between_what_was_said_and_how_the_answer_begins() -> No
 
 def test_no_system_prompt_no_history_and_no_prefix_send_the_prompt_alone() -> None:
     model = QueuedModel("yes")
-    calls = Calls(model)
+    calls = LLMSession(model)
     run(lambda: calls.complete("now?"))
     assert model.sent == [(Message("user", "now?"),)]
     assert calls.overhead() == FRAMING
 
 
 def test_usage_is_the_sum_over_completions_and_streams() -> None:
-    calls = Calls(QueuedModel("one two", "three four five"))
+    calls = LLMSession(QueuedModel("one two", "three four five"))
 
     async def work() -> list[str]:
         await calls.complete("a")
@@ -93,7 +93,7 @@ def test_usage_is_the_sum_over_completions_and_streams() -> None:
 
 def test_no_more_calls_run_at_a_time_than_allowed() -> None:
     model = QueuedModel(*["yes"] * 9)
-    calls = Calls(model, at_once=3)
+    calls = LLMSession(model, at_once=3)
 
     async def work() -> None:
         await asyncio.gather(*(calls.complete(str(n)) for n in range(9)))
@@ -104,7 +104,7 @@ def test_no_more_calls_run_at_a_time_than_allowed() -> None:
 
 
 def test_a_failed_call_is_recorded_and_raises() -> None:
-    calls = Calls(QueuedModel(LLMBusy("no", Usage(7, 0, 1, 0.1)), ValueError("a fake's own"), "after"))
+    calls = LLMSession(QueuedModel(LLMBusy("no", Usage(7, 0, 1, 0.1)), ValueError("a fake's own"), "after"))
 
     async def work() -> str:
         with pytest.raises(LLMBusy):
@@ -119,7 +119,7 @@ def test_a_failed_call_is_recorded_and_raises() -> None:
 
 
 def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
-    calls = Calls(QueuedModel("..."), at_once=1)
+    calls = LLMSession(QueuedModel("..."), at_once=1)
 
     async def work() -> None:
         task = asyncio.create_task(calls.complete("three words here"))
@@ -134,7 +134,7 @@ def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
 
 
 def test_a_call_that_never_began_is_not_recorded() -> None:
-    calls = Calls(QueuedModel("...", "..."), at_once=1)
+    calls = LLMSession(QueuedModel("...", "..."), at_once=1)
 
     async def work() -> None:
         tasks = [asyncio.create_task(calls.complete(name)) for name in "ab"]
@@ -150,7 +150,7 @@ def test_a_call_that_never_began_is_not_recorded() -> None:
 
 
 def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> None:
-    calls = Calls(QueuedModel("one two three"), at_once=1)
+    calls = LLMSession(QueuedModel("one two three"), at_once=1)
 
     async def work() -> None:
         stream = calls.stream("go on")
@@ -163,7 +163,7 @@ def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> No
 
 
 def test_a_stream_that_breaks_is_recorded_with_what_had_come() -> None:
-    calls = Calls(QueuedModel("one broken"))
+    calls = LLMSession(QueuedModel("one broken"))
 
     async def work() -> None:
         with pytest.raises(LLMBusy):
@@ -175,7 +175,7 @@ def test_a_stream_that_breaks_is_recorded_with_what_had_come() -> None:
 
 
 def test_after_a_broken_stream_the_next_call_finds_its_place_free() -> None:
-    calls = Calls(QueuedModel("broken", "yes"), at_once=1)
+    calls = LLMSession(QueuedModel("broken", "yes"), at_once=1)
 
     async def work() -> str:
         with pytest.raises(LLMBusy):

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 from pipelines.answering.factory import make_agent, make_reranker, make_rewriter, make_router
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter
-from pipelines.answering.settings import Configuration, all_agents, complaint
+from pipelines.answering.settings import AnswerSettings, all_agents, describe_errors
 from pipelines.answering.synthesis.prompts import TemplateError
 
 BIG, SMALL = {"name": "big", "model": "m"}, {"name": "small", "model": "s", "system_prompt": "Be brief."}
 
 
-def configured(**settings: Any) -> Configuration:
-    return Configuration.model_validate(settings)
+def configured(**settings: Any) -> AnswerSettings:
+    return AnswerSettings.model_validate(settings)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,10 @@ def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> No
 def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
     with pytest.raises(ValidationError) as caught:
         configured(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
-    assert "setting k: " in complaint(caught.value) and "setting agents.0.model: " in complaint(caught.value)
-    assert "secret-3" not in complaint(caught.value)
+    assert "setting k: " in describe_errors(caught.value) and "setting agents.0.model: " in describe_errors(
+        caught.value
+    )
+    assert "secret-3" not in describe_errors(caught.value)
 
 
 def test_by_default_there_is_no_model() -> None:

@@ -11,16 +11,16 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
-from pipelines.answering.engine import Ask, Delta, QueryEngine, Retrieved
-from pipelines.answering.reranking.base import Reranked
-from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.engine import Delta, QueryEngine, Question
+from pipelines.answering.reranking.base import Reranking
+from pipelines.answering.retrieval.retriever import Retrieval, Retriever
 from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion, LLMFailed
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.records import Answer, Hit, Message, Usage
 
 HITS = [
@@ -66,14 +66,14 @@ class Says:
 class Reversed:
     name = "reversed"
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
-        return Reranked(tuple(reversed(hits)))
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
+        return Reranking(tuple(reversed(hits)))
 
 
 class Broken:
     name = "broken"
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         raise RuntimeError("no reranker today")
 
 
@@ -92,7 +92,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         retriever.close()
 
 
-def events(engine: QueryEngine, ask: Ask) -> list[Any]:
+def events(engine: QueryEngine, ask: Question) -> list[Any]:
     async def collect() -> list[Any]:
         return [event async for event in engine.stream(ask)]
 
@@ -111,7 +111,7 @@ def test_without_a_model_the_answer_is_extracted(make: Make) -> None:
 
 def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: Make) -> None:
     class Custom(Synthesizer):
-        async def synthesize(self, task: Task, calls: Calls) -> AsyncIterator[str]:
+        async def synthesize(self, task: Task, calls: LLMSession) -> AsyncIterator[str]:
             async for delta in calls.stream(f"{len(task.hits)} hits for {task.question}"):
                 yield delta
 
@@ -124,8 +124,8 @@ def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: 
 
 def test_deltas_make_up_the_answer_and_hits_come_first(make: Make) -> None:
     model = Says("Topic 3 ", "is about ", "datasets [1]", "[9]. See http", "s://evil.test/x?q=1 or not.")
-    first, *deltas, answer = events(make(None, model), Ask("topic 3 datasets?"))
-    assert isinstance(first, Retrieved) and isinstance(answer, Answer)
+    first, *deltas, answer = events(make(None, model), Question("topic 3 datasets?"))
+    assert isinstance(first, Retrieval) and isinstance(answer, Answer)
     assert [type(delta) for delta in deltas] == [Delta] * len(deltas) and len(deltas) >= 4
     assert "".join(delta.text for delta in deltas) == answer.text
     assert "[9]" not in answer.text and "evil" not in answer.text and [c.n for c in answer.citations] == [1]
@@ -150,7 +150,7 @@ def test_when_all_models_fail_the_answer_is_extracted(make: Make) -> None:
 
 def test_what_a_model_said_before_it_failed_is_void(make: Make) -> None:
     agents = [LLMAgent("a", Says("Half an", error=LLMFailed("cut"))), LLMAgent("b", Says("Topic 1 ", "is [1]."))]
-    _, *deltas, answer = events(make(agents=agents), Ask("topic 1 datasets?"))
+    _, *deltas, answer = events(make(agents=agents), Question("topic 1 datasets?"))
     reset = next(n for n, delta in enumerate(deltas) if delta.reset)
     assert "".join(d.text for d in deltas[:reset]).startswith("Half") and sum(d.reset for d in deltas) == 1
     assert "".join(d.text for d in deltas[reset:]) == answer.text == "Topic 1 is [1]."
@@ -161,7 +161,7 @@ def test_closing_the_stream_cancels_the_model(make: Make) -> None:
     engine = make(None, model)
 
     async def leave() -> None:
-        async with aclosing(engine.stream(Ask("topic 1 datasets?"))) as stream:
+        async with aclosing(engine.stream(Question("topic 1 datasets?"))) as stream:
             async for event in stream:
                 if isinstance(event, Delta):
                     break
@@ -190,7 +190,7 @@ def test_what_nothing_supports_is_not_known_and_no_model_is_tempted(make: Make) 
 
 
 def test_a_model_that_does_not_know_names_the_closest_sources(make: Make) -> None:
-    _, *deltas, answer = events(make(None, Says(UNKNOWN)), Ask("topic 1 datasets?"))
+    _, *deltas, answer = events(make(None, Says(UNKNOWN)), Question("topic 1 datasets?"))
     assert not answer.known and answer.text == f"{UNKNOWN} The closest that it holds: [1] [2] [3]"
     assert "".join(delta.text for delta in deltas) == answer.text
 

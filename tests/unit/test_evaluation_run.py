@@ -12,7 +12,7 @@ from kit.queued_model import QueuedModel
 import pipelines
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete
@@ -221,7 +221,7 @@ def test_files_are_whole_once_results_json_is_there(engine, tmp_path):
 # ---------------------------------------------------------------------------------------------- names
 
 AGENT = {"name": "a", "model": "m", "api_key": "secret"}
-CONFIGURATION = Configuration.model_validate({"agents": [AGENT], "embedding_key": "secret", "llm_key": "secret"})
+CONFIGURATION = AnswerSettings.model_validate({"agents": [AGENT], "embedding_key": "secret", "llm_key": "secret"})
 
 CHANGES: dict[str, Callable[[], str]] = {
     "a reference answer": lambda: fingerprint(

@@ -9,7 +9,7 @@ import pytest
 from jobs.cli import describe_error
 from jobs.experiment import arguments
 from jobs.experiment_cell import priced
-from pipelines.answering.settings import Configuration
+from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import NoSuchRun, best, done, effects, experiment, failed, main_metric
@@ -154,7 +154,7 @@ def test_cost_is_of_a_thousand_questions_that_were_answered():
 def test_agents_without_a_price_have_the_known_one_of_their_model():
     own = {"name": "own", "model": "gpt-4", "prompt_price": 1.0}
     local = {"name": "local", "model": "nobody/knows"}
-    configuration = Configuration.model_validate({"llm_model": "openai/GPT-4", "llm_key": "k", "agents": [own, local]})
+    configuration = AnswerSettings.model_validate({"llm_model": "openai/GPT-4", "llm_key": "k", "agents": [own, local]})
     agents = priced(configuration, load_prices()).agents
     assert [(a.name, a.prompt_price, a.completion_price) for a in agents] == [
         ("llm", 30, 60), ("own", 1, 0), ("local", 0, 0),

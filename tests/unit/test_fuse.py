@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.retrieval.fusion import Leg, diverse, fuse, insert, pages_first
+from pipelines.answering.retrieval.fusion import RankedList, diverse, fuse, insert, pages_first
 from pipelines.records import Hit
 
 
@@ -15,8 +15,8 @@ def make_hit(name: str, score: float, text: str | None = None) -> Hit:
     return Hit(name, f"https://d.test/{name}", (), "", (), text or name, text or name, score, "cosine")
 
 
-def leg(name: str, *names: str, weight: float = 1.0) -> Leg:
-    return Leg(name, [make_hit(n, 1.0 - i / 10) for i, n in enumerate(names)], weight)
+def leg(name: str, *names: str, weight: float = 1.0) -> RankedList:
+    return RankedList(name, [make_hit(n, 1.0 - i / 10) for i, n in enumerate(names)], weight)
 
 
 hits = st.builds(
@@ -27,7 +27,7 @@ hits = st.builds(
 )
 unique_hits = st.lists(hits, max_size=8, unique_by=lambda hit: hit.chunk_id)
 legs = st.lists(
-    st.builds(Leg, name=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
+    st.builds(RankedList, name=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
     max_size=3,
 )
 
@@ -41,30 +41,30 @@ def test_the_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
 
 
 def test_ranks_follow_scores_not_the_order_given() -> None:
-    assert [hit.chunk_id for hit in fuse([Leg("bm25", [make_hit("a", 1), make_hit("b", 2)])])] == ["b", "a"]
+    assert [hit.chunk_id for hit in fuse([RankedList("bm25", [make_hit("a", 1), make_hit("b", 2)])])] == ["b", "a"]
 
 
 def test_equal_texts_are_one_hit_with_all_sources() -> None:
     twins = [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same"), make_hit("c", 0.7)]
-    same, other = fuse([Leg("vector", twins), Leg("bm25", [make_hit("d", 5, "same")])])
+    same, other = fuse([RankedList("vector", twins), RankedList("bm25", [make_hit("d", 5, "same")])])
     assert same.sources == ("https://d.test/a", "https://d.test/b", "https://d.test/d")
     assert same.chunk_id == "a" and same.ranks == {"vector": 1, "bm25": 1}
     assert other.ranks == {"vector": 2} and other.sources == ("https://d.test/c",)
 
 
 def test_a_text_counts_once_per_leg() -> None:
-    twice = Leg("vector", [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same")])
+    twice = RankedList("vector", [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same")])
     assert fuse([twice])[0].score == pytest.approx(1 / 61)
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan")])
 def test_a_weight_below_zero_is_refused(weight: float) -> None:
     with pytest.raises(ValueError, match="vector"):
-        Leg("vector", [], weight)
+        RankedList("vector", [], weight)
 
 
 @given(legs)
-def test_every_text_appears_once_and_every_source_is_kept(given_legs: list[Leg]) -> None:
+def test_every_text_appears_once_and_every_source_is_kept(given_legs: list[RankedList]) -> None:
     fused = fuse(given_legs)
     found = [hit for leg in given_legs for hit in leg.hits]
     assert sorted(hit.text_hash for hit in fused) == sorted({hit.text_hash for hit in found})
@@ -75,7 +75,7 @@ def test_every_text_appears_once_and_every_source_is_kept(given_legs: list[Leg])
 
 
 @given(legs, st.randoms())
-def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[Leg], random: object) -> None:
+def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[RankedList], random: object) -> None:
     expected = fuse(given_legs)
     for permutation in itertools.permutations(given_legs):
         shuffled = [replace(leg, hits=random.sample(leg.hits, len(leg.hits))) for leg in permutation]  # type: ignore[attr-defined]
@@ -87,7 +87,7 @@ def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[Leg], ra
 
 @given(unique_hits)
 def test_one_leg_keeps_its_order(found: list[Hit]) -> None:
-    scores = [hit.scores["vector"] for hit in fuse([Leg("vector", found)])]
+    scores = [hit.scores["vector"] for hit in fuse([RankedList("vector", found)])]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -97,7 +97,7 @@ def test_one_leg_keeps_its_order(found: list[Hit]) -> None:
 @pytest.mark.parametrize("weight", [float("inf"), float("-inf")])
 def test_a_weight_without_end_is_refused(weight: float) -> None:
     with pytest.raises(ValueError, match="bm25"):
-        Leg("bm25", [], weight)
+        RankedList("bm25", [], weight)
 
 
 def test_weights_decide_between_legs() -> None:
@@ -142,7 +142,7 @@ def test_without_vectors_the_lexical_hits_are_all_there_is() -> None:
 
 
 @given(legs, st.integers(0, 5))
-def test_inserting_loses_no_text_and_no_source(given_legs: list[Leg], at: int) -> None:
+def test_inserting_loses_no_text_and_no_source(given_legs: list[RankedList], at: int) -> None:
     found = insert(given_legs, at=at)
     fused = {hit.text_hash: hit for hit in fuse(given_legs)}
     assert sorted(hit.text_hash for hit in found) == sorted(fused)

@@ -6,20 +6,20 @@ import json
 import pytest
 from kit.queued_model import QueuedModel
 
-from pipelines.llm.cached import KeptReplies
+from pipelines.llm.cached import CachedModel
 from pipelines.llm.client import LLMBusy
 from pipelines.records import Message, Usage
 
 
-def say(kept: KeptReplies, *texts: str, **more):
+def say(kept: CachedModel, *texts: str, **more):
     return [asyncio.run(kept.complete([Message("user", text)], **more)) for text in texts]
 
 
 def test_another_process_asks_only_what_was_not_asked_and_pays_nothing_for_the_rest(tmp_path):
     path = tmp_path / "replies"
-    assert [done.text for done in say(KeptReplies(QueuedModel("one", "two"), path), "a", "b")] == ["one", "two"]
+    assert [done.text for done in say(CachedModel(QueuedModel("one", "two"), path), "a", "b")] == ["one", "two"]
     model = QueuedModel("three")
-    kept = KeptReplies(model, path)
+    kept = CachedModel(model, path)
     done = say(kept, "a", "b", "c", "c")
     assert [d.text for d in done] == ["one", "two", "three", "three"]
     assert [d.usage.calls for d in done] == [0, 0, 1, 0] and done[0].usage == Usage()
@@ -28,11 +28,11 @@ def test_another_process_asks_only_what_was_not_asked_and_pays_nothing_for_the_r
 
 def test_another_model_another_form_or_length_is_another_question(tmp_path):
     path = tmp_path / "replies"
-    say(KeptReplies(QueuedModel("x"), path), "a")
+    say(CachedModel(QueuedModel("x"), path), "a")
     other = QueuedModel("y", model="other")
-    assert say(KeptReplies(other, path), "a")[0].text == "y"
+    assert say(CachedModel(other, path), "a")[0].text == "y"
     same = QueuedModel("z")
-    kept = KeptReplies(same, path)
+    kept = CachedModel(same, path)
     assert say(kept, "a")[0].text == "x"
     assert say(kept, "a", schema={"type": "object"})[0].text == say(kept, "a", max_tokens=7)[0].text == "z"
 
@@ -42,17 +42,17 @@ def test_another_model_another_form_or_length_is_another_question(tmp_path):
 )
 def test_a_line_that_a_killed_process_left_costs_itself_alone(tmp_path, torn):
     path = tmp_path / "replies"
-    say(KeptReplies(QueuedModel("one"), path), "a")
+    say(CachedModel(QueuedModel("one"), path), "a")
     path.write_bytes(path.read_bytes() + torn)
     model = QueuedModel("two")
-    assert [d.text for d in say(KeptReplies(model, path), "a", "b")] == ["one", "two"]
+    assert [d.text for d in say(CachedModel(model, path), "a", "b")] == ["one", "two"]
     never = QueuedModel(AssertionError("asked again"))
-    assert [d.text for d in say(KeptReplies(never, path), "a", "b")] == ["one", "two"]
+    assert [d.text for d in say(CachedModel(never, path), "a", "b")] == ["one", "two"]
 
 
 def test_a_failed_call_is_not_kept(tmp_path):
     model = QueuedModel(LLMBusy("busy"), "now")
-    kept = KeptReplies(model, tmp_path / "replies")
+    kept = CachedModel(model, tmp_path / "replies")
     with pytest.raises(LLMBusy):
         say(kept, "a")
     assert not (tmp_path / "replies").exists()
@@ -61,6 +61,6 @@ def test_a_failed_call_is_not_kept(tmp_path):
 
 def test_texts_of_any_script_survive(tmp_path):
     said = "zwei\nZeilen „ü“ \u2028 \ud83d"
-    say(KeptReplies(QueuedModel(said), tmp_path / "replies"), "a")
-    assert say(KeptReplies(QueuedModel("no"), tmp_path / "replies"), "a")[0].text == said
+    say(CachedModel(QueuedModel(said), tmp_path / "replies"), "a")
+    assert say(CachedModel(QueuedModel("no"), tmp_path / "replies"), "a")[0].text == said
     assert all(json.loads(line) for line in (tmp_path / "replies").read_text().splitlines())

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.answering.sanitizing.invisible import visible
-from pipelines.answering.sanitizing.stream import Outgoing, outgoing
+from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
 from pipelines.answering.synthesis.extractive import UNKNOWN
 
 ORIGINS = ("https://docs.ray.io", "http://intern.test:8080")
@@ -20,11 +20,11 @@ SYSTEM = (
 
 
 def out(text: str, hits: int = 3) -> str:
-    return outgoing(text, hits, ORIGINS, (SYSTEM,), allowed=(UNKNOWN,))
+    return sanitize(text, hits, ORIGINS, (SYSTEM,), allowed=(UNKNOWN,))
 
 
 def in_chunks(text: str, sizes: list[int]) -> str:
-    leaving, at, sent = Outgoing(3, ORIGINS, (SYSTEM,), allowed=(UNKNOWN,)), 0, []
+    leaving, at, sent = AnswerSanitizer(3, ORIGINS, (SYSTEM,), allowed=(UNKNOWN,)), 0, []
     for size in sizes:
         sent.append(leaving.feed(text[at : at + size]))
         at += size
@@ -237,7 +237,7 @@ def test_what_is_glued_together_does_not_lead_out_either(text: str) -> None:
 
 
 def test_plain_words_leave_with_their_delta() -> None:
-    leaving = Outgoing(3, ORIGINS, (SYSTEM,), allowed=(UNKNOWN,))
+    leaving = AnswerSanitizer(3, ORIGINS, (SYSTEM,), allowed=(UNKNOWN,))
     words = ["Ray", "Serve", "reads", "many", "files", "quickly;", "memory", "stays", "low", "(mostly)."]
     for word in words:
         assert leaving.feed(f" {word}").endswith(word)
@@ -266,8 +266,8 @@ def test_a_secret_stays(dress) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_a_short_secret_is_kept_whole_and_a_phrase_is_free() -> None:
-    assert outgoing("say: the falcon flies at, dawn!", 0, (), ("The falcon flies at dawn",)) == "say: the (withheld)!"
-    assert outgoing("the falcon flies at noon", 0, (), ("The falcon flies at dawn",)) == "the falcon flies at noon"
+    assert sanitize("say: the falcon flies at, dawn!", 0, (), ("The falcon flies at dawn",)) == "say: the (withheld)!"
+    assert sanitize("the falcon flies at noon", 0, (), ("The falcon flies at dawn",)) == "the falcon flies at noon"
     assert (
         out("You can cite questions about a documentation site.")
         == "You can cite questions about a documentation site."

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.answering.retrieval.fusion import Leg, fuse
+from pipelines.answering.retrieval.fusion import RankedList, fuse
 from pipelines.answering.retrieval.prior import documented, no_prior, reference_prior
 from pipelines.records import Hit
 
@@ -36,7 +36,7 @@ def test_the_first_heading_counts_before_the_title() -> None:
 
 
 def test_a_rank_is_divided_by_the_prior() -> None:
-    legs = [Leg("bm25", [replace(API, score=2.0), GUIDE])]
+    legs = [RankedList("bm25", [replace(API, score=2.0), GUIDE])]
     first, second = fuse(legs, k=10, prior=reference_prior(["rows"], 0.25))
     assert (first.chunk_id, first.score) == ("guide", pytest.approx(1 / 12))
     assert second.score == pytest.approx(1 / 14) and second.ranks == {"bm25": 1}

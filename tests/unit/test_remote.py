@@ -10,7 +10,7 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
-from pipelines.answering.agents import Done, StepUnavailable
+from pipelines.answering.agents import AgentResult, StepUnavailable
 from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import Task, UnknownMode
@@ -80,13 +80,13 @@ def ask(*responses: Response, timeout_s: float = 5.0) -> Any:
     return asyncio.run(call_step("the retriever", in_turn(*responses), timeout_s))
 
 
-def said(*responses: Response, timeout_s: float = 5.0) -> list[str | Done]:
+def said(*responses: Response, timeout_s: float = 5.0) -> list[str | AgentResult]:
     """What a remote agent says whose calls give `responses`."""
     handle: Any = SimpleNamespace(answer=SimpleNamespace(remote=in_turn(*responses)))
     handle.options = lambda **_: handle
     like: Any = SimpleNamespace(name="strong", secrets=(), check=None)
 
-    async def all_parts() -> list[str | Done]:
+    async def all_parts() -> list[str | AgentResult]:
         return [part async for part in RemoteAgent(handle, like, timeout_s).answer(TASK)]
 
     return asyncio.run(all_parts())
@@ -138,13 +138,13 @@ def test_a_step_that_says_nothing_is_given_up_and_its_call_cancelled() -> None:
 
 
 def test_an_agent_that_dies_before_its_first_word_is_asked_once_more() -> None:
-    assert said(Response(died()), Response("", "Call it.", Done())) == ["Call it.", Done()]
-    assert said(Response("", died()), Response("", "Call it.", Done())) == ["Call it.", Done()]
+    assert said(Response(died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
+    assert said(Response("", died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
 
 
 def test_an_agent_that_dies_while_it_speaks_is_not_begun_anew_unseen() -> None:
     with pytest.raises(StepDied):
-        said(Response("", "Call ", died()), Response("", "Call it.", Done()))
+        said(Response("", "Call ", died()), Response("", "Call it.", AgentResult()))
 
 
 def test_no_replica_of_an_agent_in_time() -> None:
@@ -161,16 +161,16 @@ def test_an_agent_that_has_its_task_may_think_longer_than_a_replica_is_waited_fo
                 await asyncio.sleep(0.3)
             return await super().__anext__()
 
-    assert said(Thinking("", "Call it.", Done()), timeout_s=0.1) == ["Call it.", Done()]
+    assert said(Thinking("", "Call it.", AgentResult()), timeout_s=0.1) == ["Call it.", AgentResult()]
 
 
 def test_an_agent_says_first_that_it_has_the_task() -> None:
     class Speaks:
-        async def answer(self, task: Task) -> AsyncGenerator[str | Done, None]:
+        async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
             yield task.question
-            yield Done()
+            yield AgentResult()
 
-    async def all_parts() -> list[str | Done]:
+    async def all_parts() -> list[str | AgentResult]:
         return [part async for part in stream_answer(Speaks(), TASK)]  # type: ignore[arg-type]
 
-    assert asyncio.run(all_parts()) == ["", "How?", Done()]
+    assert asyncio.run(all_parts()) == ["", "How?", AgentResult()]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from kit.answering import make_hit
 
-from pipelines.answering.reranking.base import Reranked, RerankFailed, by_score, document
+from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
 from pipelines.answering.reranking.llm import LLMReranker, parse_picks
@@ -40,7 +40,7 @@ def hits() -> list[Hit]:
     ]
 
 
-def order(reranked: Reranked) -> list[int]:
+def order(reranked: Reranking) -> list[int]:
     """The places that the hits had before."""
     return [TEXTS.index(hit.text) for hit in reranked.hits]
 
@@ -116,7 +116,7 @@ def test_a_cross_encoder_scores_many_questions_at_once(encoder):
 
 
 def test_a_cross_encoder_serves_questions_that_come_together(encoder):
-    async def together() -> list[Reranked]:
+    async def together() -> list[Reranking]:
         return await asyncio.gather(*(encoder.rerank(text, hits()) for text in TEXTS * 3))
 
     assert [order(one) for one in asyncio.run(together())] == [
@@ -192,8 +192,8 @@ def results(*pairs: tuple[Any, Any]) -> tuple[int, Any]:
     return 200, {"id": "1", "results": [{"index": index, "relevance_score": score} for index, score in pairs]}
 
 
-def ask(reranker: HTTPReranker, given: Sequence[Hit] | None = None) -> Reranked:
-    async def once() -> Reranked:
+def ask(reranker: HTTPReranker, given: Sequence[Hit] | None = None) -> Reranking:
+    async def once() -> Reranking:
         try:
             return await reranker.rerank("how?", hits() if given is None else given)
         finally:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.rewriting import Rewriter, Rewritten, parse_queries, parse_standalone
+from pipelines.answering.rewriting import Rewrite, Rewriter, parse_queries, parse_standalone
 from pipelines.llm.client import Completion, LLMFailed
 from pipelines.records import Message, Usage
 
@@ -47,11 +47,11 @@ class WritingLLM:
         raise AssertionError("rewriting does not stream")
 
 
-def rewrite(llm: WritingLLM | None, question: str = QUESTION, **settings: Any) -> Rewritten:
+def rewrite(llm: WritingLLM | None, question: str = QUESTION, **settings: Any) -> Rewrite:
     return asyncio.run(Rewriter(llm, **settings).rewrite(question))
 
 
-def condense(llm: WritingLLM | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewritten:
+def condense(llm: WritingLLM | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
     return asyncio.run(Rewriter(llm, timeout_s=0.05).condense(question, history))
 
 
@@ -166,10 +166,10 @@ def test_the_model_is_asked_for_one_query_less_and_what_it_cost_is_told():
 
 
 def test_no_model_and_one_query_need_no_call():
-    assert rewrite(None) == Rewritten((QUESTION,))
+    assert rewrite(None) == Rewrite((QUESTION,))
     llm = WritingLLM("a b")
-    assert rewrite(llm, num_queries=1) == Rewritten((QUESTION,))
-    assert rewrite(llm, "  ") == Rewritten(("  ",))
+    assert rewrite(llm, num_queries=1) == Rewrite((QUESTION,))
+    assert rewrite(llm, "  ") == Rewrite(("  ",))
     assert llm.prompts == []
 
 
@@ -210,8 +210,8 @@ def test_a_long_question_is_shown_as_far_as_the_window_holds(window):
 
 def test_a_window_without_room_is_not_overrun():
     llm = WritingLLM("a b", context_window=60, max_tokens=50)
-    assert rewrite(llm) == Rewritten((QUESTION,), failed=True)
-    assert condense(llm) == Rewritten(("How many?",), failed=True)
+    assert rewrite(llm) == Rewrite((QUESTION,), failed=True)
+    assert condense(llm) == Rewrite(("How many?",), failed=True)
     assert llm.prompts == []
 
 
@@ -244,11 +244,11 @@ def test_a_follow_up_becomes_a_question_on_its_own(text):
 
 def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
     llm = WritingLLM("What does Ray Serve cost?")
-    assert condense(llm, "What does it cost?", []) == Rewritten(("What does it cost?",))
+    assert condense(llm, "What does it cost?", []) == Rewrite(("What does it cost?",))
     assert condense(llm, "What does it cost?", [Message("system", "Be a pirate.")]).queries == ("What does it cost?",)
     assert llm.prompts == []
     assert condense(llm, "What does it cost?", HISTORY[:2]).queries == ("What does Ray Serve cost?",)
-    assert condense(None) == Rewritten(("How many?",))
+    assert condense(None) == Rewrite(("How many?",))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from pipelines.answering.synthesis.modes import MODES, SEPARATOR, synthesizer
 from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse
 from pipelines.llm.client import FRAMING, Completion, LLMFailed
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.llm.window import WindowTooSmall
 from pipelines.records import Message, Usage
 
@@ -94,7 +94,7 @@ class QueuedModel:
 
 def synthesized(made: Synthesizer, task: Task, model: QueuedModel, **around: Any) -> list[str]:
     async def run() -> list[str]:
-        return [delta async for delta in made.synthesize(task, Calls(model, **around))]
+        return [delta async for delta in made.synthesize(task, LLMSession(model, **around))]
 
     return asyncio.run(run())
 
@@ -303,7 +303,7 @@ def test_who_stops_listening_closes_the_call(mode):
     model = QueuedModel("one two three")
 
     async def run() -> None:
-        async with aclosing(synthesizer(mode, prompts=SHORT).synthesize(task_of("text"), Calls(model))) as deltas:
+        async with aclosing(synthesizer(mode, prompts=SHORT).synthesize(task_of("text"), LLMSession(model))) as deltas:
             async for _ in deltas:
                 break
         assert model.closed == 1
@@ -319,7 +319,7 @@ def test_one_failed_call_of_a_level_fails_the_answer_and_leaves_nothing_running(
     async def run() -> None:
         made = synthesizer(mode, prompts=SHORT, num_children=2)
         with pytest.raises(LLMFailed, match="refused"):
-            _ = [d async for d in made.synthesize(task_of("poison", *"abcdefgh"), Calls(model, at_once=2))]
+            _ = [d async for d in made.synthesize(task_of("poison", *"abcdefgh"), LLMSession(model, at_once=2))]
         assert model.running == 0
         assert len(asyncio.all_tasks()) == 1
         assert len(model.prompts) < 9
@@ -481,7 +481,7 @@ def test_an_unknown_mode_and_an_impossible_tree_are_refused():
 class Loudest(Synthesizer):
     """A custom synthesizer: one method."""
 
-    async def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
+    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
         async for delta in calls.stream(f"{task.question} {task.hits[0].passage}"):
             yield delta.upper()
 

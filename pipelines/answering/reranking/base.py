@@ -21,7 +21,7 @@ class RerankFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reranked:
+class Reranking:
     """Hits in their new order, and what language models were asked on the way."""
 
     hits: tuple[Hit, ...]
@@ -34,7 +34,7 @@ class Reranker(Protocol):
 
     name: str
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """`hits` by falling relevance to `question`, earlier scores kept on them. Raises RerankFailed."""
         ...
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.reranking.base import Reranked, RerankFailed, by_score, document, encodable
+from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document, encodable
 from pipelines.embedding.tokens import accepted
 from pipelines.records import Hit
 
@@ -54,14 +54,14 @@ class CrossEncoderReranker:
         """What `score` reads for `question` and `hits`."""
         return [(question, document(hit)) for hit in hits]
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """All hits by the model's score. Raises RerankFailed."""
         loop = asyncio.get_running_loop()
         try:
             scores = await loop.run_in_executor(self._thread, self.score, self.pairs(question, hits))
         except RuntimeError as error:  # torch: out of memory and the like
             raise RerankFailed(f"the cross-encoder {self.model} failed on {len(hits)} passages: {error}") from error
-        return Reranked(by_score(hits, scores.tolist(), self.name))
+        return Reranking(by_score(hits, scores.tolist(), self.name))
 
 
 def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:

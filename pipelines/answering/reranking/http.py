@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from pipelines.answering.reranking.base import Reranked, RerankFailed, by_score, document, encodable
+from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document, encodable
 from pipelines.records import Hit
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class HTTPReranker:
         self._key = api_key.strip()
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """The hits by the endpoint's `relevance_score`. Raises RerankFailed."""
         if not hits:
-            return Reranked(())
+            return Reranking(())
         scores = self._scores(await self._answer(question, hits), len(hits))
         named = sorted(scores)
         first = by_score([hits[place] for place in named], [scores[place] for place in named], self.name)
-        return Reranked((*first, *(hit for place, hit in enumerate(hits) if place not in scores)))
+        return Reranking((*first, *(hit for place, hit in enumerate(hits) if place not in scores)))
 
     async def close(self) -> None:
         """Closes this event loop's connections."""

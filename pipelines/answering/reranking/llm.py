@@ -5,12 +5,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipelines.answering.reranking.base import Reranked, RerankFailed, scored
+from pipelines.answering.reranking.base import RerankFailed, Reranking, scored
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Piece, passages
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.replies import strip_reasoning
-from pipelines.llm.session import Calls, Model
+from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import shorten, squeeze
 from pipelines.records import Hit
 
@@ -42,14 +42,14 @@ class LLMReranker:
 
     name = "llm"
 
-    def __init__(self, llm: Model, *, drop: bool = True, timeout_s: float = LLM_TIMEOUT_S) -> None:
+    def __init__(self, llm: ChatModel, *, drop: bool = True, timeout_s: float = LLM_TIMEOUT_S) -> None:
         self.llm, self.drop, self.timeout_s = llm, drop, timeout_s
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """The hits that the model picked, in its order. Raises RerankFailed if the model fails."""
         if not hits:
-            return Reranked(())
-        calls = Calls(self.llm, system=PICK_SYSTEM)
+            return Reranking(())
+        calls = LLMSession(self.llm, system=PICK_SYSTEM)
         most = min(PICK_TOKENS, self.llm.max_tokens)
         prompt = self._prompt(question, hits, self.llm.context_window - calls.overhead() - most)
         try:
@@ -60,7 +60,7 @@ class LLMReranker:
             message = f"{self.llm.model} picked no passages {why}"
             raise RerankFailed(message, calls.usage, tuple(calls.exchanges)) from error
         picks = parse_picks(text, len(hits))
-        return Reranked(self._ordered(hits, picks), calls.usage, tuple(calls.exchanges))
+        return Reranking(self._ordered(hits, picks), calls.usage, tuple(calls.exchanges))
 
     def _ordered(self, hits: Sequence[Hit], picks: Sequence[int]) -> tuple[Hit, ...]:
         if not picks:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from pipelines.answering.reranking.base import Reranked, by_score
+from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.records import Hit
 
@@ -28,12 +28,12 @@ class TagReranker:
         prefix = str(classifier.metadata.get("prefix", ""))
         self.tag_of = tag_of or (lambda hit: part_of(hit.url, prefix))
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranked:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """All hits, those of the predicted part in front. Never fails."""
         tag, probability = await asyncio.to_thread(self.classifier.predict, question)
         if tag == OTHER or probability < self.threshold:
-            return Reranked(tuple(hits))
-        return Reranked(by_score(hits, [probability * (self.tag_of(hit) == tag) for hit in hits], self.name))
+            return Reranking(tuple(hits))
+        return Reranking(by_score(hits, [probability * (self.tag_of(hit) == tag) for hit in hits], self.name))
 
 
 def part_of(url: str, prefix: str = "") -> str:

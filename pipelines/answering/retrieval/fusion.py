@@ -18,7 +18,7 @@ RRF_K = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class RankedList:
     """What one retriever found for one query, in any order: `hits` with its own scores, higher is better."""
 
     name: str
@@ -35,7 +35,7 @@ def check_weight(name: str, weight: float) -> None:
         raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
 
 
-def fuse(legs: Iterable[Leg], *, k: int = RRF_K, prior: Prior = no_prior) -> list[Hit]:
+def fuse(legs: Iterable[RankedList], *, k: int = RRF_K, prior: Prior = no_prior) -> list[Hit]:
     """All hits of all legs, best first: the sum over legs of weight / (k + rank / prior), ranks from 1.
 
     Hits of equal `text_hash` are one hit: that of the best rank, with the sources of all. Each leg's rank and
@@ -51,7 +51,7 @@ def fuse(legs: Iterable[Leg], *, k: int = RRF_K, prior: Prior = no_prior) -> lis
 
 
 def insert(
-    legs: Iterable[Leg], *, at: int, inserted: str = "bm25", k: int = RRF_K, prior: Prior = no_prior
+    legs: Iterable[RankedList], *, at: int, inserted: str = "bm25", k: int = RRF_K, prior: Prior = no_prior
 ) -> list[Hit]:
     """The first `at` hits of the leg `inserted`, put after the `at`-th hit of the others, which RRF fuses first.
 

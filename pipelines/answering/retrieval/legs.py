@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from pipelines.answering.retrieval.fusion import FUSIONS, RRF_K, Leg, check_weight, fuse, insert, pages_first
+from pipelines.answering.retrieval.fusion import FUSIONS, RRF_K, RankedList, check_weight, fuse, insert, pages_first
 from pipelines.answering.retrieval.prior import reference_prior
 from pipelines.records import Filters, Hit, Index
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 VECTOR, BM25, PREVIOUS = "vector", "bm25", "previous"
 
 T = TypeVar("T")
-Scores = Sequence[tuple[str, float]]  # chunk ids with a leg's scores
+ScoredIds = Sequence[tuple[str, float]]  # chunk ids with a leg's scores
 
 
 class LegRetriever(Protocol):
@@ -32,7 +32,7 @@ class LegRetriever(Protocol):
 
     name: str
 
-    def find(self, query: str, index: Index, k: int, filters: Filters, /) -> Scores: ...
+    def find(self, query: str, index: Index, k: int, filters: Filters, /) -> ScoredIds: ...
 
 
 class UnknownLeg(ValueError):
@@ -42,7 +42,7 @@ class UnknownLeg(ValueError):
         super().__init__(f"there is no leg {name!r} to weigh; the legs are: {', '.join(legs)}")
 
 
-class Mix:
+class Fusion:
     """How the legs are put together: their weights and the fusion.
 
     `weights` are 1 where not given; 0 switches a leg off: it is neither searched nor reported. Raises UnknownLeg,
@@ -85,12 +85,14 @@ class Mix:
         """Whether the leg counts at all."""
         return self._weights[leg] > 0
 
-    def lists(self, leg: str, found: Sequence[Sequence[Hit]]) -> list[Leg]:
+    def lists(self, leg: str, found: Sequence[Sequence[Hit]]) -> list[RankedList]:
         """What a leg found for each query, the question itself first, with what each list weighs."""
         weights = [1.0 if leg == PREVIOUS else self._original_weight, *(1.0 for _ in found[1:])]
-        return [Leg(leg, hits, self._weights[leg] * weight) for hits, weight in zip(found, weights, strict=False)]
+        return [
+            RankedList(leg, hits, self._weights[leg] * weight) for hits, weight in zip(found, weights, strict=False)
+        ]
 
-    def fused(self, legs: Sequence[Leg], queries: Sequence[str]) -> list[Hit]:
+    def fused(self, legs: Sequence[RankedList], queries: Sequence[str]) -> list[Hit]:
         """All hits of the legs that were asked `queries`, best first."""
         prior = reference_prior(queries, self._reference_weight)
         if self._fusion == "insert":
@@ -101,7 +103,7 @@ class Mix:
 
 
 @dataclass(slots=True)
-class Steps:
+class SearchTrace:
     """What a question has cost so far (seconds by step) and which legs it has lost."""
 
     timings: dict[str, float] = field(default_factory=dict)
@@ -129,10 +131,10 @@ class Steps:
         log.warning("answering without %s: %s", leg, why)
 
 
-class Legs:
+class LegCalls:
     """The calls of all legs of one question, side by side in `threads`; each is waited for until `timeout_s`."""
 
-    def __init__(self, threads: Executor, steps: Steps, timeout_s: float | None) -> None:
+    def __init__(self, threads: Executor, steps: SearchTrace, timeout_s: float | None) -> None:
         self._threads, self._steps = threads, steps
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 

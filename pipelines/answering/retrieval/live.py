@@ -46,7 +46,7 @@ class ModelNotReady(RuntimeError):
         return type(self), (self.model,)
 
 
-class LiveIndexes(ChunkSource, Protocol):
+class LiveIndexStore(ChunkSource, Protocol):
     """What following the live index reads of the store."""
 
     def live_index(self, collection: str, /) -> Index: ...
@@ -63,7 +63,7 @@ class QueryEmbedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class LiveIndex:
     """What answers questions about one index. `embedder` None: its model does not load."""
 
     index: Index
@@ -78,8 +78,8 @@ class Serving:
         return self.embedder
 
 
-class Servings:
-    """One Serving a collection, following its live index.
+class LiveIndexes:
+    """One LiveIndex a collection, following its live index.
 
     `load_embedder`, `make_lexical`, `collection` and `patience` as in Retriever.
     """
@@ -89,7 +89,7 @@ class Servings:
 
     def __init__(
         self,
-        store: LiveIndexes,
+        store: LiveIndexStore,
         load_embedder: Callable[[str], QueryEmbedder],
         make_lexical: Callable[[Index], LexicalIndex],
         collection: str,
@@ -100,7 +100,7 @@ class Servings:
         self._make_lexical = make_lexical
         self._collection = collection
         self._patience = patience
-        self._serving: dict[str, Serving] = {}
+        self._serving: dict[str, LiveIndex] = {}
         self._embedders: dict[str, QueryEmbedder] = {}
         self._failed: dict[str, float] = {}
         self._background = _Background()
@@ -122,11 +122,11 @@ class Servings:
         """The live index. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
         return self._store.live_index(self.name(collection))
 
-    def serving(self, live: Index) -> Serving | None:
+    def serving(self, live: Index) -> LiveIndex | None:
         """What answers now, whatever it is of."""
         return self._serving.get(live.collection)
 
-    def current(self, live: Index) -> Serving:
+    def current(self, live: Index) -> LiveIndex:
         """What answers now: prepared for `live`, or for the index before it while `live` is not ready."""
         serving = self._serving.get(live.collection)
         if serving and serving.index.id == live.id and (serving.embedder or not self._may_load(live)):
@@ -139,7 +139,7 @@ class Servings:
         except TimeoutError:
             return serving
 
-    def prepared(self, live: Index) -> "Future[Serving]":
+    def prepared(self, live: Index) -> "Future[LiveIndex]":
         """What will answer from `live`, being prepared if it is not yet."""
         return self._background.once(("prepare", live.id), lambda: self._prepare(live))
 
@@ -154,18 +154,18 @@ class Servings:
         """Have a BM25 folder dropped that does not match the store."""
         self._background.once((lexical, "forget"), lexical.forget)
 
-    def _prepare(self, live: Index) -> Serving:
+    def _prepare(self, live: Index) -> LiveIndex:
         before = self._serving.get(live.collection)
         if before and before.index.id == live.id and before.embedder:
             return before
         lexical = before.lexical if before and before.index.id == live.id else self._make_lexical(live)
-        serving = Serving(live, self._embedder(live.settings.model), lexical)
+        serving = LiveIndex(live, self._embedder(live.settings.model), lexical)
         if before is not None and before.index.id != live.id:
             self._try_sync(serving)
         self._serving[live.collection] = serving
         return serving
 
-    def _try_sync(self, serving: Serving) -> None:
+    def _try_sync(self, serving: LiveIndex) -> None:
         try:
             serving.lexical.sync(self._store, serving.index)
         except Exception as error:

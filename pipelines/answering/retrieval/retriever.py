@@ -13,13 +13,13 @@ from typing import TypeVar
 import numpy as np
 
 from pipelines.answering.retrieval.fusion import RRF_K
-from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Mix, Steps
+from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, Fusion, LegRetriever, SearchTrace
 from pipelines.answering.retrieval.live import (
     CollectionNotNamed,
+    LiveIndex,
+    LiveIndexes,
     ModelNotReady,
     QueryEmbedder,
-    Serving,
-    Servings,
     Vector,
 )
 from pipelines.answering.retrieval.search import IndexStore, Retrieval, Search, Searcher
@@ -73,7 +73,7 @@ class Retriever:
         threads: int = 32,
     ) -> None:
         names = (VECTOR, BM25, *(leg.name for leg in others), PREVIOUS)
-        mix = Mix(
+        mix = Fusion(
             names,
             weights or {},
             original_weight=original_weight,
@@ -83,7 +83,7 @@ class Retriever:
             reference_weight=reference_weight,
             pages_first=pages_first,
         )
-        self._servings = Servings(store, load_embedder, lexical, collection, patience)
+        self._servings = LiveIndexes(store, load_embedder, lexical, collection, patience)
         self._calls = ThreadPoolExecutor(threads, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(threads, "raydex-leg")
         self._searcher = Searcher(
@@ -148,7 +148,7 @@ class Retriever:
         Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg that fails is named in `degraded`.
         """
         search = replace(search, queries=tuple(dict.fromkeys(search.queries)))
-        steps = Steps()
+        steps = SearchTrace()
         try:
             live = self._live(search, steps)
             return self._search(search, self._servings.current(live), live, steps)
@@ -156,10 +156,10 @@ class Retriever:
             live = self._live(search, steps)
             return self._search(search, self._servings.prepared(live).result(), live, steps)
 
-    def _live(self, search: Search, steps: Steps) -> Index:
+    def _live(self, search: Search, steps: SearchTrace) -> Index:
         return steps.run("index", lambda: self._servings.live(search.collection))
 
-    def _search(self, search: Search, serving: Serving, live: Index, steps: Steps) -> Retrieval:
+    def _search(self, search: Search, serving: LiveIndex, live: Index, steps: SearchTrace) -> Retrieval:
         index = live if serving.index.id == live.id else serving.index
         return self._searcher.search(search, serving, index, steps)
 

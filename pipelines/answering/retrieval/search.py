@@ -10,9 +10,18 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from pipelines.answering.retrieval.fusion import Leg
-from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegRetriever, Legs, Mix, Scores, Steps
-from pipelines.answering.retrieval.live import LiveIndexes, Serving, Servings, Vector
+from pipelines.answering.retrieval.fusion import RankedList
+from pipelines.answering.retrieval.legs import (
+    BM25,
+    PREVIOUS,
+    VECTOR,
+    Fusion,
+    LegCalls,
+    LegRetriever,
+    ScoredIds,
+    SearchTrace,
+)
+from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
 from pipelines.answering.retrieval.neighbours import in_context
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
@@ -23,7 +32,7 @@ T = TypeVar("T")
 NEIGHBOURS = "neighbours"
 
 
-class IndexStore(LiveIndexes, Protocol):
+class IndexStore(LiveIndexStore, Protocol):
     """What the retriever reads of the store."""
 
     def search(
@@ -78,9 +87,9 @@ class _Said:
 
     vectors: Sequence[Vector | None]
     words: Sequence[Matches]
-    others: Mapping[str, Sequence[Scores]]
+    others: Mapping[str, Sequence[ScoredIds]]
 
-    def scores(self) -> Mapping[str, Sequence[Scores]]:
+    def scores(self) -> Mapping[str, Sequence[ScoredIds]]:
         """Ids with scores by leg and query."""
         return {BM25: [matches.scores for matches in self.words], **self.others}
 
@@ -94,8 +103,8 @@ class Searcher:
     def __init__(
         self,
         store: IndexStore,
-        servings: Servings,
-        mix: Mix,
+        servings: LiveIndexes,
+        mix: Fusion,
         threads: Executor,
         *,
         others: Sequence[LegRetriever] = (),
@@ -111,7 +120,7 @@ class Searcher:
         self._patience = patience
         self._timeout_s = timeout_s
 
-    def search(self, search: Search, serving: Serving, index: Index, steps: Steps) -> Retrieval:
+    def search(self, search: Search, serving: LiveIndex, index: Index, steps: SearchTrace) -> Retrieval:
         """The best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned."""
         said = self._ask(search, serving, index, steps)
         found = steps.run("search", lambda: self._look(search, index, said))
@@ -130,10 +139,10 @@ class Searcher:
             queries=search.queries,
         )
 
-    def _ask(self, search: Search, serving: Serving, index: Index, steps: Steps) -> _Said:
+    def _ask(self, search: Search, serving: LiveIndex, index: Index, steps: SearchTrace) -> _Said:
         """Every query to every leg, side by side."""
         depth = self._depth(search)
-        legs = Legs(self._threads, steps, None if self._timeout_s is None else self._patience + self._timeout_s)
+        legs = LegCalls(self._threads, steps, None if self._timeout_s is None else self._patience + self._timeout_s)
 
         def start(leg: str, step: str, call: Callable[[str], T], otherwise: T) -> Callable[[], list[T]]:
             asked = search.queries if self._mix.uses(leg) else ()
@@ -142,11 +151,11 @@ class Searcher:
         def words(query: str) -> Matches:
             return self._search_words(query, depth, search.filters, serving, index, steps)
 
-        def find(leg: LegRetriever) -> Callable[[str], Scores]:
+        def find(leg: LegRetriever) -> Callable[[str], ScoredIds]:
             return lambda query: leg.find(query, index, depth, search.filters)
 
         matches = start(BM25, "bm25", words, Matches(0, ()))
-        nothing: Scores = ()
+        nothing: ScoredIds = ()
         others = {name: start(name, name, find(leg), nothing) for name, leg in self._others.items()}
         vectors = start(VECTOR, "embed", lambda query: self._embed(query, serving), None)
         return _Said(vectors(), matches(), {name: scores() for name, scores in others.items()})
@@ -157,7 +166,7 @@ class Searcher:
         ids = list(dict.fromkeys([*said.ids(), *self._previous(search)]))
         return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._timeout_s)
 
-    def _lists(self, search: Search, said: _Said, found: SearchResult) -> list[Leg]:
+    def _lists(self, search: Search, said: _Said, found: SearchResult) -> list[RankedList]:
         """What was found, as the lists that are fused: one for each leg and query."""
         nearest = iter(found.nearest)
         legs = self._mix.lists(VECTOR, [next(nearest) if vector is not None else [] for vector in said.vectors])
@@ -176,7 +185,7 @@ class Searcher:
     def _depth(self, search: Search) -> int:
         return max(self._candidates, search.k)
 
-    def _in_context(self, index: Index, hits: Sequence[Hit], steps: Steps) -> Sequence[Hit]:
+    def _in_context(self, index: Index, hits: Sequence[Hit], steps: SearchTrace) -> Sequence[Hit]:
         if not self._neighbours or not hits:
             return hits
         ids = [hit.chunk_id for hit in hits]
@@ -188,7 +197,7 @@ class Searcher:
 
     # -- legs
 
-    def _embed(self, query: str, serving: Serving) -> Vector | None:
+    def _embed(self, query: str, serving: LiveIndex) -> Vector | None:
         vector = serving.model.embed_query(query)
         expected = serving.index.settings.dimension or len(vector)
         if vector.shape != (expected,) or not np.isfinite(vector).all():
@@ -196,7 +205,7 @@ class Searcher:
         return vector
 
     def _search_words(
-        self, query: str, depth: int, filters: Filters, serving: Serving, index: Index, steps: Steps
+        self, query: str, depth: int, filters: Filters, serving: LiveIndex, index: Index, steps: SearchTrace
     ) -> Matches:
         try:
             self._servings.follow(serving.lexical, index, self._patience)
@@ -206,7 +215,9 @@ class Searcher:
                 return Matches(0, ())
         return serving.lexical.search(query, depth, filters)
 
-    def _check_words(self, serving: Serving, words: Sequence[Matches], found: SearchResult, steps: Steps) -> None:
+    def _check_words(
+        self, serving: LiveIndex, words: Sequence[Matches], found: SearchResult, steps: SearchTrace
+    ) -> None:
         """At one revision BM25 and the store hold the same chunks; a folder that does not is of another database."""
         said = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
         missing = said - found.by_id.keys()
@@ -215,6 +226,6 @@ class Searcher:
             self._servings.forget(serving.lexical)
 
 
-def _named(scores: Scores, found: SearchResult, kind: str) -> list[Hit]:
+def _named(scores: ScoredIds, found: SearchResult, kind: str) -> list[Hit]:
     """The chunks that a leg named, as far as the store has them, with the leg's scores."""
     return [replace(found.by_id[name], score=score, score_kind=kind) for name, score in scores if name in found.by_id]

@@ -80,7 +80,7 @@ class _Wait(Exception):
 
 
 @dataclass(slots=True)
-class Markup:
+class MarkdownFilter:
     """A streaming filter; `hits` is the highest citation number, `origins` are where links may lead.
 
     `inside` says that all is code (for the content of a code span).
@@ -213,7 +213,7 @@ class Markup:
         return n + closing.end(), ticks + self._inner(line[: closing.start()], code=True) + ticks
 
     def _inner(self, text: str, *, code: bool = False) -> str:
-        inner = Markup(self.hits, self.origins, inside=code)
+        inner = MarkdownFilter(self.hits, self.origins, inside=code)
         inner._line_begins = False
         return inner.feed(text) + inner.close()
 

@@ -55,7 +55,7 @@ def _secret(text: str, allowed: Sequence[str]) -> _Secret:
 
 
 @dataclass(slots=True)
-class Withholding:
+class SecretFilter:
     """A streaming filter: runs of `secrets` become `(withheld)`, texts of `allowed` inside them excepted.
 
     A run is RUN consecutive words of a secret, or all of a shorter one. Its first third leaves, as anyone may begin

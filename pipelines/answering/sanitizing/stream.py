@@ -6,19 +6,19 @@ Knows text alone: no hits, no prompts, no model and no HTTP.
 from collections.abc import Collection, Sequence
 
 from pipelines.answering.sanitizing.invisible import without_smuggled
-from pipelines.answering.sanitizing.markdown import Markup, origin
-from pipelines.answering.sanitizing.secrets import Withholding
+from pipelines.answering.sanitizing.markdown import MarkdownFilter, origin
+from pipelines.answering.sanitizing.secrets import SecretFilter
 
 
-def outgoing(
+def sanitize(
     text: str, hits: int, origins: Collection[str], secrets: Sequence[str] = (), *, allowed: Sequence[str] = ()
 ) -> str:
-    """What may leave of a whole `text`; see Outgoing."""
-    filter_ = Outgoing(hits, origins, secrets, allowed=allowed)
+    """What may leave of a whole `text`; see AnswerSanitizer."""
+    filter_ = AnswerSanitizer(hits, origins, secrets, allowed=allowed)
     return filter_.feed(text) + filter_.close()
 
 
-class Outgoing:
+class AnswerSanitizer:
     """A streaming filter of what a language model wrote: whatever the chunks, the same text leaves.
 
     - `[n]` beyond 1..`hits` goes, with the space before it; `[1, 7]` and `[1-3]` become `[1]` and `[1][2][3]`.
@@ -35,8 +35,8 @@ class Outgoing:
     def __init__(
         self, hits: int, origins: Collection[str], secrets: Sequence[str] = (), *, allowed: Sequence[str] = ()
     ) -> None:
-        self._markup = Markup(hits, frozenset(filter(None, map(origin, origins))))
-        self._withholding = Withholding(secrets, allowed)
+        self._markup = MarkdownFilter(hits, frozenset(filter(None, map(origin, origins))))
+        self._withholding = SecretFilter(secrets, allowed)
 
     def feed(self, delta: str) -> str:
         """What may leave now that `delta` has come."""

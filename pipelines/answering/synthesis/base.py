@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.records import Hit, Message
 
 
@@ -39,7 +39,7 @@ class Synthesizer(ABC):
     """Makes an answer of a task. A custom one is one subclass with this one method."""
 
     @abstractmethod
-    def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
+    def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
         """Deltas of the last call where there is one last call, else whole pieces.
 
         Raises LLMFailed, TemplateError and WindowTooSmall.

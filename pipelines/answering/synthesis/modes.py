@@ -12,10 +12,10 @@ from contextlib import aclosing
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
-from pipelines.answering.synthesis.packing import Asked
+from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
 from pipelines.answering.synthesis.structured import SCHEMA, parse
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
 
 # Between the answers of the modes that accumulate.
@@ -40,10 +40,10 @@ class StreamingMode(Mode):
     """A mode that ends in one call: its deltas are the answer. Without passages there is none, and no call."""
 
     @abstractmethod
-    async def last_prompt(self, task: Task, calls: Calls) -> str | None:
+    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
         """The prompt of the last call, after all calls before it; None where there is nothing to answer from."""
 
-    async def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
+    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
         prompt = await self.last_prompt(task, calls)
         if prompt is None:
             yield UNKNOWN
@@ -60,7 +60,7 @@ class Compact(StreamingMode):
     skipped, and the answer is whole at once.
     """
 
-    async def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
+    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
         if self.structured:
             yield await self._filtered(task, calls)
             return
@@ -68,8 +68,8 @@ class Compact(StreamingMode):
             async for delta in deltas:
                 yield delta
 
-    async def last_prompt(self, task: Task, calls: Calls) -> str | None:
-        asked = Asked(task, calls, self.prompts, "qa", "refine")
+    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
+        asked = PromptPacker(task, calls, self.prompts, "qa", "refine")
         prompt = None
         for context in self._contexts(asked, task):
             prompt = (
@@ -77,9 +77,9 @@ class Compact(StreamingMode):
             )
         return prompt
 
-    async def _filtered(self, task: Task, calls: Calls) -> str:
+    async def _filtered(self, task: Task, calls: LLMSession) -> str:
         """The answer of the last step that satisfied the question."""
-        asked = Asked(task, calls, self.prompts, "qa", "refine", structured=True)
+        asked = PromptPacker(task, calls, self.prompts, "qa", "refine", structured=True)
         answer = ""
         for context in self._contexts(asked, task):
             prompt = asked.prompt("refine" if answer else "qa", context, answer)
@@ -87,21 +87,21 @@ class Compact(StreamingMode):
             answer = step.answer if step.satisfied else answer
         return answer or UNKNOWN
 
-    def _contexts(self, asked: Asked, task: Task) -> list[str]:
+    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
         return [passages(group) for group in asked.packs(asked.pieces(numbered(task)))]
 
 
 class Refine(Compact):
     """The first passage is answered, each further one refines the answer: one call a passage, or part of one."""
 
-    def _contexts(self, asked: Asked, task: Task) -> list[str]:
+    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
         return [str(piece) for piece in asked.pieces(numbered(task))]
 
 
 class ContextOnly(Compact):
     """As Compact, from the task's given context instead of its hits."""
 
-    def _contexts(self, asked: Asked, task: Task) -> list[str]:
+    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
         given = [Piece(n, visible(text)) for n, text in enumerate(task.context, 1)]
         return [passages(group) for group in asked.packs(asked.pieces(given))]
 
@@ -114,8 +114,8 @@ class TreeSummarize(StreamingMode):
     two a call. Answers too long for one call together are cut to one length.
     """
 
-    async def last_prompt(self, task: Task, calls: Calls) -> str | None:
-        asked = Asked(task, calls, self.prompts, "qa", "tree")
+    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
+        asked = PromptPacker(task, calls, self.prompts, "qa", "tree")
         pieces = asked.pieces(numbered(task))
         groups = batches(pieces, 1) if self.num_children else asked.packs(pieces)
         prompts = [asked.prompt("qa", passages(group)) for group in groups]
@@ -125,15 +125,15 @@ class TreeSummarize(StreamingMode):
             prompts = [asked.prompt("tree", asked.drafts(family)) for family in self._families(asked, answers)]
         return prompts[0] if prompts else None
 
-    def _families(self, asked: Asked, answers: Sequence[str]) -> list[list[str]]:
+    def _families(self, asked: PromptPacker, answers: Sequence[str]) -> list[list[str]]:
         return batches(answers, self.num_children) if self.num_children else pack(answers, asked.drafts_fit, least=2)
 
 
 class SimpleSummarize(StreamingMode):
     """All passages in one call, the longest cut to one length so that each has its share."""
 
-    async def last_prompt(self, task: Task, calls: Calls) -> str | None:
-        asked = Asked(task, calls, self.prompts, "qa")
+    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
+        asked = PromptPacker(task, calls, self.prompts, "qa")
         pieces = asked.truncated(numbered(task))
         return asked.prompt("qa", passages(pieces)) if pieces else None
 
@@ -141,15 +141,15 @@ class SimpleSummarize(StreamingMode):
 class Generation(StreamingMode):
     """The question alone, without passages."""
 
-    async def last_prompt(self, task: Task, calls: Calls) -> str | None:
-        return Asked(task, calls, self.prompts, "generation").prompt("generation")
+    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
+        return PromptPacker(task, calls, self.prompts, "generation").prompt("generation")
 
 
 class CompactAccumulate(Mode):
     """Each pack is answered by itself, concurrently; the answers come one after the other, numbered."""
 
-    async def synthesize(self, task: Task, calls: Calls) -> AsyncGenerator[str, None]:
-        asked = Asked(task, calls, self.prompts, "qa")
+    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
+        asked = PromptPacker(task, calls, self.prompts, "qa")
         prompts = [asked.prompt("qa", context) for context in self._contexts(asked, task)]
         if not prompts:
             yield UNKNOWN
@@ -159,14 +159,14 @@ class CompactAccumulate(Mode):
                 n += 1
                 yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{answer}"
 
-    def _contexts(self, asked: Asked, task: Task) -> list[str]:
+    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
         return [passages(group) for group in asked.packs(asked.pieces(numbered(task)))]
 
 
 class Accumulate(CompactAccumulate):
     """Each passage, or part of one, is answered by itself, concurrently."""
 
-    def _contexts(self, asked: Asked, task: Task) -> list[str]:
+    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
         return [str(piece) for piece in asked.pieces(numbered(task))]
 
 
@@ -196,7 +196,7 @@ def numbered(task: Task) -> list[Piece]:
     return [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
 
 
-async def in_order(calls: Calls, prompts: Sequence[str]) -> AsyncGenerator[str, None]:
+async def in_order(calls: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[str, None]:
     """The answers to `prompts`, asked concurrently, in their order, each as soon as it and those before it are there.
 
     One failure, or the end of who listens, cancels what is left.

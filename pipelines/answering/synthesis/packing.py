@@ -10,7 +10,7 @@ from functools import lru_cache
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutral, passages
-from pipelines.llm.session import Calls
+from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
 
 # A longer question is cut in its middle: it may take this much of a prompt. Questions of 10,000 words exist.
@@ -19,14 +19,14 @@ QUESTION_SHARE = 0.25
 ROOMY = "word " * 40
 
 
-class Asked:
+class PromptPacker:
     """What one question may send. `names` are the prompts of its mode: what is planned fits every one of them.
 
     A draft in `refine` is planned as long as an answer may be. With `structured` each prompt ends with that one.
     Raises TemplateError for variables that are reserved or unknown, WindowTooSmall.
     """
 
-    def __init__(self, task: Task, calls: Calls, prompts: Prompts, *names: str, structured: bool = False) -> None:
+    def __init__(self, task: Task, calls: LLMSession, prompts: Prompts, *names: str, structured: bool = False) -> None:
         prompts.check(task.variables)
         llm = calls.llm
         count = lru_cache(32)(llm.count)  # packing and sending ask the same again

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipelines.answering.settings import Configuration, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.judging.dimensions import BadDimension, dimension_of
 from pipelines.records import IndexSettings, digest
@@ -29,7 +29,7 @@ SECRETS = ("embedding_key", "llm_key", "reranker_key")
 # What an index knows of itself once it is built.
 OF_THE_INDEX_ITSELF = ("identity", "sectioning")
 INDEX = tuple(f.name for f in fields(IndexSettings) if f.name not in OF_THE_INDEX_ITSELF)
-ANSWERING = tuple(name for name in Configuration.model_fields if name not in (*OF_THE_MACHINE, *SECRETS))
+ANSWERING = tuple(name for name in AnswerSettings.model_fields if name not in (*OF_THE_MACHINE, *SECRETS))
 MOST_CELLS = 1_000
 
 
@@ -68,10 +68,10 @@ class Cell:
         """What it says of the index; nothing means the live one."""
         return {name: value for name, value in self.settings.items() if name in INDEX}
 
-    def configuration(self, environment: Mapping[str, Any]) -> Configuration:
+    def configuration(self, environment: Mapping[str, Any]) -> AnswerSettings:
         """What answers are made with: the environment's values, those of the cell over them. Raises ValidationError."""
         own = {name: value for name, value in self.settings.items() if name in ANSWERING}
-        return Configuration.model_validate({**environment, **own})
+        return AnswerSettings.model_validate({**environment, **own})
 
 
 @dataclass(frozen=True, slots=True)

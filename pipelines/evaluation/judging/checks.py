@@ -18,8 +18,8 @@ from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
 from pipelines.evaluation.judging.judge import Judge, same_model
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.llm.replies import strip_reasoning
-from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
-from pipelines.llm.session import Model
+from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
+from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Usage
 
 Choice = Literal["A", "B", "tie"]
@@ -72,7 +72,7 @@ _WAYS = [
 ]
 
 
-class NoChoice(Unusable):
+class NoChoice(UnusableReply):
     """A reply does not say which of two answers is better."""
 
 
@@ -125,7 +125,7 @@ class Position:
     usage: Usage
 
 
-async def compare(llm: Model, example: Example, a: str, b: str) -> Comparison:
+async def compare(llm: ChatModel, example: Example, a: str, b: str) -> Comparison:
     """Which of the texts `a` and `b` answers better, asked twice with their places swapped."""
     one, other = await asyncio.gather(_better(llm, example, a, b), _better(llm, example, b, a))
     second: Choice | None = {"A": "B", "B": "A", "tie": "tie"}[other.value] if other.value else None  # type: ignore[assignment]
@@ -134,23 +134,23 @@ async def compare(llm: Model, example: Example, a: str, b: str) -> Comparison:
     return Comparison(None if error else winner, one.value, second, error, one.usage + other.usage)
 
 
-async def _better(llm: Model, example: Example, a: str, b: str) -> Reply[Choice]:
+async def _better(llm: ChatModel, example: Example, a: str, b: str) -> ParsedReply[Choice]:
     shown = {"question": example.question, "reference": example.answer or "(none is known)", "a": a, "b": b}
     prompt = COMPARE.format(**{name: quoted(text) for name, text in shown.items()})
     return await ask(llm, prompt, parse_choice, system=SYSTEM, reminder=REMINDER, schema=SCHEMA)
 
 
 async def position_bias(
-    llm: Model, pairs: Sequence[tuple[Example, str, str]], at_once: int = 4, progress: Progress | None = None
+    llm: ChatModel, pairs: Sequence[tuple[Example, str, str]], at_once: int = 4, progress: Progress | None = None
 ) -> Position:
     """How far the order of two answers sways `llm`; `pairs` are examples with the texts of two answers."""
-    slots = Slots(at_once)
+    slots = ConcurrencyLimit(at_once)
 
     async def one(example: Example, a: str, b: str) -> Comparison:
         async with slots.free():
             return await compare(llm, example, a, b)
 
-    compared = await gathered([partial(one, *pair) for pair in pairs], progress)
+    compared = await gather_all([partial(one, *pair) for pair in pairs], progress)
     judged = [c for c in compared if c.error is None]
     return Position(
         _mean([float(c.consistent) for c in judged]),

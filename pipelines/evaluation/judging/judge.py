@@ -26,8 +26,8 @@ from pipelines.evaluation.judging.dimensions import (
 )
 from pipelines.evaluation.judging.verdict import Score, parse
 from pipelines.evaluation.statistics import Interval, bootstrap
-from pipelines.llm.retry import TRIES, Progress, Slots, ask, gathered
-from pipelines.llm.session import Model
+from pipelines.llm.retry import TRIES, ConcurrencyLimit, Progress, ask, gather_all
+from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Usage, digest
 from pipelines.store.evaluations import Evaluations, JudgementRow
 
@@ -108,7 +108,7 @@ class Judge:
 
     def __init__(
         self,
-        llm: Model,
+        llm: ChatModel,
         dimensions: Sequence[str | Dimension] = ("quality",),
         cache: Cache | None = None,
         at_once: int = 4,
@@ -116,7 +116,7 @@ class Judge:
     ) -> None:
         self.llm, self.dimensions = llm, tuple(map(dimension_of, dimensions))
         self.warnings: list[str] = []
-        self._cache, self._slots, self._tries = cache, Slots(at_once), tries
+        self._cache, self._slots, self._tries = cache, ConcurrencyLimit(at_once), tries
 
     @property
     def identity(self) -> str:
@@ -134,7 +134,7 @@ class Judge:
         self, pairs: Sequence[tuple[Example, Answer]], progress: Progress | None = None
     ) -> list[Mapping[str, Judgement]]:
         """The judgements of many answers, in their order."""
-        return await gathered([partial(self.judge, *pair) for pair in pairs], progress)
+        return await gather_all([partial(self.judge, *pair) for pair in pairs], progress)
 
     async def _judged(self, dimension: Dimension, example: Example, answer: Answer) -> Judgement:
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.answering.sanitizing.invisible import visible
-from pipelines.llm.retry import Unusable
+from pipelines.llm.retry import UnusableReply
 
 Score = int | float
 
@@ -52,7 +52,7 @@ _OBJECT = re.compile(rf"""\{{[^{{}}]*?["']?\b(?:{"|".join(SCORES)})["']?\s*:""",
 _REASON = re.compile(rf"^\W*(?:{'|'.join(REASONS)})\b\s*[:=-]\s*", re.IGNORECASE)
 
 
-class NoVerdict(Unusable):
+class NoVerdict(UnusableReply):
     """A judge's reply holds no score, several different ones, or one beyond the scale."""
 
 

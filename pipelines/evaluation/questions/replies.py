@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.answering.sanitizing.invisible import visible
 from pipelines.llm.replies import read_items, read_json
-from pipelines.llm.retry import Unusable
+from pipelines.llm.retry import UnusableReply
 
 FEWEST_WORDS, LONGEST = 3, 300  # a question's words at the least, its characters at the most
 
@@ -25,7 +25,7 @@ _POINTS = re.compile(
 )
 
 
-class NoQuestions(Unusable):
+class NoQuestions(UnusableReply):
     """A reply holds no question that can be used."""
 
 

@@ -19,8 +19,8 @@ from pipelines.evaluation.questions.replies import parse_questions
 from pipelines.lexical import terms
 from pipelines.llm.client import FRAMING
 from pipelines.llm.replies import strip_reasoning
-from pipelines.llm.retry import Progress, Reply, Slots, Unusable, ask, gathered
-from pipelines.llm.session import Model
+from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
+from pipelines.llm.session import ChatModel
 from pipelines.llm.window import shorten
 from pipelines.records import Hit, Usage, digest
 
@@ -108,16 +108,16 @@ def drawn(chunks: Sequence[Hit], limit: int, seed: int = 0, least: int = LEAST_T
 
 
 async def written_questions(
-    llm: Model, chunks: Sequence[Hit], per_chunk: int = 2, at_once: int = 4, progress: Progress | None = None
+    llm: ChatModel, chunks: Sequence[Hit], per_chunk: int = 2, at_once: int = 4, progress: Progress | None = None
 ) -> Made:
     """Questions that `llm` writes for each chunk, `per_chunk` at the most; one that fails is counted, not raised."""
-    slots = Slots(at_once)
+    slots = ConcurrencyLimit(at_once)
 
-    async def one(chunk: Hit) -> Reply[list[str]]:
+    async def one(chunk: Hit) -> ParsedReply[list[str]]:
         async with slots.free():
             return await _written(llm, chunk, per_chunk)
 
-    replies = await gathered([partial(one, chunk) for chunk in chunks], progress)
+    replies = await gather_all([partial(one, chunk) for chunk in chunks], progress)
     examples = [
         Example(question, (chunk.source,))
         for chunk, reply in zip(chunks, replies, strict=True)
@@ -126,7 +126,7 @@ async def written_questions(
     return Made(tuple(examples), _usage(replies), _errors(replies))
 
 
-async def _written(llm: Model, chunk: Hit, count: int) -> Reply[list[str]]:
+async def _written(llm: ChatModel, chunk: Hit, count: int) -> ParsedReply[list[str]]:
     passage = _fitting(llm, chunk, WRITE.format(count=str(count), passage=""))
     prompt = WRITE.format(count=str(count), passage=passage)
     parse = partial(parse_questions, most=count)
@@ -171,7 +171,7 @@ async def findable(
     What is not found is mostly a question that does not say what it is about. Those that remain flatter the search that
     kept them: let it look far deeper than what is measured. Raises what `search` raises.
     """
-    slots = Slots(at_once)
+    slots = ConcurrencyLimit(at_once)
 
     async def found(example: Example) -> bool:
         async with slots.free():
@@ -179,7 +179,7 @@ async def findable(
         pages = {page_of(source) for hit in hits for source in (hit.source, *hit.sources)}
         return bool(pages & {page_of(source) for source in example.sources})
 
-    kept = await gathered([partial(found, example) for example in examples], progress)
+    kept = await gather_all([partial(found, example) for example in examples], progress)
     return [example for example, is_found in zip(examples, kept, strict=True) if is_found]
 
 
@@ -201,7 +201,7 @@ def _joined(chunks: Sequence[Hit]) -> Hit:
 
 
 async def reference_answers(
-    llm: Model,
+    llm: ChatModel,
     examples: Sequence[Example],
     passages: Mapping[str, Hit],
     at_once: int = 4,
@@ -212,23 +212,23 @@ async def reference_answers(
     `passages` are the texts by source; one beyond the model's window loses its middle. Where there is no passage, the
     passage does not answer, or the model fails, the answer stays None and the reason is counted.
     """
-    slots = Slots(at_once)
+    slots = ConcurrencyLimit(at_once)
 
-    async def one(example: Example) -> Reply[str]:
+    async def one(example: Example) -> ParsedReply[str]:
         if example.answer is not None:
-            return Reply(example.answer, None, Usage())
+            return ParsedReply(example.answer, None, Usage())
         given = [passages[source] for source in example.sources if source in passages]
         if not given:
-            return Reply(None, "the source is not in the index", Usage())
+            return ParsedReply(None, "the source is not in the index", Usage())
         async with slots.free():
             return await _answered(llm, example.question, given)
 
-    replies = await gathered([partial(one, example) for example in examples], progress)
+    replies = await gather_all([partial(one, example) for example in examples], progress)
     answered = [replace(example, answer=reply.value) for example, reply in zip(examples, replies, strict=True)]
     return Made(tuple(answered), _usage(replies), _errors(replies))
 
 
-async def _answered(llm: Model, question: str, given: Sequence[Hit]) -> Reply[str]:
+async def _answered(llm: ChatModel, question: str, given: Sequence[Hit]) -> ParsedReply[str]:
     asked = quoted(question)
     empty = ANSWER.format(passage="", question=asked, unknown=UNKNOWN)
     joined = replace(given[0], text="\n\n".join(passage.passage for passage in given))
@@ -240,22 +240,22 @@ def _answer(text: str) -> str:
     """A reply as a reference answer. Raises Unusable for one that does not know."""
     said = _LABEL.sub("", strip_reasoning(text)).strip()
     if not said or UNKNOWN.rstrip(".").lower() in said.lower():
-        raise Unusable("the source does not answer the question")
+        raise UnusableReply("the source does not answer the question")
     return said
 
 
-def _fitting(llm: Model, hit: Hit, prompt: str) -> str:
+def _fitting(llm: ChatModel, hit: Hit, prompt: str) -> str:
     """The passage as a model is shown it, without its middle where it is too long for the window beside `prompt`."""
     room = llm.context_window - llm.max_tokens - llm.count(SYSTEM) - llm.count(prompt) - 4 * FRAMING
     text = shorten(hit.passage, lambda part: llm.count(str(Piece.of(1, replace(hit, text=part, context="")))) <= room)
     return str(Piece.of(1, replace(hit, text=text, context="")))
 
 
-def _usage(replies: Sequence[Reply[Any]]) -> Usage:
+def _usage(replies: Sequence[ParsedReply[Any]]) -> Usage:
     return sum((reply.usage for reply in replies), Usage())
 
 
-def _errors(replies: Sequence[Reply[Any]]) -> dict[str, int]:
+def _errors(replies: Sequence[ParsedReply[Any]]) -> dict[str, int]:
     """How often each reason, without what the model said."""
     reasons = Counter(reply.error.partition("; ")[0] for reply in replies if reply.error)
     return dict(reasons.most_common())
