@@ -1,8 +1,9 @@
 """kill -9 in mid-run, of each process that a reindex consists of: nothing is lost, doubled or embedded twice.
 
-Each case runs `python -m jobs.reindex` over a thousand pages with a Ray of its own, kills at a random moment while
-it embeds, and compares the index with that of an undisturbed run. The model is an endpoint that counts what it is
-asked. RAYDEX_KILL_SEED repeats the moments of an earlier run.
+`python -m jobs.reindex` indexes a thousand pages with a Ray of its own and is hit at random moments while it embeds;
+the index is compared with that of an undisturbed run. One run must outlive the end of its actor, of a sink's session
+and of Postgres, in any order; what the driver leaves behind is finished by the next run. The model is an endpoint that
+counts what it is asked. RAYDEX_KILL_SEED repeats the moments of an earlier run.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -30,9 +31,13 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from pipelines import embedded
-from pipelines.store import Store
+from pipelines.indexing.collection import Collection
+from pipelines.indexing.run import reindex
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.summary import ReindexSummary
+from pipelines.store import BuildResources, Store
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 PAGES = 1_000  # five blocks of 200 pages: some are stored and some are not when the kill comes
@@ -55,14 +60,13 @@ class Kill:
 class Bench:
     """All that the cases share: corpus, model, server, the undisturbed index, the table that is printed."""
 
-    folder: Path
+    file: Path
     home: Path
     server_url: str
     model: CountingModel
     random: random.Random
     table: list[tuple[str, ...]] = field(default_factory=list)
     undisturbed: dict[str, dict] = field(default_factory=dict)
-    killed: list["Run"] = field(default_factory=list)
 
     def database(self) -> str:
         name = f"kills_{next(_numbers)}"
@@ -70,30 +74,33 @@ class Bench:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         return urlunsplit(urlsplit(self.server_url)._replace(path=f"/{name}"))
 
+    def reindex(self, database: str) -> ReindexSummary:
+        """A run in this process that nothing disturbs."""
+        options = ReindexOptions(resources=BuildResources("64MB", 0), embedding_url=self.model.url)
+        with Store(database) as store:
+            store.migrate()
+            return reindex(store, Collection(**yaml.safe_load(self.file.read_text())), options)
+
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
+def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
     folder, home = tmp_path_factory.mktemp("corpus"), tmp_path_factory.mktemp("home")
     for page in range(PAGES):
         text = f"Subject {page * 7919 % 100_003} is treated on this page, and so is matter {page * 104_729 % 99_991}."
         (folder / f"p{page:04}.html").write_text(html_page(f"Page {page}", {"usage": text}))
-    file = {
+    (folder / "docs.yaml").write_text(yaml.safe_dump({
+        "name": "docs",
         "folders": [{"path": str(folder), "base_url": BASE}],
         "index": {"model": MODEL, "dimension": DIMENSION},
-    }
-    (folder / "docs.yaml").write_text(yaml.safe_dump(file))
+    }))  # fmt: skip
     seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
     with embedded.running(home) as url, CountingModel(SECONDS_PER_TEXT) as model:
-        bench = Bench(folder, home, url, model, random.Random(seed))
+        bench = Bench(folder / "docs.yaml", home, url, model, random.Random(seed))
         database = bench.database()
-        with Run(bench, database) as run:
-            assert run.finish()["chunks"]["embedded"] == PAGES
+        assert bench.reindex(database).chunks["embedded"] == PAGES
         bench.undisturbed = index_of(database)
         assert len(bench.undisturbed) == PAGES
         yield bench
-        for run in bench.killed:
-            with run:
-                eventually(lambda run=run: run.processes() == [], "nothing is left of a killed run", 120)
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         print("\n" + table(bench.table, f"kills (RAYDEX_KILL_SEED={seed}, {PAGES} pages)"))
@@ -116,10 +123,10 @@ def table(rows: list[tuple[str, ...]], title: str) -> str:
 class Run:
     """`python -m jobs.reindex` in a process of its own. Leaving kills whatever it has left behind."""
 
-    def __init__(self, bench: Bench, database: str, file: str = "docs.yaml") -> None:
+    def __init__(self, bench: Bench, database: str) -> None:
         self.bench, self.database, self.mark = bench, database, f"run-{os.getpid()}-{next(_numbers)}"
         environment = os.environ | {"DATABASE_URL": database, "OPENAI_BASE_URL": bench.model.url}
-        command = [sys.executable, "-m", "jobs.reindex", str(bench.folder / file), "--parallel-workers", "0",
+        command = [sys.executable, "-m", "jobs.reindex", str(bench.file), "--parallel-workers", "0",
                    "--maintenance-work-mem", "64MB", "--json"]  # fmt: skip
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=environment | {"RAYDEX_TEST_RUN": self.mark}, text=True, start_new_session=True,
@@ -143,7 +150,6 @@ class Run:
 
     def die(self) -> None:
         """kill -9 of the driver; returns when its workers are gone. Two of Ray's idle agents stay for a minute."""
-        self.bench.killed.append(self)
         self.process.kill()
         self.process.wait()
         agents = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
@@ -161,10 +167,12 @@ class Run:
                         found.append(int(entry.name))
         return found
 
-    def until(self, share: float, of: int = PAGES) -> None:
-        """Wait until that share of the vectors is stored."""
-        eventually(lambda: self.process.poll() is not None or len(stored(self.database)) >= share * of,
+    def until(self, least: float, most: float) -> None:
+        """Wait until a share between `least` and `most` of the vectors is stored, and a little more."""
+        share = self.bench.random.uniform(least, most)
+        eventually(lambda: self.process.poll() is not None or len(stored(self.database)) >= share * PAGES,
                    f"{share:.0%} of the vectors are stored", RUN_S)  # fmt: skip
+        time.sleep(self.bench.random.uniform(0, 0.6))  # what is killed is in the middle of the next block
         assert self.process.poll() is None, "the run ended before it could be killed"
 
 
@@ -179,7 +187,7 @@ def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> 
     deadline = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def stored(database: str) -> set[str]:
@@ -215,13 +223,14 @@ def compared(expected: dict[str, dict], database: str) -> str:
     return f"{len(index)} of {len(expected)} ids, texts and metadata equal, least cosine {min(cosines):.6f}"
 
 
-def again(bench: Bench, kill: Kill, since: float) -> int:
+def embedded_again(bench: Bench, kill: Kill) -> int:
     """How many texts whose vectors were stored when the kill came were embedded once more."""
-    return len(kill.stored & set(bench.model.hashes(since=max(since, kill.at))))
+    return len(kill.stored & set(bench.model.hashes(since=kill.at)))
 
 
-def report(bench: Bench, database: str, kill: Kill, finished: str, began: float) -> None:
-    twice = again(bench, kill, began)
+def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
+    """Assert that nothing was lost, doubled or embedded twice; note it in the table."""
+    twice = embedded_again(bench, kill)
     bench.table.append((
         f"{kill.what} ({kill.pid})", f"{len(kill.stored)} of {PAGES} vectors stored", "yes: gone", finished,
         f"{twice} of {len(kill.stored)}", compared(bench.undisturbed, database),
@@ -234,90 +243,99 @@ def report(bench: Bench, database: str, kill: Kill, finished: str, began: float)
     assert states == [("live", 1)]
 
 
-def test_kill_9_of_an_embedding_actor(bench):
-    database, began = bench.database(), time.monotonic()
-    with Run(bench, database) as run:
-        run.until(bench.random.uniform(0.1, 0.7))
-        time.sleep(bench.random.uniform(0, 0.6))
-        [pid, *_] = run.processes("EmbedTexts")
-        os.kill(pid, signal.SIGKILL)
-        eventually(lambda: not alive(pid), "the actor is gone")
-        kill = Kill("embedding actor", pid, stored(database))
-        summary = run.finish()
-    assert summary["chunks"]["embedded"] == PAGES
-    report(bench, database, kill, "Ray's retry", began)
+# ---------------------------------------------------------------------------------------------- what a run outlives
 
 
-def test_the_end_of_a_sinks_session(bench):
-    database, began = bench.database(), time.monotonic()
+def kill_actor(run: Run) -> Kill:
+    [pid, *_] = run.processes("EmbedTexts")
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not alive(pid), "the actor is gone")
+    return Kill("embedding actor", pid, stored(run.database))
+
+
+def end_session(run: Run) -> Kill:
+    """End the session of a sink that is storing vectors."""
     storing = (
         "select pid, pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
         "and pid <> pg_backend_pid() and state <> 'idle' and query like '%incoming_vector%'"
     )
+    ended: list[tuple] = []
+    with psycopg.connect(run.database, autocommit=True) as connection:
+        while not ended and run.process.poll() is None:
+            ended = connection.execute(storing).fetchall()
+        [(pid, done), *_] = ended
+        assert done is True
+        gone = "select count(*) from pg_stat_activity where pid = %s"
+        eventually(lambda: connection.execute(gone, [pid]).fetchone() == (0,), "the session is gone")
+    return Kill("sink's session", pid, stored(run.database))
+
+
+def kill_postgres(run: Run) -> Kill:
+    kill = Kill("Postgres", 0, stored(run.database))
+    kill.pid = int((run.bench.home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
+    os.kill(kill.pid, signal.SIGKILL)
+    eventually(lambda: not alive(kill.pid), "the server is gone")
+    return kill
+
+
+OUTLIVED = {
+    kill_actor: "Ray's retry",
+    end_session: "the same task, again",
+    kill_postgres: "the same run, after the restart",
+}
+
+
+def outlive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Sequence[tuple[float, float]]) -> None:
+    """One run, hit by `kills` in turn, stores every text once and ends in the undisturbed index."""
+    database = bench.database()
+    done = []
     with Run(bench, database) as run:
-        run.until(bench.random.uniform(0.1, 0.6))
-        time.sleep(bench.random.uniform(0, 0.6))
-        ended: list[tuple] = []
-        with psycopg.connect(database, autocommit=True) as connection:
-            while not ended and run.process.poll() is None:
-                ended = connection.execute(storing).fetchall()
-            [(pid, done), *_] = ended
-            assert done is True
-            gone = "select count(*) from pg_stat_activity where pid = %s"
-            eventually(lambda: connection.execute(gone, [pid]).fetchone() == (0,), "the session is gone")
-        kill = Kill("sink's session", pid, stored(database))
+        for hit, (least, most) in zip(kills, moments, strict=True):
+            run.until(least, most)
+            done.append(hit(run))
         summary = run.finish()
     assert summary["chunks"]["embedded"] == PAGES
-    report(bench, database, kill, "the same task, again", began)
+    for kill, hit in zip(done, kills, strict=True):
+        report(bench, database, kill, OUTLIVED[hit])
 
 
-def test_kill_9_of_postgres(bench):
-    database, began = bench.database(), time.monotonic()
-    with Run(bench, database) as run:
-        run.until(bench.random.uniform(0.1, 0.7))
-        time.sleep(bench.random.uniform(0, 0.6))
-        kill = Kill("Postgres", 0, stored(database))
-        kill.pid = int((bench.home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
-        os.kill(kill.pid, signal.SIGKILL)
-        eventually(lambda: not alive(kill.pid), "the server is gone")
-        summary = run.finish()
-    assert summary["chunks"]["embedded"] == PAGES
-    report(bench, database, kill, "the same run, after the restart", began)
+def test_a_run_outlives_its_actor_a_sinks_session_and_postgres(bench):
+    kills = bench.random.sample(list(OUTLIVED), len(OUTLIVED))
+    outlive(bench, kills, [(0.05, 0.2), (0.25, 0.4), (0.45, 0.6)])
 
 
-def test_kill_9_of_the_driver(bench):
-    database, began = bench.database(), time.monotonic()
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("hit", OUTLIVED)
+def test_a_run_outlives_one_kill_at_any_moment(bench, hit):
+    outlive(bench, [hit], [(0.05, 0.7)])
+
+
+# ---------------------------------------------------------------------------------------------- after the driver
+
+
+def kill_driver(bench: Bench) -> Run:
+    """A run whose driver was killed and whose index the next run has finished."""
+    database = bench.database()
     run = Run(bench, database)
-    run.until(bench.random.uniform(0.1, 0.7))
-    time.sleep(bench.random.uniform(0, 0.6))
+    run.until(0.1, 0.7)
     run.die()
     kill = Kill("driver", run.process.pid, stored(database))
-    with Run(bench, database) as next_run:
-        summary = next_run.finish()
-    assert summary["chunks"]["embedded"] == PAGES - len(kill.stored)
-    assert summary["chunks"]["reused"] == len(kill.stored)
-    report(bench, database, kill, "the next run", began)
+    summary = bench.reindex(database)
+    assert summary.chunks["embedded"] == PAGES - len(kill.stored)
+    assert summary.chunks["reused"] == len(kill.stored)
+    report(bench, database, kill, "the next run")
     with Store(database) as store:
         states = [run["state"] for run in store.status("docs")["runs"]]
     assert states == ["done", "abandoned"]
+    return run
 
 
-def test_kill_9_of_the_driver_with_a_real_model(bench):
-    """Vectors of a real model depend on what else was in their batch: hardly, though."""
-    pages = 400
-    file = {"folders": [{"path": str(bench.folder / "p0[0-3]*.html"), "base_url": BASE}]}
-    (bench.folder / "real.yaml").write_text(yaml.safe_dump(file | {"name": "docs"}))
-    undisturbed, database = bench.database(), bench.database()
-    with Run(bench, undisturbed, "real.yaml") as run:
-        assert run.finish()["chunks"]["embedded"] == pages
-    run = Run(bench, database, "real.yaml")
-    run.until(0.1, pages)
-    run.die()
-    kill = Kill("driver, MiniLM", run.process.pid, stored(database))
-    with Run(bench, database, "real.yaml") as next_run:
-        summary = next_run.finish()
-    assert summary["chunks"]["embedded"] == pages - len(kill.stored)
-    bench.table.append((
-        f"{kill.what} ({kill.pid})", f"{len(kill.stored)} of {pages} vectors stored", "yes: gone", "the next run",
-        f"0 of {len(kill.stored)}", compared(index_of(undisturbed), database),
-    ))  # fmt: skip
+def test_the_next_run_finishes_what_a_killed_driver_left(bench):
+    with kill_driver(bench):
+        pass
+
+
+@pytest.mark.exhaustive
+def test_nothing_is_left_of_a_killed_run(bench):
+    with kill_driver(bench) as run:
+        eventually(lambda: run.processes() == [], "Ray's agents have ended too", 120)

@@ -33,6 +33,14 @@ def test_vectors_are_those_of_torch(cache: Path) -> None:
     assert onnx.embed_query("how?") @ torch.embed_query("how?") > 0.99999
 
 
+def test_a_vector_hardly_depends_on_what_else_was_in_its_batch(cache: Path) -> None:
+    """A run that goes on after a kill batches the remaining texts anew."""
+    onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
+    texts = TEXTS[:16]
+    apart = np.concatenate([onnx.embed_chunks(texts[:7]), onnx.embed_chunks(texts[7:])])
+    assert (onnx.embed_chunks(texts) * apart).sum(axis=1).min() >= 0.9999
+
+
 def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(cache: Path) -> None:
     assert isinstance(load_embedder(MODEL, device="cpu", cache=cache), OnnxEmbedder)
 

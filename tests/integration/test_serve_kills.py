@@ -1,6 +1,6 @@
 """kill -9 under load, of a replica of each deployment and of Postgres: no question is lost.
 
-Clients ask without a pause over real HTTP. Each question must end in an answer or in a 503 with Retry-After (a
+Clients ask all the time over real HTTP. Each question must end in an answer or in a 503 with Retry-After (a
 stream that has begun: in its `answer` or in an `error` event that says when to ask again): never in a 500, a torn
 reply or silence. Every step has its own deployment, of one replica, so that nothing stands in for the dead one; the
 ingress has two. RAYDEX_KILL_SEED repeats the moments of an earlier run.
@@ -31,6 +31,7 @@ from pipelines.store import Store
 from serve.settings import Settings
 
 CLIENTS = 4
+PAUSE_S = 0.05  # leaves the machine some time for what is started again
 PATIENCE_S = 20.0  # of a client: what takes longer is a hang
 WELL_AGAIN_S = 60.0
 SITE = {
@@ -114,8 +115,7 @@ class Load:
                 end = asked(http, next(ways))
                 self.longest_s = max(self.longest_s, time.monotonic() - began)
                 self.ends[end] += 1
-                if end != ANSWER:
-                    time.sleep(0.1)
+                time.sleep(PAUSE_S if end == ANSWER else 0.1)
 
 
 class Held:
@@ -257,7 +257,7 @@ def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
             "home": home,
             "cpus": 0.1,
             "replicas": 2,
-            "agents": [{"name": "strong", "model": "strong-1", "base_url": llm.url, "api_key": "k", "timeout_s": 5,
+            "agents": [{"name": "strong", "model": "strong-1", "base_url": llm.url, "api_key": "k", "timeout_s": 3,
                         "retries": 0}],
             "reranker": "endpoint",
             "reranker_url": llm.url,
