@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import select
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +17,9 @@ from typing import Any, NoReturn
 
 from jobs.environment import debugging
 
-# NOTHING_DELETED is a success that needs a look; BUSY is EX_TEMPFAIL of sysexits.h; the last two are 128 + signal.
-DONE, FAILED, BAD_INPUT, NOTHING_DELETED, BUSY, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 75, 130, 141
+# NOTHING_DELETED and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
+DONE, FAILED, BAD_INPUT, NOTHING_DELETED, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
+INTERRUPTED, PIPE_CLOSED = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 # The message of an error that these packages define is enough for a user; any other error needs its traceback.
 OWN_PACKAGES = ("pipelines.", "jobs.")
 

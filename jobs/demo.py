@@ -1,35 +1,33 @@
-"""`make demo`: index a documentation site over HTTP, serve it, ask a question, go on serving until Ctrl-C.
+"""Indexes a documentation site over HTTP, serves it, asks a question and keeps serving until Ctrl-C.
 
-Runs the very commands that a user would, `jobs.reindex`, `serve` and `jobs.ask`, on one database and one local Ray.
-Without --site it serves Raydex's own documentation (docs/*.md as HTML) on loopback and crawls that.
+Runs the commands that a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database and one local Ray.
+Without --site it crawls Raydex's own documentation (README.md and docs/ as HTML), served on loopback.
 """
 
 import argparse
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from jobs.cli import BadInput, command, main, say
-from jobs.documentation import pages_of
-from jobs.environment import open_database, ray_address
+from jobs.cli import DONE, NOTHING_DELETED, command, main, say
+from jobs.documentation import serve_documentation
+from jobs.environment import child_environment, open_database, ray_address
 from pipelines.cluster import connect_ray
 
 ROOT = Path(__file__).resolve().parent.parent
-# Page URLs hold the port, so it stays the same from run to run while it is free.
-SITE_PORT, SERVE_PORT = 8765, 8000
-READY_S = 180.0
+SERVE_PORT = 8000
+READY_S, STOP_S = 180.0, 20.0
 OWN_QUESTION = "How does Raydex keep the index fresh?"
 ANY_QUESTION = "What is this documentation about?"
 
@@ -40,42 +38,43 @@ class DemoFailed(RuntimeError):
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("demo", __doc__)
-    parser.add_argument("--site", help="crawl this site instead of Raydex's own documentation")
-    parser.add_argument("--question", help="what to ask")
-    parser.add_argument("--max-pages", type=int, default=200, help="at most so many pages of --site")
-    parser.add_argument("--port", type=int, default=SERVE_PORT, help="port of the service")
+    parser.add_argument("--site", metavar="URL", help="crawl this site instead of Raydex's own documentation")
+    parser.add_argument("--question", help="question to ask")
+    parser.add_argument("--max-pages", type=int, default=200, help="index at most so many pages of --site (200)")
+    parser.add_argument("--port", type=int, default=SERVE_PORT, help="port of the service (default 8000)")
     parser.add_argument("--once", action="store_true", help="stop after the first answer")
     return parser
 
 
 def work(args: argparse.Namespace) -> int:
-    began = time.perf_counter()
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT, too: a shell starts background jobs with it ignored
+        signal.signal(number, _interrupt)
+    began, base = time.perf_counter(), f"http://127.0.0.1:{args.port}"
     with contextlib.ExitStack() as stack:
+        site = args.site or stack.enter_context(serve_documentation(ROOT))
         url = stack.enter_context(open_database())
         say("database is up")
         address = stack.enter_context(connect_ray(ray_address())).address
         say("Ray is up")
-        site = args.site or stack.enter_context(own_documentation())
         collection = collection_name(site)
-        environment = os.environ | {"DATABASE_URL": url, "RAY_ADDRESS": address, "RAYDEX_COLLECTION": collection}
-        service = stack.enter_context(serving(environment, args.port))
+        environment = child_environment(DATABASE_URL=url, RAY_ADDRESS=address, RAYDEX_COLLECTION=collection)
+        service = stack.enter_context(run_service(environment, args.port))
         say(f"indexing {site}")
         scope = [*(["--max-pages", str(args.max_pages)] if args.site else []), *private_flag(site)]
-        run(environment, "jobs.reindex", "--collection", collection, "--start-url", site, *scope)
-        wait_until_ready(service, f"http://127.0.0.1:{args.port}/health/ready")
-        question = args.question or (ANY_QUESTION if args.site else OWN_QUESTION)
+        run_command(environment, "index", site, "--collection", collection, *scope)
+        wait_until_ready(service, f"{base}/health/ready")
         print(flush=True)
-        run(environment, "jobs.ask", question, "--url", f"http://127.0.0.1:{args.port}")
+        run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
         print(farewell(args.port, time.perf_counter() - began), flush=True)
         if not args.once:
-            with contextlib.suppress(KeyboardInterrupt):  # how a demo ends
+            with contextlib.suppress(KeyboardInterrupt):  # the way to end a demo
                 service.wait()
             say("stopping")
-    return 0
+    return DONE
 
 
 def collection_name(site: str) -> str:
-    """A collection of its own for each site, so that the demo of one does not answer from another."""
+    """Return a collection's name for each site, so that the demo of one does not answer from another."""
     return "demo-" + re.sub(r"[^a-z0-9.]+", "-", urlsplit(site).netloc.lower())
 
 
@@ -85,99 +84,72 @@ def private_flag(site: str) -> list[str]:
 
 
 def farewell(port: int, seconds: float) -> str:
-    base = f"http://127.0.0.1:{port}"
+    """Return what to do next, as commands to copy."""
+    raydex, base = shown_command(), f"http://127.0.0.1:{port}"
+    where = "" if port == SERVE_PORT else f" --url {base}"
     return f"""
 answered {seconds:.0f} s after the start. Ask more:
   in a browser   {base}/
-  in a terminal  .venv/bin/python -m jobs.ask "your question" --url {base}
+  in a terminal  {raydex} ask "your question"{where}
   by HTTP        curl -s {base}/query -H 'content-type: application/json' -d '{{"question": "your question"}}'
+Index your own site:
+  {raydex} index https://docs.example.com/
+  {raydex} status
 Ctrl-C stops everything."""
 
 
-def run(environment: Mapping[str, str], module: str, *arguments: str) -> None:
+def shown_command() -> str:
+    """Return how this installation's `raydex` is called from here."""
+    script = Path(sys.executable).with_name("raydex")
+    if shutil.which("raydex") == str(script):
+        return "raydex"
+    if not script.exists():
+        return f"{sys.executable} -m jobs"
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
+
+
+def run_command(environment: Mapping[str, str], verb: str, *words: str) -> None:
     """Run one command to its end. Raises DemoFailed."""
-    done = subprocess.run([sys.executable, "-m", module, *arguments], env=environment, cwd=ROOT, check=False)
-    if done.returncode not in (0, 3):  # 3: done, but pages that vanished were kept
-        raise DemoFailed(f"«python -m {module}» ended with {done.returncode}")
+    done = subprocess.run([sys.executable, "-m", "jobs", verb, *words], env=environment, cwd=ROOT, check=False)
+    if done.returncode not in (DONE, NOTHING_DELETED):
+        raise DemoFailed(f"`raydex {verb}` ended with exit code {done.returncode}")
 
 
 @contextlib.contextmanager
-def serving(environment: Mapping[str, str], port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """The service, as a child that ends with the demo."""
-    named = {**environment, "RAYDEX_PORT": str(port)}
-    service = subprocess.Popen([sys.executable, "-m", "serve"], env=named, cwd=ROOT, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+def run_service(environment: Mapping[str, str], port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the service as a child that ends with the demo."""
+    words = [sys.executable, "-m", "jobs", "serve", "--port", str(port)]
+    null = subprocess.DEVNULL
+    service = subprocess.Popen(words, env=environment, cwd=ROOT, stdout=null, stderr=null, start_new_session=True)
     try:
         yield service
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(service.pid, signal.SIGINT)
         try:
-            service.wait(20)
+            service.wait(STOP_S)
         except subprocess.TimeoutExpired:
             os.killpg(service.pid, signal.SIGKILL)
 
 
 def wait_until_ready(service: "subprocess.Popen[bytes]", url: str) -> None:
     """Poll the service until it can answer. Raises DemoFailed."""
-    deadline, said = time.monotonic() + READY_S, "it does not answer"
+    deadline, problem = time.monotonic() + READY_S, "it does not answer"
     while time.monotonic() < deadline and service.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
         except urllib.error.HTTPError as error:
-            said = error.read().decode(errors="replace")
+            problem = error.read().decode(errors="replace")
         except OSError as error:
-            said = str(error)
+            problem = str(error)
         time.sleep(0.3)
-    raise DemoFailed(f"the service is not ready at {url}: {said}; run «python -m serve» to see its output")
+    raise DemoFailed(f"the service is not ready at {url}: {problem}; run `raydex serve` to see its output")
 
 
-@contextlib.contextmanager
-def own_documentation() -> Iterator[str]:
-    """Serve docs/*.md as HTML on loopback; yields the site's URL."""
-    pages = pages_of(ROOT)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            page = pages.get(self.path.split("?")[0])
-            if page is None:
-                self.send_error(404)
-                return
-            if self.headers.get("If-None-Match") == page.etag:
-                self.send_response(304)
-                self.end_headers()
-                return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page.html)))
-            self.send_header("ETag", page.etag)
-            self.end_headers()
-            self.wfile.write(page.html)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = _listen(Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
-
-
-def _listen(handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
-    for port in range(SITE_PORT, SITE_PORT + 20):
-        with contextlib.suppress(OSError):
-            return ThreadingHTTPServer(("127.0.0.1", port), handler)
-    raise BadInput(f"no free port from {SITE_PORT} to {SITE_PORT + 19} for the documentation site")
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
+def _interrupt(_signum: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT, too: a shell starts background jobs with it ignored
-        signal.signal(number, _interrupt)
     main(arguments(), work)

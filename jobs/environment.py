@@ -7,7 +7,7 @@ start fast.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,3 +95,13 @@ def embedding_endpoint() -> dict[str, Any]:
 def debugging() -> bool:
     """Return whether the tracebacks of expected errors are wanted too."""
     return bool(os.environ.get("RAYDEX_DEBUG"))
+
+
+def set_variables(variables: Mapping[str, str]) -> None:
+    """Set variables for the rest of this process, over those of the environment."""
+    os.environ.update(variables)
+
+
+def child_environment(**variables: str) -> dict[str, str]:
+    """Return the environment for a child process: this one's, with `variables` set."""
+    return os.environ | variables

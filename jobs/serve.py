@@ -4,11 +4,11 @@ Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOS
 """
 
 import argparse
-import os
 import runpy
 import sys
 
 from jobs.cli import DONE, command, main
+from jobs.environment import set_variables
 
 EPILOG = "Every other setting of the service is an environment variable RAYDEX_…: see docs/serving.md."
 
@@ -23,8 +23,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    given = {f"RAYDEX_{name.upper()}": str(value) for name, value in vars(args).items() if value is not None}
-    os.environ.update(given)
+    set_variables({f"RAYDEX_{name.upper()}": str(value) for name, value in vars(args).items() if value is not None})
     sys.argv[1:] = []  # the service reads the environment alone
     runpy.run_module("serve", run_name="__main__", alter_sys=True)
     return DONE

@@ -21,7 +21,7 @@ def demo(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "jobs.demo", "--port", str(port)]
+    command = [sys.executable, "-m", "jobs", "demo", "--port", str(port)]
     process = subprocess.Popen(
         command, env=environment, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
