@@ -89,7 +89,7 @@ def local_ray() -> Iterator[None]:
 
 
 def _failed(message: str, code: int) -> int:
-    print(f"python -m serve: {message}", file=sys.stderr)
+    print(f"raydex serve: {message}", file=sys.stderr)
     return code
 
 

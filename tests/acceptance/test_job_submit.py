@@ -169,7 +169,7 @@ def test_submit_says_what_is_missing(cluster):
     done = cluster.run("deploy/submit", "jobs.reindex", "collections/ray.yaml", DATABASE_URL="")
     assert done.returncode == 2
     assert "DATABASE_URL is not set" in done.stdout
-    assert "jobs.database" in done.stdout
+    assert "raydex database" in done.stdout
     assert cluster.run("deploy/submit").returncode == 2
 
 

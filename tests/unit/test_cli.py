@@ -92,7 +92,7 @@ def test_a_closed_pipe_is_no_error_message(words):
 def test_serve_passes_its_flags_on_as_settings():
     refused = run("serve", "--port", "99999")
     assert refused.returncode == 2
-    assert "setting port: Input should be less than or equal to 65535" in refused.stderr
+    assert "raydex serve: setting port: Input should be less than or equal to 65535" in refused.stderr
 
 
 def test_no_help_loads_a_heavy_package():

@@ -1,4 +1,7 @@
-"""Declared dependencies are those imported: pyproject.toml names every package that the code imports, and no other."""
+"""Declared dependencies are those imported: pyproject.toml names every package that the code imports, and no other.
+
+A wheel of it holds what the code reads beside itself.
+"""
 
 import ast
 import re
@@ -7,7 +10,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 OURS = {"pipelines", "serve", "jobs"}
 # Packages whose module has another name; else it is the package's, with _ for -.
 MODULES = {
@@ -73,3 +77,9 @@ def test_what_is_declared_is_pinned():
     declared = {name_of(requirement) for requirement in [*RUNTIME, *EXTRAS["train"], *EXTRAS["dev"]]}
     normal = {re.sub(r"[._-]+", "-", name) for name in pinned}
     assert {name for name in declared if re.sub(r"[._-]+", "-", name) not in normal} == set()
+
+
+def test_a_wheel_holds_every_file_of_the_packages():
+    (patterns,) = SETTINGS["tool"]["setuptools"]["package-data"].values()
+    data = {path for folder in OURS for path in (ROOT / folder).rglob("*.*") if "__pycache__" not in path.parts}
+    assert {path for path in data if path.suffix != ".py" and not any(map(path.match, patterns))} == set()

@@ -38,8 +38,9 @@ def pods(spec):
 def collection_of(command):
     """The collection file that a reindex command names, after its flags were accepted."""
     words = shlex.split(command)
-    assert words[1:3] == ["-m", "jobs.reindex"]
-    return Path(arguments().parse_args(words[3:]).target)
+    flags = words[2:] if words[0].endswith("/raydex") else words[3:]
+    assert words[: -len(flags)] in ([".venv/bin/raydex", "index"], ["python", "-m", "jobs.reindex"])
+    return Path(arguments().parse_args(flags).target)
 
 
 def check_schedule(text):
