@@ -11,6 +11,8 @@ from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.store import BuildResources, restore
 
+DEFAULTS = BuildResources()
+
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("restore", __doc__)
@@ -18,12 +20,10 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-publish", action="store_true", help="leave a candidate, for `raydex publish` to make live"
     )
-    parser.add_argument(
-        "--maintenance-work-mem", default="1GB", help="memory for building the HNSW index (default 1GB)"
-    )
-    parser.add_argument(
-        "--parallel-workers", type=int, default=2, metavar="N", help="extra processes for building it (default 2)"
-    )
+    parser.add_argument("--maintenance-work-mem", metavar="SIZE", default=DEFAULTS.maintenance_work_mem,
+                        help="memory for building the HNSW index (default %(default)s)")  # fmt: skip
+    parser.add_argument("--parallel-workers", metavar="N", type=int, default=DEFAULTS.parallel_workers,
+                        help="extra processes for building it (default %(default)s)")  # fmt: skip
     add_wait(parser)
     add_json(parser)
     parser.add_argument("file", type=Path, help="file that `raydex dump` wrote")

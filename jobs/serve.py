@@ -1,4 +1,4 @@
-"""Serve the page to ask at, the API and the OpenAI-compatible API until Ctrl-C.
+"""Serves the page to ask at, the API and the OpenAI-compatible API until Ctrl-C.
 
 Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOST, RAYDEX_PORT and RAYDEX_COLLECTION.
 """
