@@ -160,7 +160,7 @@ class AskedStore:
     def live_index(self, collection: str) -> Index:
         self._reach()
         if collection not in self.live:
-            raise NoLiveIndex(f"collection {collection!r} has no published index: run «python -m jobs.reindex» first")
+            raise NoLiveIndex(f"collection {collection!r} has no published index: run `raydex index` first")
         return self.live[collection]
 
     def _reach(self) -> None:

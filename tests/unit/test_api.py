@@ -234,7 +234,7 @@ def test_a_missing_question_is_named(client: TestClient) -> None:
 
 def test_an_unknown_collection_is_404_and_says_what_to_do(client: TestClient) -> None:
     reply = ask(client, collection="nope")
-    assert reply.status_code == 404 and "nope" in reply.json()["error"] and "reindex" in reply.json()["error"]
+    assert reply.status_code == 404 and "nope" in reply.json()["error"] and "raydex index" in reply.json()["error"]
 
 
 def test_two_collections_must_be_told_apart(client: TestClient, store: AskedStore) -> None:

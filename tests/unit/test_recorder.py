@@ -28,7 +28,7 @@ def answered(id: str, **more: Any) -> Answer:
 
 
 class Ledger:
-    """A store that keeps what it is given, is away as often as told, and refuses questions that say «bad»."""
+    """A store that keeps what it is given, is away as often as told, and refuses questions that ask for "bad"."""
 
     def __init__(self, away: int = 0) -> None:
         self.rows: list[QuestionRow] = []
