@@ -523,7 +523,7 @@ def test_a_ledger_that_fails_is_a_failed_crawl(ledger):
 def _children(pid: int) -> list[int]:
     """Crawlers among the children of a process: a whole test run has others, its Postgres for one."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in children if b"indexing.spider" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [int(child) for child in children if b"crawling.spider" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def _gone(pid: int, within_s: float = 15) -> bool:

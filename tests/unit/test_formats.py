@@ -19,7 +19,7 @@ from pipelines.formats import (
     format_of_page,
     format_of_type,
 )
-from pipelines.indexing.crawling.reply import Reply, fate, media_type, no_page
+from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_refusal, parse_content_type
 from pipelines.indexing.crawling.scope import BINARY_SUFFIXES, looks_binary
 from pipelines.indexing.reading.folder import FolderSettings, read_file
 from pipelines.indexing.reading.read import read_page
@@ -36,9 +36,11 @@ def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
     url = f"https://d.test/page.{suffix}"
     assert not looks_binary(url)
     for vague in VAGUE_TYPES:
-        assert media_type(vague, url) == (entry.media_type, None)
+        assert parse_content_type(vague, url) == (entry.media_type, None)
         assert format_of_page(Page(url, b"words", vague)) is entry
-    assert fate(Reply(url, 200, {"content-type": "application/octet-stream"}, b"words"), None).state == "ok"
+    assert (
+        page_from_reply(HttpReply(url, 200, {"content-type": "application/octet-stream"}, b"words"), None).state == "ok"
+    )
     path = tmp_path / f"page.{suffix.upper()}"
     path.write_text("words")
     assert FolderSettings(str(tmp_path), "https://d.test/").files()[1] == [str(path)]
@@ -50,17 +52,17 @@ def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
 @pytest.mark.parametrize(("entry", "kind"), TYPES, ids=[kind for _, kind in TYPES])
 def test_a_media_type_means_the_same_everywhere(entry, kind):
     url = "https://d.test/page"
-    assert no_page({"content-type": kind}, url) == ""
-    assert media_type(kind, url)[0] == entry.media_type
+    assert page_refusal({"content-type": kind}, url) == ""
+    assert parse_content_type(kind, url)[0] == entry.media_type
     assert format_of_page(Page(url, b"words", kind)) is entry
-    assert fate(Reply(url, 200, {"content-type": kind}, b"words"), None).content_type == entry.media_type
+    assert page_from_reply(HttpReply(url, 200, {"content-type": kind}, b"words"), None).content_type == entry.media_type
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/zip"])
 def test_an_unknown_type_is_refused_everywhere(kind):
     url = "https://d.test/page"
-    assert kind in no_page({"content-type": kind}, url)
-    assert fate(Reply(url, 200, {"content-type": kind}, b"words"), None).state == "skipped"
+    assert kind in page_refusal({"content-type": kind}, url)
+    assert page_from_reply(HttpReply(url, 200, {"content-type": kind}, b"words"), None).state == "skipped"
     with pytest.raises(UnreadablePage, match="unsupported type"):
         read_page(Page(url, b"words", kind))
 

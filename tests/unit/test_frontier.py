@@ -5,22 +5,22 @@ import random
 
 import pytest
 
-from pipelines.indexing.crawling.frontier import Entry, Frontier
+from pipelines.indexing.crawling.frontier import Frontier, FrontierEntry
 
 
-async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], workers: int) -> list[Entry]:
+async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], workers: int) -> list[FrontierEntry]:
     """Visit `graph` with workers that take turns at random; pages outside `ok` do not count."""
-    visited: list[Entry] = []
+    visited: list[FrontierEntry] = []
 
     async def work() -> None:
         while (entry := await frontier.take()) is not None:
             visited.append(entry)
             for _ in range(random.randrange(4)):
                 await asyncio.sleep(0)
-            found = [Entry(url, entry.depth + 1) for url in graph.get(entry.url, [])]
+            found = [FrontierEntry(url, entry.depth + 1) for url in graph.get(entry.url, [])]
             await frontier.done(entry, entry.url in ok, found)
 
-    frontier.add(Entry("0"))
+    frontier.add(FrontierEntry("0"))
     await asyncio.gather(*(work() for _ in range(workers)))
     return visited
 
@@ -79,7 +79,7 @@ def test_a_budget_brings_the_same_pages_whichever_answer_first(seed, depth):
 
 def test_a_stopped_frontier_hands_out_nothing():
     frontier = Frontier()
-    frontier.add(Entry("a"))
+    frontier.add(FrontierEntry("a"))
     frontier.stop()
-    frontier.add(Entry("b"))
+    frontier.add(FrontierEntry("b"))
     assert asyncio.run(frontier.take()) is None

@@ -9,8 +9,8 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from pipelines.indexing.crawling.network import GuardedResolver, address_refusal, checked_addresses, name_refusal
-from pipelines.indexing.crawling.scope import page_url
+from pipelines.indexing.crawling.network import GuardedResolver, address_refusal, name_refusal, resolve_permitted
+from pipelines.indexing.crawling.scope import normalize_url
 
 # fmt: off
 REFUSED = [
@@ -70,7 +70,7 @@ def test_public_addresses_are_permitted(address):
 
 @pytest.mark.parametrize("host", ODD_SPELLINGS)
 def test_odd_spellings_are_refused_as_what_they_mean(host):
-    addresses, reason = checked_addresses(host, 80)
+    addresses, reason = resolve_permitted(host, 80)
     assert not addresses
     assert reason
 
@@ -81,21 +81,21 @@ def test_names_of_this_machine_and_platform_are_refused_without_a_look_up(host):
         raise AssertionError(f"looked up {host}")
 
     assert name_refusal(host)
-    assert checked_addresses(host, 80, never)[0] == ()
+    assert resolve_permitted(host, 80, never)[0] == ()
 
 
 @pytest.mark.parametrize("url", UNFETCHABLE)
 def test_urls_that_are_no_plain_http_are_no_pages(url):
-    assert page_url(url) is None
+    assert normalize_url(url) is None
 
 
 def test_one_private_address_among_public_ones_refuses_them_all():
-    addresses, reason = checked_addresses("mixed.test", 80, lambda *_: ["1.1.1.1", "10.0.0.1"])
+    addresses, reason = resolve_permitted("mixed.test", 80, lambda *_: ["1.1.1.1", "10.0.0.1"])
     assert (addresses, reason) == ((), "10.0.0.1 is a private address")
 
 
 def test_public_addresses_are_handed_on_as_looked_up():
-    assert checked_addresses("open.test", 80, lambda *_: ["1.1.1.1", "8.8.8.8"]) == (["1.1.1.1", "8.8.8.8"], "")
+    assert resolve_permitted("open.test", 80, lambda *_: ["1.1.1.1", "8.8.8.8"]) == (["1.1.1.1", "8.8.8.8"], "")
 
 
 def test_a_name_that_does_not_resolve_says_so():
@@ -103,7 +103,7 @@ def test_a_name_that_does_not_resolve_says_so():
         raise socket.gaierror(f"no {host}")
 
     with pytest.raises(socket.gaierror):
-        checked_addresses("nowhere.test", 80, unknown)
+        resolve_permitted("nowhere.test", 80, unknown)
 
 
 class SameThread:

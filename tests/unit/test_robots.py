@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from pipelines.indexing.crawling.reply import Reply
-from pipelines.indexing.crawling.robots import Robots, parse
+from pipelines.indexing.crawling.reply import HttpReply
+from pipelines.indexing.crawling.robots import Robots, parse_robots
 
 EXAMPLE = b"""\
 User-Agent: *
@@ -27,7 +27,7 @@ User-Agent: quxbot
 
 
 def rules(body: bytes, status: int = 200):
-    return parse(Reply("http://h/robots.txt", status, body=body))
+    return parse_robots(HttpReply("http://h/robots.txt", status, body=body))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_client_errors_allow_and_server_errors_forbid(status, allowed):
 
 
 def test_silence_forbids_and_says_why():
-    parsed = parse(Reply("http://h/robots.txt", error="no answer"))
+    parsed = parse_robots(HttpReply("http://h/robots.txt", error="no answer"))
     assert not parsed.allow("http://h/", "raydex")
     assert parsed.unreachable == "http://h/robots.txt could not be fetched (no answer)"
 
@@ -85,11 +85,11 @@ def test_a_byte_order_mark_hides_no_rule():
     assert not rules(b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n").allow("http://h/", "raydex")
 
 
-def load(replies: dict[str, Reply], url: str = "http://h/page") -> tuple[bool, list[str]]:
+def load(replies: dict[str, HttpReply], url: str = "http://h/page") -> tuple[bool, list[str]]:
     """Whether `url` is allowed, and what was asked for to know it."""
     asked: list[str] = []
 
-    async def fetch(url: str) -> Reply:
+    async def fetch(url: str) -> HttpReply:
         asked.append(url)
         return replies[url]
 
@@ -102,13 +102,13 @@ def load(replies: dict[str, Reply], url: str = "http://h/page") -> tuple[bool, l
     return asyncio.run(ask()), asked
 
 
-def moved(url: str, to: str) -> Reply:
-    return Reply(url, 301, {"location": to})
+def moved(url: str, to: str) -> HttpReply:
+    return HttpReply(url, 301, {"location": to})
 
 
 def test_five_redirects_are_followed_and_it_is_fetched_once():
     chain = {f"http://h/{n}": moved(f"http://h/{n}", f"/{n + 1}") for n in range(1, 5)}
-    last = Reply("http://h/5", 200, body=b"User-agent: raydex\nDisallow: /page\n")
+    last = HttpReply("http://h/5", 200, body=b"User-agent: raydex\nDisallow: /page\n")
     start = {"http://h/robots.txt": moved("http://h/robots.txt", "/1")}
     allowed, asked = load(start | chain | {"http://h/5": last})
     assert not allowed
@@ -122,8 +122,8 @@ def test_endless_redirects_and_those_to_other_hosts_allow():
 
 def test_each_origin_has_its_own():
     replies = {
-        "http://h/robots.txt": Reply("http://h/robots.txt", 404),
-        "https://h/robots.txt": Reply("https://h/robots.txt", 200, body=b"User-agent: *\nDisallow: /\n"),
+        "http://h/robots.txt": HttpReply("http://h/robots.txt", 404),
+        "https://h/robots.txt": HttpReply("https://h/robots.txt", 200, body=b"User-agent: *\nDisallow: /\n"),
     }
     assert load(replies, "http://h/a") == (True, ["http://h/robots.txt"])
     assert load(replies, "https://h/a") == (False, ["https://h/robots.txt"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.indexing.crawling.scope import Scope, looks_binary, page_url
+from pipelines.indexing.crawling.scope import Scope, looks_binary, normalize_url
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,17 @@ from pipelines.indexing.crawling.scope import Scope, looks_binary, page_url
     ],
 )
 def test_one_page_has_one_spelling(url, written):
-    assert page_url(url) == written
-    assert page_url(written) == written
+    assert normalize_url(url) == written
+    assert normalize_url(written) == written
 
 
 @pytest.mark.parametrize("path", ["/a", "/a/", "/a/index.html", "/A", "//a", "/a;b", "/%7Ea", "/a?b=&c", "/a.."])
 def test_no_rule_rewrites_a_path(path):
-    assert page_url(f"http://h{path}") == f"http://h{path}"
+    assert normalize_url(f"http://h{path}") == f"http://h{path}"
 
 
 def test_an_endless_url_is_no_page():
-    assert page_url("http://h/" + "a/" * 2000) is None
+    assert normalize_url("http://h/" + "a/" * 2000) is None
 
 
 @pytest.mark.parametrize(

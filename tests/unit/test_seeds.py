@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pipelines.indexing.crawling.reply import Reply
-from pipelines.indexing.crawling.seeds import MAX_SITEMAPS, llms_pages, parse_sitemap, sitemap_pages
+from pipelines.indexing.crawling.reply import HttpReply
+from pipelines.indexing.crawling.seeds import MAX_SITEMAPS, parse_sitemap, read_llms_txt, read_sitemaps
 
 MB = 1 << 20
 
@@ -24,12 +24,12 @@ def pages(files: dict[str, bytes], *first: str) -> tuple[list[str], list[str]]:
     """Pages that the sitemaps `first` bring, and what was asked for."""
     asked: list[str] = []
 
-    async def fetch(url: str) -> Reply:
+    async def fetch(url: str) -> HttpReply:
         asked.append(url)
-        return Reply(url, 200, body=files[url]) if url in files else Reply(url, 404)
+        return HttpReply(url, 200, body=files[url]) if url in files else HttpReply(url, 404)
 
     async def collect() -> list[str]:
-        return [page async for page in sitemap_pages(fetch, first, MB)]
+        return [page async for page in read_sitemaps(fetch, first, MB)]
 
     return asyncio.run(collect()), asked
 
@@ -108,7 +108,7 @@ def test_a_plain_list_is_a_sitemap_too():
     ],
 )
 def test_llms_txt_names_its_links(text, found):
-    async def fetch(url: str) -> Reply:
-        return Reply(url, 200, body=text.encode())
+    async def fetch(url: str) -> HttpReply:
+        return HttpReply(url, 200, body=text.encode())
 
-    assert asyncio.run(llms_pages(fetch, "http://h/llms.txt")) == found
+    assert asyncio.run(read_llms_txt(fetch, "http://h/llms.txt")) == found

@@ -1,8 +1,8 @@
-"""Crawl one host: settings in, URLs of good pages out, every page's fate in the ledger.
+"""Crawls one host: settings in, URLs of good pages out, the state of every page in a ledger.
 
-`crawl` runs the crawler (spider.py) as a child process: Scrapy owns its process's event loop, and a page that
-misbehaves must not take the caller with it. The child commits to the ledger and only then names a URL.
-Knows no Ray and no database; what a page says is read elsewhere.
+`crawl` runs the crawler (spider.py) as a child process: Scrapy owns the event loop of its process, and a page that
+misbehaves must not take the caller with it. The child commits to the ledger before it names a URL.
+Knows no Ray and no database. Pages are parsed elsewhere.
 """
 
 import json
@@ -16,27 +16,27 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipelines.indexing.crawling.scope import page_url
+from pipelines.indexing.crawling.scope import normalize_url
 from pipelines.records import FetchedPage, KnownPage
 
 USER_AGENT = "Raydex/0.1 (documentation indexer)"
-# The name of the callable that opens the ledger from its URL, as module:callable.
+# The callable that opens the ledger from its URL, as module:callable.
 DEFAULT_LEDGER = "pipelines.indexing.crawling.crawl:open_store"
-# A database that restarts is waited for so long: Postgres recovers from a crash in seconds.
+# How long to wait for a database that restarts: Postgres recovers from a crash in seconds.
 DATABASE_PATIENCE_S = 60.0
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 
 
 class InvalidCrawlSettings(ValueError):
-    """A setting of a crawl cannot be used; the message names it, its value and what would do."""
+    """A setting of a crawl can't be used; the message names it, its value and what would be valid."""
 
 
 class CrawlFailed(RuntimeError):
-    """The crawler ended without a report; the message says why, with its last lines on stderr."""
+    """The crawler ended without a report; the message gives the reason and its last lines on stderr."""
 
 
 class PageLedger(Protocol):
-    """Where a crawl remembers pages. Called from threads; `save_pages` is one transaction."""
+    """Stores the pages of a crawl. Called from threads; `save_pages` is one transaction."""
 
     def known_page(self, collection: str, url: str) -> KnownPage | None: ...
     def known_urls(self, collection: str) -> Iterator[str]: ...
@@ -46,13 +46,13 @@ class PageLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CrawlSettings:
-    """One host's crawl. Raises InvalidCrawlSettings for values that cannot work.
+    """The crawl of one host. Raises InvalidCrawlSettings.
 
-    `include` and `exclude` are regular expressions searched for in the whole URL: a page must match one of
-    `include` (if there are any) and none of `exclude`; start URLs are always fetched. Pages that are not
-    included are not fetched either, so what lies behind them is found only through a sitemap.
-    `max_pages` counts pages fetched or unchanged, `max_depth` links from a start URL or sitemap entry.
-    `allow_private` switches the address guard off, and the wait before the second request with it.
+    `include` and `exclude` are regular expressions, searched for in the whole URL: a page must match one of `include`
+    (if there are any) and none of `exclude`. Start URLs are always fetched. A page that is not included is not fetched,
+    so the pages behind it are found only through a sitemap. `max_pages` counts pages that were fetched or unchanged,
+    `max_depth` counts links from a start URL or sitemap entry. `allow_private` switches off the address guard, and the
+    wait before the second request with it.
     """
 
     start_urls: tuple[str, ...]
@@ -66,22 +66,22 @@ class CrawlSettings:
     allow_private: bool = False
     concurrency: int = 8  # requests at once; Scrapy's own default, AutoThrottle stays below it
     delay_s: float = 0.0  # least time between two requests, seconds
-    # For one page, from connecting to its last byte: 20 MB at 1 MB/s. What hangs costs it twice (one retry).
+    # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs costs it twice (one retry).
     timeout_s: float = 20.0
-    retries: int = 3  # after the first attempt; after a time-out one at most
+    retries: int = 3  # after the first attempt; at most one after a time-out
     backoff_s: float = 0.5  # before the first retry, doubled for each further one
     max_retry_after_s: float = 120.0  # longer Retry-After answers are cut to this
     max_crawl_delay_s: float = 10.0  # longer Crawl-delay lines in robots.txt are cut to this
-    max_page_bytes: int = 20 * 1024 * 1024  # compressed and not; the PDF manual of PostgreSQL has 15 MB
-    max_redirects: int = 10  # as DESIGN's guard asks; browsers give up at 20
+    max_page_bytes: int = 20 * 1024 * 1024  # compressed or not; the PDF manual of PostgreSQL has 15 MB
+    max_redirects: int = 10  # browsers give up at 20
     user_agent: str = USER_AGENT
-    verify_tls: bool = True  # off for hosts with a certificate of their own making
+    verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.start_urls, str):
             raise InvalidCrawlSettings(f"start_urls is the text {self.start_urls!r}: give a list of URLs")
-        object.__setattr__(self, "start_urls", tuple(map(_start_url, self.start_urls)))
+        object.__setattr__(self, "start_urls", tuple(map(_check_start_url, self.start_urls)))
         if not self.start_urls:
             raise InvalidCrawlSettings("start_urls is empty: name at least one URL to start from")
         for name in ("include", "exclude"):
@@ -92,15 +92,15 @@ class CrawlSettings:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "CrawlSettings":
-        """The settings that `asdict` and JSON made `values` of."""
+        """Restore settings from `asdict` after a round trip through JSON."""
         return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
 
 
-def _start_url(url: str) -> str:
-    result = page_url(url)
+def _check_start_url(url: str) -> str:
+    result = normalize_url(url)
     if result is None:
         raise InvalidCrawlSettings(
-            f"start URL {url!r} cannot be crawled: it must begin with http(s):// and hold no user name"
+            f"start URL {url!r} can't be crawled: it must begin with http:// or https:// and contain no user name"
         )
     return result
 
@@ -120,11 +120,11 @@ def _check_least(name: str, value: int | None, least: int) -> None:
 
 @dataclass
 class CrawlReport:
-    """How a crawl ended. Only after a complete one may pages that were not seen be taken for vanished.
+    """How a crawl ended. Only after a complete crawl do pages that were not seen count as vanished.
 
-    `stopped_by` is "" or says what cut it short: "max_pages", "max_depth" (links beyond it were left; still
-    complete), "retry_failed" (nothing else was asked for) or "error: …". `counts` are pages by state, with
-    "unchanged" (304) as a part of "ok".
+    `stopped_by` is "" or the reason why the crawl stopped early: "max_pages", "max_depth" (deeper links were not
+    followed, the crawl still counts as complete), "retry_failed" (only failed pages were requested) or "error: …".
+    `counts` are pages by state; "unchanged" (304) is a part of "ok".
     """
 
     complete: bool
@@ -134,7 +134,7 @@ class CrawlReport:
 
 
 def open_store(url: str) -> PageLedger:
-    """The database as a ledger. Few connections: a crawl asks for single rows and writes in batches."""
+    """Open the database as a ledger, with few connections: a crawl reads single rows and writes batches."""
     from pipelines.store import Store
 
     return Store(url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
@@ -150,13 +150,13 @@ def crawl(
     flush_s: float = 1.0,
     ledger: str = DEFAULT_LEDGER,
 ) -> Generator[list[str], None, CrawlReport]:
-    """Crawl, yielding URLs of pages in state "ok" once they are committed; returns the CrawlReport.
+    """Crawl a host: yield batches of URLs of "ok" pages once they are committed, and return the CrawlReport.
 
-    A batch holds at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the
-    callable that opens `ledger_url`. Closing the generator kills the child. Raises CrawlFailed.
+    A batch holds at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the callable
+    that opens `ledger_url`. Closing the generator kills the crawler. Raises CrawlFailed.
     """
     job = dict(settings=asdict(settings), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
-    with _Child({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as child:
+    with _CrawlerProcess({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as child:
         for message in child.messages():
             if "report" in message:
                 return CrawlReport(**message["report"])
@@ -166,8 +166,8 @@ def crawl(
         raise CrawlFailed(f"the crawler ended with status {child.wait()}:\n{child.last_words()}")
 
 
-class _Child:
-    """The crawler process. It ends when its stdin does, so it cannot outlive a parent that is killed."""
+class _CrawlerProcess:
+    """The crawler process. It ends when its stdin is closed, so it can't outlive a parent that is killed."""
 
     def __init__(self, job: dict[str, Any]):
         self._process = subprocess.Popen(
@@ -185,7 +185,7 @@ class _Child:
         self._reader.start()
         self._send(job)
 
-    def __enter__(self) -> "_Child":
+    def __enter__(self) -> "_CrawlerProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -205,14 +205,14 @@ class _Child:
         return status
 
     def last_words(self) -> str:
-        return "".join(self._stderr).strip() or "(it said nothing)"
+        return "".join(self._stderr).strip() or "(nothing on stderr)"
 
     def _send(self, job: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(job) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:  # it died at once; messages() ends and its stderr says why
+        except BrokenPipeError:  # it died at once; messages() ends, and its stderr has the reason
             pass
 
     def _forward_stderr(self) -> None:

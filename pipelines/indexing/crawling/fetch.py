@@ -1,7 +1,7 @@
-"""Fetch one URL politely through Scrapy's downloader: pace, retries, limits.
+"""Fetches one URL politely through Scrapy's downloader: pace, retries, limits.
 
-Every request of a crawl, be it a page, robots.txt or a sitemap, goes through `Fetcher.fetch`. It follows no
-redirect: the frontier decides about each hop. Knows no page and no ledger.
+Every request of a crawl (page, robots.txt, sitemap) goes through `Fetcher.fetch`. It follows no redirect: the crawl
+decides about each hop. Knows no page and no ledger.
 """
 
 import asyncio
@@ -30,20 +30,20 @@ from twisted.internet.error import ConnectError, ConnectionClosed
 from pipelines.formats import accept_header
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
-from pipelines.indexing.crawling.reply import Reply, no_page, unreadable
+from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, page_refusal
 from pipelines.retry_after import parse_retry_after
 
 ACCEPT = accept_header()
 RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 BUSY_STATUS = frozenset((429, 503))
-# After so many pages failed one after the other the site is down: each further one gets a single attempt.
+# After this many failed pages in a row the site is taken to be down: each further page gets a single attempt.
 PATIENCE = 10
-# After so many requests in a row without any answer (refused, timed out, no such name) the site is given up:
-# at a full time-out each, a large site would take hours to say nothing.
+# After this many requests in a row without any answer (refused, timed out, no such name) the crawl gives up: at a
+# full time-out each, a large site that is down would take hours.
 GIVE_UP = 50
-# Response heads of real servers stay below 16 KiB; Twisted bounds a line, not their number.
+# Response heads of real servers stay below 16 KiB. Twisted limits the length of a line, but not the number of lines.
 MAX_HEAD_BYTES = 256 * 1024
-_LOST = (
+_CONNECTION_ERRORS = (
     DownloadConnectionRefusedError,
     CannotResolveHostError,
     DownloadFailedError,
@@ -51,14 +51,14 @@ _LOST = (
     ConnectError,
     ConnectionClosed,
 )
-_PLAIN_WORDS = {
+_MESSAGES = {
     DownloadConnectionRefusedError: "connection refused",
     CannotResolveHostError: "the host name does not resolve",
 }
 
 
 class BoundedHandler(HTTP11DownloadHandler):
-    """Scrapy's HTTP/1.1 handler, with a bound on the size of a response's head."""
+    """Scrapy's HTTP/1.1 handler with a limit on the size of a response's head."""
 
     def __init__(self, crawler: Crawler):
         super().__init__(crawler)
@@ -66,16 +66,16 @@ class BoundedHandler(HTTP11DownloadHandler):
 
         class BoundedFactory(plain):  # type: ignore[misc, valid-type]
             def buildProtocol(self, addr: Any) -> Any:
-                return _bounded(super().buildProtocol(addr))
+                return _bound_head(super().buildProtocol(addr))
 
         self._pool._factory = BoundedFactory
 
 
-def _bounded(protocol: Any) -> Any:
-    """`protocol`, dropping its connection when a response's head is longer than MAX_HEAD_BYTES."""
+def _bound_head(protocol: Any) -> Any:
+    """Make `protocol` drop its connection when a response's head is longer than MAX_HEAD_BYTES; return it."""
     receive, request, head = protocol.dataReceived, protocol.request, 0
 
-    def bounded_receive(data: bytes) -> None:
+    def receive_bounded(data: bytes) -> None:
         nonlocal head
         if protocol._parser is not None and protocol._parser.state in ("STATUS", "HEADER"):
             head += len(data)
@@ -84,23 +84,23 @@ def _bounded(protocol: Any) -> Any:
                 return
         receive(data)
 
-    def counted_request(*args: Any) -> Any:
+    def request_counted(*args: Any) -> Any:
         nonlocal head
         head = 0
         return request(*args)
 
-    protocol.dataReceived, protocol.request = bounded_receive, counted_request
+    protocol.dataReceived, protocol.request = receive_bounded, request_counted
     return protocol
 
 
-class Pace:
-    """When the next request may start: `delay` seconds after the last one, and after every pause."""
+class RequestPacer:
+    """Spaces requests: the next one starts `delay` seconds after the last one, and after every pause."""
 
     def __init__(self, delay: float):
         self.delay = delay
         self._next = 0.0
 
-    async def turn(self) -> None:
+    async def wait_turn(self) -> None:
         while (now := time.monotonic()) < self._next:
             await asyncio.sleep(self._next - now)
         self._next = now + self.delay
@@ -110,24 +110,24 @@ class Pace:
 
 
 class Fetcher:
-    """Fetches URLs of one host through a running Scrapy engine."""
+    """Fetches the URLs of one host through a running Scrapy engine."""
 
     def __init__(self, crawler: Crawler, settings: CrawlSettings, resolver: GuardedResolver):
         self._crawler, self._settings, self._resolver = crawler, settings, resolver
         self._failures_in_row = self._silent_in_row = 0
-        self.pace = Pace(settings.delay_s)
+        self.pacer = RequestPacer(settings.delay_s)
         crawler.signals.connect(self._check_headers, signal=signals.headers_received)
 
-    async def fetch(self, url: str, etag: str | None = None, page: bool = True) -> Reply:
-        """The reply for `url` after bounded retries; never raises for what a server does.
+    async def fetch(self, url: str, etag: str | None = None, page: bool = True) -> HttpReply:
+        """Return the reply for `url` after a limited number of retries; no behaviour of a server raises.
 
-        With `page`, a body of a type that is not read is not downloaded.
+        With `page`, a body in a format that is not read is not downloaded.
         """
         attempt = 0
         while True:
-            await self.pace.turn()
+            await self.pacer.wait_turn()
             reply = await self._attempt(url, etag, page)
-            if not reply.transient or attempt >= self._retries(reply):
+            if not reply.transient or attempt >= self._count_retries(reply):
                 self._count(reply)
                 return reply
             await self._back_off(reply, attempt)
@@ -135,37 +135,37 @@ class Fetcher:
 
     @property
     def given_up(self) -> bool:
-        """Whether the site has not answered at all for so long that asking on is pointless."""
+        """Whether the last GIVE_UP requests brought no answer at all."""
         return self._silent_in_row >= GIVE_UP
 
-    def _count(self, reply: Reply) -> None:
+    def _count(self, reply: HttpReply) -> None:
         self._failures_in_row = self._failures_in_row + 1 if reply.transient else 0
         self._silent_in_row = self._silent_in_row + 1 if reply.transient and reply.status is None else 0
 
-    def _retries(self, reply: Reply) -> int:
+    def _count_retries(self, reply: HttpReply) -> int:
         if self._failures_in_row >= PATIENCE:
             return 0
         return min(self._settings.retries, 1) if reply.timed_out else self._settings.retries
 
-    async def _back_off(self, reply: Reply, attempt: int) -> None:
-        """Wait before the next attempt; a server that is busy is left alone by all requests."""
+    async def _back_off(self, reply: HttpReply, attempt: int) -> None:
+        """Wait before the next attempt; while a server is busy, all requests wait."""
         wait = self._settings.backoff_s * 2**attempt * random.uniform(1, 1.5)
         if reply.status in BUSY_STATUS:
             asked = parse_retry_after(reply.headers.get("retry-after", "")) or 0.0
-            self.pace.pause(min(max(wait, asked), self._settings.max_retry_after_s))
+            self.pacer.pause(min(max(wait, asked), self._settings.max_retry_after_s))
         else:
             await asyncio.sleep(wait)
 
-    async def _attempt(self, url: str, etag: str | None, page: bool) -> Reply:
+    async def _attempt(self, url: str, etag: str | None, page: bool) -> HttpReply:
         request = self._request(url, etag, page)
         try:
             response = await self._crawler.engine.download_async(request)
         except Exception as error:
             return self._error_reply(url, error)
-        return Reply(
+        return HttpReply(
             url,
             response.status,
-            _plain(response.headers),
+            _plain_headers(response.headers),
             response.body,
             transient=response.status in RETRIED_STATUS,
             unwanted=request.meta.get("unwanted", ""),
@@ -178,34 +178,34 @@ class Fetcher:
         meta = {"download_timeout": self._settings.timeout_s, "page": page}
         return Request(url, headers=headers, meta=meta)
 
-    def _error_reply(self, url: str, error: Exception) -> Reply:
+    def _error_reply(self, url: str, error: Exception) -> HttpReply:
         if refused := self._resolver.refusals.get(urlsplit(url).hostname or ""):
-            return Reply(url, error=f"refused: {refused}", refused=refused)
+            return HttpReply(url, error=f"refused: {refused}", refused=refused)
         if isinstance(error, DownloadTimeoutError):
             message = f"no complete answer within {self._settings.timeout_s:g} s"
-            return Reply(url, error=message, transient=True, timed_out=True)
+            return HttpReply(url, error=message, transient=True, timed_out=True)
         if isinstance(error, DownloadCancelledError | IgnoreRequest):
-            _forget_frames(error)
-            return Reply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
-        lost = isinstance(error, _LOST)
-        words = _PLAIN_WORDS.get(type(error)) or f"{type(error).__name__}: {error}"
-        return Reply(url, error=words[:500], transient=lost)
+            _clear_frames(error)
+            return HttpReply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
+        lost = isinstance(error, _CONNECTION_ERRORS)
+        words = _MESSAGES.get(type(error)) or f"{type(error).__name__}: {error}"
+        return HttpReply(url, error=words[:500], transient=lost)
 
     def _check_headers(self, headers: Headers, request: Request, **_: Any) -> None:
-        """Scrapy asks when the head of a response is there: the body of one that is not read stays away."""
-        plain = _plain(headers)
-        reason = no_page(plain, request.url) if request.meta["page"] else unreadable(plain)
+        """Stop the download of a body that would not be read; Scrapy calls this once a response's head is there."""
+        plain = _plain_headers(headers)
+        reason = page_refusal(plain, request.url) if request.meta["page"] else encoding_refusal(plain)
         if reason:
             request.meta["unwanted"] = reason
             raise StopDownload(fail=False)
 
 
-def _forget_frames(error: BaseException | None) -> None:
-    """Let go what the functions that raised `error` held: half a bomb, until the garbage collector came by."""
+def _clear_frames(error: BaseException | None) -> None:
+    """Free the local variables in the traceback of `error`: they hold half a decompression bomb."""
     while error is not None:
         clear_frames(error.__traceback__)
         error = error.__cause__
 
 
-def _plain(headers: Headers) -> dict[str, str]:
+def _plain_headers(headers: Headers) -> dict[str, str]:
     return {name.decode("latin-1").lower(): b",".join(values).decode("latin-1") for name, values in headers.items()}

@@ -1,8 +1,8 @@
-"""What is still to be visited, in which order, and when it is enough.
+"""The queue of URLs to visit: their order, and the budgets of pages and depth.
 
-Holds both budgets exactly under concurrency: a page is handed out only while all in hand still fit, and
-where depth is bounded a level begins when the one before it is done. Where pages are bounded, the same
-site brings the same pages each time, whichever answers first. Knows no network and no ledger.
+Keeps both budgets exactly under concurrency: a page is handed out only while all pages in progress still fit, and
+where depth is limited a level begins when the level before it is done. Where pages are limited, the same site gives
+the same pages each time, whichever answers first. Knows no network and no ledger.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A URL to visit: its links from a seed, and how many redirects led here."""
+class FrontierEntry:
+    """A URL to visit; `depth` counts links from a seed, `hops` the redirects that led here."""
 
     url: str
     depth: int = 0
@@ -21,15 +21,15 @@ class Entry:
 
 
 class Frontier:
-    """First in, first out; each URL is handed out once, at its least depth where depth is bounded."""
+    """First in, first out; each URL is handed out once, at its least depth where depth is limited."""
 
     def __init__(self, max_pages: int | None = None, max_depth: int | None = None):
         self._max_pages, self._max_depth = max_pages, max_depth
-        self._levels: dict[int, deque[Entry]] = {}
+        self._levels: dict[int, deque[FrontierEntry]] = {}
         self._depths: dict[str, int] = {}
-        self._in_hand: dict[str, tuple[int, Entry]] = {}
+        self._in_hand: dict[str, tuple[int, FrontierEntry]] = {}
         self._taken: set[str] = set()
-        self._waiting: dict[int, tuple[Entry, ...]] = {}
+        self._waiting: dict[int, tuple[FrontierEntry, ...]] = {}
         self._next_number = 0
         self._changed = asyncio.Condition()
         self.ok_pages = 0
@@ -45,7 +45,7 @@ class Frontier:
         self._levels.clear()
         self._stopped = True
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: FrontierEntry) -> None:
         """Queue a URL unless it is known at this depth or less, or lies too deep."""
         if self._stopped or entry.url in self._taken:
             return
@@ -56,11 +56,11 @@ class Frontier:
             self._levels.setdefault(0 if self._max_depth is None else entry.depth, deque()).append(entry)
 
     def seen(self, url: str) -> bool:
-        """Whether `url` has been queued or handed out at the depth of a seed, so that no other way is nearer."""
+        """Return whether `url` was handed out, or is queued at depth 0, so that no other way to it is shorter."""
         return url in self._taken or self._depths.get(url) == 0
 
-    async def take(self) -> Entry | None:
-        """The next URL, waiting for one if pages in hand may still bring some; None when all is done."""
+    async def take(self) -> FrontierEntry | None:
+        """Return the next URL; wait while pages in progress may bring one; None when all is done."""
         async with self._changed:
             while (entry := self._next()) is None:
                 if not self._in_hand:
@@ -70,16 +70,16 @@ class Frontier:
             self._taken.add(entry.url)
             return entry
 
-    async def done(self, entry: Entry, ok: bool, found: Iterable[Entry] = ()) -> None:
-        """The page of `entry` is decided and led to `found`."""
+    async def done(self, entry: FrontierEntry, ok: bool, found: Iterable[FrontierEntry] = ()) -> None:
+        """Mark `entry` as done; `ok` counts against the page budget, and its page led to `found`."""
         async with self._changed:
             number, _ = self._in_hand.pop(entry.url)
             self.ok_pages += ok
             self._queue(number, tuple(found))
             self._changed.notify_all()
 
-    def _queue(self, number: int, found: tuple[Entry, ...]) -> None:
-        """Queue what the `number`th page led to; where pages are bounded, after that of all pages before it."""
+    def _queue(self, number: int, found: tuple[FrontierEntry, ...]) -> None:
+        """Queue the links of the `number`th page; where pages are limited, after those of all pages before it."""
         self._waiting[number] = found
         if self._max_pages is None:
             self._next_number = number
@@ -88,7 +88,7 @@ class Frontier:
                 self.add(entry)
             self._next_number += 1
 
-    def _next(self) -> Entry | None:
+    def _next(self) -> FrontierEntry | None:
         if self._max_pages is not None and self.ok_pages + len(self._in_hand) >= self._max_pages:
             return None
         depth = self._lowest_level()

@@ -1,8 +1,8 @@
-"""The address guard: which network addresses a crawl may connect to.
+"""The address guard: decides which network addresses a crawl may connect to.
 
-`GuardedResolver` is the reactor's only way from a name to an address: it looks a name up once, checks every
-address of the answer and hands exactly the checked ones to the connection, so there is no second look-up
-that could answer differently. Redirects, robots.txt and sitemaps pass through it like pages do.
+`GuardedResolver` is the reactor's only way from a name to an address. It looks a name up once, checks every address of
+the answer and passes exactly those to the connection, so there is no second look-up that could answer differently.
+Redirects, robots.txt and sitemaps go through it like pages.
 """
 
 import ipaddress
@@ -18,8 +18,8 @@ from zope.interface import implementer
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Lookup = Callable[[str, int], Sequence[str]]
 
-# `is_global` of the standard library believes these: an address inside may reach a private one behind a
-# gateway (NAT64, 6to4, Teredo), is site-local, documentation, segment routing, or anycast to a relay.
+# `is_global` of the standard library accepts these, but such an address may reach a private one behind a gateway
+# (NAT64, 6to4, Teredo), is site-local, documentation, segment routing, or anycast to a relay.
 _REFUSED_NETWORKS = tuple(
     map(
         ipaddress.ip_network,
@@ -38,12 +38,12 @@ _REFUSED_NETWORKS = tuple(
             "192.88.99.0/24",
             "192.0.0.0/24",
             "100.64.0.0/10",
-            # Cloud metadata and platform services on addresses that look public.
+            # Cloud metadata and platform services on an address that looks public.
             "168.63.129.16/32",
         ),
     )
 )
-# Names that mean this machine or the platform it runs on, whatever a resolver says.
+# Names of this machine or of the platform it runs on, whatever a resolver answers.
 _REFUSED_NAMES = (
     "localhost",
     "metadata",
@@ -55,11 +55,11 @@ _REFUSED_SUFFIXES = (".localhost", ".local", ".internal", ".localdomain", ".home
 
 
 def address_refusal(address: str) -> str:
-    """Why this IP address may not be connected to; "" if it is an ordinary public one."""
+    """Return why a crawl may not connect to this IP address; "" for an ordinary public one."""
     try:
         ip = ipaddress.ip_address(address.split("%", 1)[0])
     except ValueError:
-        return f"{address} is no IP address"
+        return f"{address} is not an IP address"
     if ip.is_loopback:
         return f"{address} is a loopback address"
     if ip.is_private or ip.is_link_local:
@@ -72,7 +72,7 @@ def address_refusal(address: str) -> str:
 
 
 def name_refusal(host: str) -> str:
-    """Why this host name may not be looked up; "" if it may."""
+    """Return why this host name may not be looked up; "" if it may."""
     name = host.rstrip(".").lower()
     if name in _REFUSED_NAMES or name.endswith(_REFUSED_SUFFIXES):
         return f"{host} names this machine or its private network"
@@ -80,13 +80,13 @@ def name_refusal(host: str) -> str:
 
 
 def system_lookup(host: str, port: int) -> Sequence[str]:
-    """Addresses of a host as the system resolves it (also 127.1, 0x7f.1 and 2130706433); blocking."""
+    """Return the addresses of a host as the system resolves it (also 127.1, 0x7f.1 and 2130706433); blocks."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
-def checked_addresses(host: str, port: int, lookup: Lookup = system_lookup) -> tuple[Sequence[str], str]:
-    """The addresses to connect to, and "" or why there are none: one bad address refuses them all."""
+def resolve_permitted(host: str, port: int, lookup: Lookup = system_lookup) -> tuple[Sequence[str], str]:
+    """Return the addresses to connect to and "", or none and the reason: one bad address refuses them all."""
     if reason := name_refusal(host):
         return (), reason
     addresses = lookup(host, port)
@@ -98,18 +98,18 @@ def checked_addresses(host: str, port: int, lookup: Lookup = system_lookup) -> t
 
 @implementer(IHostResolution)
 class _Resolution:
-    """Names a look-up that is under way; connections never cancel it, they time out."""
+    """A look-up in progress; connections never cancel it, they time out."""
 
     def __init__(self, name: str):
         self.name = name
 
     def cancel(self) -> None:
-        """Nothing to do: the answer of a look-up nobody waits for is dropped."""
+        """Do nothing: an answer that nobody waits for is dropped."""
 
 
 @implementer(IHostnameResolver)
 class GuardedResolver:
-    """A reactor's name resolver that knows only permitted addresses; `refusals` says why by host."""
+    """A reactor's name resolver that returns only permitted addresses; `refusals` has the reasons by host."""
 
     def __init__(self, reactor: Any, allow_private: bool, lookup: Lookup = system_lookup):
         self._reactor, self._allow_private, self._lookup = reactor, allow_private, lookup
@@ -128,19 +128,19 @@ class GuardedResolver:
         pool = self._reactor.getThreadPool()
         found = deferToThreadPool(self._reactor, pool, self._addresses, hostName, portNumber)
         found.addErrback(lambda _: ())
-        found.addCallback(_tell, resolutionReceiver, portNumber)
+        found.addCallback(_deliver, resolutionReceiver, portNumber)
         return resolution
 
     def _addresses(self, host: str, port: int) -> Sequence[str]:
         if self._allow_private:
             return self._lookup(host, port)
-        addresses, reason = checked_addresses(host, port, self._lookup)
+        addresses, reason = resolve_permitted(host, port, self._lookup)
         if reason:
             self.refusals[host] = reason
         return addresses
 
 
-def _tell(addresses: Sequence[str], receiver: Any, port: int) -> None:
+def _deliver(addresses: Sequence[str], receiver: Any, port: int) -> None:
     for address in addresses:
         kind = IPv6Address if ":" in address else IPv4Address
         receiver.addressResolved(kind("TCP", address, port))

@@ -1,7 +1,7 @@
-"""Pages on their way into the ledger: committed in batches, and only then named as good.
+"""Commits pages to the ledger in batches, and announces the good ones afterwards.
 
-Knows the ledger and the listener as callables and runs them in a thread: a slow database, or a reader that is
-busy, holds up the next pages but not the answers to requests that are already out.
+Ledger and listener are callables and run in a thread: a slow database, or a busy listener, delays the next pages but
+not the replies to requests that were already sent.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pipelines.records import FetchedPage
 
-# A batch is committed early when it holds so many bytes, however few pages they are.
+# A batch that holds this many bytes is committed early, however few its pages are.
 FLUSH_BYTES = 16 * 1024 * 1024
 
 
@@ -25,18 +25,18 @@ class Outbox:
     ):
         self._save, self._announce = save, announce
         self._flush_pages, self._flush_s = flush_pages, flush_s
-        # Short, so that a slow ledger slows the crawl instead of filling memory.
+        # Short, so that a slow ledger slows down the crawl instead of filling the memory.
         self._queue: asyncio.Queue[FetchedPage | None] = asyncio.Queue(maxsize=8)
 
     async def put(self, page: FetchedPage) -> None:
         await self._queue.put(page)
 
     async def close(self) -> None:
-        """No page follows; `run` returns when all are committed."""
+        """Declare that no page follows; `run` then returns once all are committed."""
         await self._queue.put(None)
 
     async def run(self) -> None:
-        """Commit batches until closed. Raises what the ledger raises."""
+        """Commit batches until closed. Errors of the ledger pass through."""
         more = True
         while more and (first := await self._queue.get()) is not None:
             batch, more = await self._batch(first)
@@ -48,7 +48,7 @@ class Outbox:
             self._announce(urls)
 
     async def _batch(self, first: FetchedPage) -> tuple[list[FetchedPage], bool]:
-        """A batch that begins with `first`, and whether more may follow."""
+        """Return a batch that begins with `first`, and whether more pages may follow."""
         batch, size = [first], len(first.body or b"")
         deadline = asyncio.get_running_loop().time() + self._flush_s
         while len(batch) < self._flush_pages and size < FLUSH_BYTES:

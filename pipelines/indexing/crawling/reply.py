@@ -1,6 +1,6 @@
-"""What an HTTP reply means for a page: its fate as a record, and whether its type is read at all.
+"""Turns an HTTP reply into the record of a page, and decides whether its body is worth downloading.
 
-Pure functions of replies. Knows no network; decides nothing about retries.
+Pure functions of replies. Knows no network and decides nothing about retries.
 """
 
 from dataclasses import dataclass, field
@@ -8,21 +8,21 @@ from email.message import Message
 from urllib.parse import urljoin, urlsplit
 
 from pipelines.formats import HTML, VAGUE_TYPES, format_of_body, format_of_name, format_of_type
-from pipelines.indexing.crawling.scope import page_url
+from pipelines.indexing.crawling.scope import normalize_url
 from pipelines.records import FetchedPage, KnownPage, PageState
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 GONE = frozenset((404, 410))
-# Only gzip is asked for: it unpacks with bounded memory, zstd's window alone may be 128 MiB.
+# Only gzip is requested: it unpacks in little memory; the window of zstd alone may take 128 MiB.
 READABLE_ENCODINGS = frozenset(("", "identity", "gzip", "x-gzip", "deflate"))
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back for one URL: a status with headers (lower-case names) and body, or an error.
+class HttpReply:
+    """The result of one request: a status with headers (lower-case names) and body, or an error.
 
-    `refused` is the address guard's reason, `too_large` that a size limit was hit (neither is retried),
-    `unwanted` why the body was not downloaded.
+    `refused` is the reason of the address guard, `too_large` marks a body beyond the size limit (neither is retried),
+    `unwanted` is the reason why the body was not downloaded.
     """
 
     url: str
@@ -37,8 +37,8 @@ class Reply:
     unwanted: str = ""
 
 
-def media_type(content_type: str, url: str) -> tuple[str, str | None]:
-    """(media type, declared charset) of a Content-Type header, helped by the file name where it is vague."""
+def parse_content_type(content_type: str, url: str) -> tuple[str, str | None]:
+    """Return media type and declared charset of a Content-Type header; where it is vague the file name decides."""
     message = Message()
     message["Content-Type"] = content_type or "application/octet-stream"
     kind = message.get_content_type() if content_type else ""
@@ -49,33 +49,33 @@ def media_type(content_type: str, url: str) -> tuple[str, str | None]:
     return kind, charset if isinstance(charset, str) and charset else None
 
 
-def unreadable(headers: dict[str, str]) -> str:
-    """Why a body need not be downloaded: it is packed in a way that was not asked for; "" if it is not."""
+def encoding_refusal(headers: dict[str, str]) -> str:
+    """Return why a body is not downloaded if its encoding was not requested; "" if it was."""
     encodings = headers.get("content-encoding", "").lower()
     if all(encoding.strip() in READABLE_ENCODINGS for encoding in encodings.split(",")):
         return ""
     return f"content encoding {encodings!r}"
 
 
-def no_page(headers: dict[str, str], url: str) -> str:
-    """Why the body of a page need not be downloaded, judged by its head; a missing type is looked at."""
-    kind, _ = media_type(headers.get("content-type", ""), url)
-    return f"content type {kind!r}" if kind and not format_of_type(kind) else unreadable(headers)
+def page_refusal(headers: dict[str, str], url: str) -> str:
+    """Return why the body of a page is not downloaded, judged by its headers; "" if it is, or if it has no type."""
+    kind, _ = parse_content_type(headers.get("content-type", ""), url)
+    return f"content type {kind!r}" if kind and not format_of_type(kind) else encoding_refusal(headers)
 
 
-def redirect_target(reply: Reply) -> str | None:
-    """Where a redirect leads, as a page URL; None if this is none or it leads to no http(s) URL."""
+def redirect_target(reply: HttpReply) -> str | None:
+    """Return the URL that a redirect leads to; None for any other reply, or if it is not an http(s) URL."""
     location = reply.headers.get("location", "")
     if reply.status not in REDIRECTS or not location:
         return None
     try:
-        return page_url(urljoin(reply.url, location))
+        return normalize_url(urljoin(reply.url, location))
     except ValueError:
         return None
 
 
-def fate(reply: Reply, known: KnownPage | None) -> FetchedPage:
-    """The record of one page, without the links and canonical that only reading its body tells."""
+def page_from_reply(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
+    """Return the record of one page, without links and canonical URL, which stand in its body."""
     if reply.status is None:
         return _other(reply, known, "skipped" if reply.too_large else "failed", reply.error)
     if reply.status in GONE:
@@ -89,8 +89,8 @@ def fate(reply: Reply, known: KnownPage | None) -> FetchedPage:
     return _other(reply, known, "failed", f"the server answered {reply.status}")
 
 
-def _success(reply: Reply, known: KnownPage | None) -> FetchedPage:
-    kind, charset = media_type(reply.headers.get("content-type", ""), reply.url)
+def _success(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
+    kind, charset = parse_content_type(reply.headers.get("content-type", ""), reply.url)
     if reply.status != 200:
         return _other(reply, known, "skipped", f"the server answered {reply.status}")
     if reply.unwanted:
@@ -108,14 +108,14 @@ def _sniff(body: bytes) -> str:
     return entry.media_type if entry else "application/octet-stream"
 
 
-def _redirect(reply: Reply, known: KnownPage | None) -> FetchedPage:
+def _redirect(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
     target = redirect_target(reply)
     if target is None:
         return _other(reply, known, "failed", "redirect without a usable Location")
     return FetchedPage(reply.url, "redirect", reply.status, links=(target,))
 
 
-def _other(reply: Reply, known: KnownPage | None, state: PageState, error: str) -> FetchedPage:
-    """A page without a body; a failed one keeps the links it had, so that what it leads to is visited."""
+def _other(reply: HttpReply, known: KnownPage | None, state: PageState, error: str) -> FetchedPage:
+    """Return a page without a body; a failed one keeps its known links, so that the pages behind it are visited."""
     links = known.links if known is not None and state == "failed" else ()
     return FetchedPage(reply.url, state, reply.status, links=links, error=error)

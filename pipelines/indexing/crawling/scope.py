@@ -1,4 +1,4 @@
-"""Which URLs belong to a crawl: how a URL is written, and whether it is inside.
+"""Normalizes URLs and decides which of them belong to a crawl.
 
 Pure functions of strings. Knows no network, no robots.txt and no database.
 """
@@ -11,9 +11,9 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from w3lib.url import safe_url_string
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Longer ones are traps or generated queries; browsers and servers begin to differ here too.
+# Longer URLs are traps or generated queries; browsers and servers begin to disagree here, too.
 MAX_URL_LENGTH = 2048
-# Never pages: neither requested nor recorded. Everything else is decided by its Content-Type.
+# Never pages: neither requested nor recorded. For everything else the Content-Type decides.
 # fmt: off
 BINARY_SUFFIXES = frozenset([
     "7z", "apk", "avi", "avif", "bin", "bmp", "bz2", "class", "css", "csv", "deb", "dll", "dmg", "doc",
@@ -26,12 +26,12 @@ BINARY_SUFFIXES = frozenset([
 # fmt: on
 
 
-@lru_cache(maxsize=1 << 16)  # the pages of a site repeat its navigation: 30 µs a link otherwise
-def page_url(url: str) -> str | None:
-    """The URL a page is known by: escaped, lower-case host, no fragment, no default port.
+@lru_cache(maxsize=1 << 16)  # every page of a site repeats its navigation, and a link takes 30 µs
+def normalize_url(url: str) -> str | None:
+    """Return the URL that a page is known by: escaped, lower-case host, no fragment, no default port.
 
-    None if it is not an http(s) URL that may be fetched: another scheme, userinfo, no host, too long.
-    Dot segments are resolved as a browser does; no other rule rewrites the path.
+    None for a URL that may not be fetched: another scheme than http(s), a user name, no host, too long. Dot segments
+    are resolved as in a browser; no other rule rewrites the path.
     """
     try:
         parts = urlsplit(safe_url_string(url.strip()))
@@ -42,12 +42,12 @@ def page_url(url: str) -> str | None:
         return None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     netloc = host if port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{port}"
-    result = urlunsplit((parts.scheme, netloc, _resolved(parts.path), parts.query, ""))
+    result = urlunsplit((parts.scheme, netloc, _resolve_dots(parts.path), parts.query, ""))
     return result if len(result) <= MAX_URL_LENGTH else None
 
 
-def _resolved(path: str) -> str:
-    """`path` without dot segments (also written %2e), "/" if empty."""
+def _resolve_dots(path: str) -> str:
+    """Return `path` without dot segments (also written %2e), "/" if it is empty."""
     plain = re.sub("%2e", ".", path, flags=re.IGNORECASE) if "%2" in path else path
     if "/." not in plain:
         return path or "/"
@@ -55,32 +55,32 @@ def _resolved(path: str) -> str:
 
 
 def site(url: str) -> str:
-    """Host and port of a URL already written by `page_url`; http and https on default ports are one site."""
+    """Return host and port of a normalized URL; http and https on their default ports are one site."""
     return urlsplit(url).netloc
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port: what one robots.txt speaks for."""
+    """Return scheme, host and port: what one robots.txt applies to."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def directory(url: str) -> str:
-    """The path up to its last slash: `/docs/a.html` and `/docs/` both lie in `/docs/`."""
+    """Return the path up to its last slash: `/docs/a.html` and `/docs/` both lie in `/docs/`."""
     path = urlsplit(url).path
     return path[: path.rfind("/") + 1]
 
 
 def looks_binary(url: str) -> bool:
-    """Whether the file name's extension says that this is no page."""
+    """Return whether the suffix of the file name rules out a page."""
     name = urlsplit(url).path.rsplit("/", 1)[-1]
     return unquote(name).rsplit(".", 1)[-1].lower() in BINARY_SUFFIXES if "." in name else False
 
 
 class Scope:
-    """The URLs of one crawl: same host and port as a start URL, below its directory, by the patterns.
+    """The URLs of one crawl: host and port of a start URL, below its directory, matching the patterns.
 
-    A start URL itself is always inside, so that `include` may name only the pages wanted further down.
+    A start URL itself always belongs to it, so that `include` need only match the pages further down.
     """
 
     def __init__(self, start_urls: Iterable[str], include: Iterable[str], exclude: Iterable[str], no_parent: bool):
@@ -94,13 +94,13 @@ class Scope:
         return site(url) in self._sites
 
     def __contains__(self, url: str) -> bool:
-        return url in self._starts or (self._below(url) and self._wanted(url) and not looks_binary(url))
+        return url in self._starts or (self._below(url) and self._matches(url) and not looks_binary(url))
 
     def _below(self, url: str) -> bool:
         host, path = site(url), urlsplit(url).path
         return any(host == root_host and path.startswith(root) for root_host, root in self._roots)
 
-    def _wanted(self, url: str) -> bool:
+    def _matches(self, url: str) -> bool:
         if any(pattern.search(url) for pattern in self._exclude):
             return False
         return not self._include or any(pattern.search(url) for pattern in self._include)

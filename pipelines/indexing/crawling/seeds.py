@@ -1,6 +1,6 @@
-"""Where a crawl may begin besides its start URLs: sitemaps and llms.txt.
+"""Reads seeds of a crawl beside its start URLs: sitemaps and llms.txt.
 
-Reads what the fetcher brings, at most so much of it. Decides nothing about scope.
+Every input is limited in size. Decides nothing about scope.
 """
 
 import re
@@ -11,8 +11,8 @@ from lxml.etree import LxmlError
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap
 
-from pipelines.indexing.crawling.reply import Reply, redirect_target
-from pipelines.indexing.crawling.scope import page_url, site
+from pipelines.indexing.crawling.reply import HttpReply, redirect_target
+from pipelines.indexing.crawling.scope import normalize_url, site
 
 # The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near.
 MAX_SITEMAPS = 500
@@ -20,17 +20,17 @@ MAX_REDIRECTS = 5
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 
-Fetch = Callable[[str], Awaitable[Reply]]
+Fetch = Callable[[str], Awaitable[HttpReply]]
 
 
-async def sitemap_pages(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -> AsyncIterator[str]:
-    """Page URLs of sitemaps and of those their indexes name, on the same site as the first ones."""
-    waiting = list(dict.fromkeys(filter(None, map(page_url, sitemaps))))
+async def read_sitemaps(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -> AsyncIterator[str]:
+    """Yield the page URLs of sitemaps, and of the sitemaps that their indexes name on the same sites."""
+    waiting = list(dict.fromkeys(filter(None, map(normalize_url, sitemaps))))
     sites, seen = set(map(site, waiting)), set(waiting)
     while waiting and len(seen) <= MAX_SITEMAPS:
         url = waiting.pop(0)
-        kind, found = parse_sitemap(await _body(fetch, url), max_bytes)
-        pages = [page for page in (page_url(urljoin(url, location)) for location in found) if page]
+        kind, found = parse_sitemap(await _fetch_body(fetch, url), max_bytes)
+        pages = [page for page in (normalize_url(urljoin(url, location)) for location in found) if page]
         if kind == "sitemapindex":
             fresh = [page for page in pages if page not in seen and site(page) in sites]
             waiting += fresh
@@ -40,17 +40,17 @@ async def sitemap_pages(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -
             yield page
 
 
-async def llms_pages(fetch: Fetch, url: str) -> list[str]:
-    """Page URLs that an llms.txt links to."""
-    text = (await _body(fetch, url)).decode("utf-8", "replace")
+async def read_llms_txt(fetch: Fetch, url: str) -> list[str]:
+    """Return the page URLs that an llms.txt links to."""
+    text = (await _fetch_body(fetch, url)).decode("utf-8", "replace")
     if text.lstrip().startswith("<"):  # a site that answers every URL with its front page
         return []
-    found = (page_url(urljoin(url, link)) for link in _MARKDOWN_LINK.findall(text))
+    found = (normalize_url(urljoin(url, link)) for link in _MARKDOWN_LINK.findall(text))
     return list(dict.fromkeys(filter(None, found)))
 
 
-async def _body(fetch: Fetch, url: str) -> bytes:
-    """What `url` holds after redirects on its own site; empty if nothing."""
+async def _fetch_body(fetch: Fetch, url: str) -> bytes:
+    """Return the body at `url` after redirects on its own site; empty if there is none."""
     reply = await fetch(url)
     for _ in range(MAX_REDIRECTS):
         target = redirect_target(reply)
@@ -61,21 +61,21 @@ async def _body(fetch: Fetch, url: str) -> bytes:
 
 
 def parse_sitemap(body: bytes, max_bytes: int) -> tuple[str, list[str]]:
-    """("urlset" or "sitemapindex", locations) of a sitemap, packed or not, or a plain list of URLs.
+    """Return the kind ("urlset" or "sitemapindex") and the locations of a sitemap, gzipped or not, or list of URLs.
 
-    What is broken or unpacks to more than `max_bytes` gives ("", []).
+    A broken one, or one that unpacks to more than `max_bytes`, gives ("", []).
     """
     try:
         if body.startswith(_GZIP_MAGIC):
             body = gunzip(body, max_size=max_bytes)
         if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-            return "urlset", _plain_list(body)
+            return "urlset", _read_plain_list(body)
         sitemap = Sitemap(body)
         return sitemap.type, [entry["loc"] for entry in sitemap]
     except (OSError, EOFError, ValueError, StopIteration, LxmlError):
         return "", []
 
 
-def _plain_list(body: bytes) -> list[str]:
+def _read_plain_list(body: bytes) -> list[str]:
     lines = (line.strip() for line in body.decode("utf-8-sig", "replace").splitlines())
     return [line for line in lines if line.startswith(("http://", "https://"))]

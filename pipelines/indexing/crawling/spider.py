@@ -1,7 +1,7 @@
 """The crawler process: a Scrapy engine around one SiteCrawl.
 
-Started by crawl.py with a job as one line of JSON on stdin; answers in lines of JSON on stdout:
-{"ok": [URLs]} after their commit, in the end {"report": …} or {"error": …}. Ends as soon as stdin does.
+crawl.py starts it and writes a job as one line of JSON to its stdin. It answers in lines of JSON on stdout: {"ok":
+[URLs]} after their commit, and {"report": …} or {"error": …} at the end. It ends as soon as its stdin is closed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import Fetcher
-from pipelines.indexing.crawling.network import GuardedResolver, checked_addresses
+from pipelines.indexing.crawling.network import GuardedResolver, resolve_permitted
 from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.visit import SiteCrawl
 from pipelines.records import FetchedPage
@@ -32,8 +32,8 @@ from pipelines.records import FetchedPage
 HANDLER = "pipelines.indexing.crawling.fetch.BoundedHandler"
 
 
-class Job:
-    """What the parent asked for, and the stream to answer on."""
+class CrawlJob:
+    """The parent's request, and the stream of answers."""
 
     def __init__(self, values: dict[str, Any], answers: TextIO):
         self.settings = CrawlSettings.from_json(values["settings"])
@@ -55,16 +55,16 @@ class Job:
 
 
 def open_ledger(factory: str, url: str) -> PageLedger:
-    """The ledger behind `url`, opened by the callable named "module:callable"."""
+    """Open the ledger at `url` by the callable named "module:callable"."""
     module, _, name = factory.partition(":")
     return getattr(importlib.import_module(module), name)(url)
 
 
 class SiteSpider(scrapy.Spider):
-    """Lends SiteCrawl a running engine; requests go straight to its downloader, not through its scheduler."""
+    """Runs a SiteCrawl within an engine; requests go straight to its downloader, not through its scheduler."""
 
     name = "raydex"
-    job: Job
+    job: CrawlJob
     report: CrawlReport | None = None
     error: BaseException | None = None
 
@@ -90,28 +90,28 @@ class SiteSpider(scrapy.Spider):
 
 
 def check_start_urls(urls: tuple[str, ...]) -> None:
-    """A courtesy before the first connection, which the resolver guards anyway. Raises CrawlFailed."""
+    """Raise CrawlFailed for start URLs with forbidden addresses; the resolver would refuse them later anyway."""
     for url in urls:
         host, port = urlsplit(url).hostname or "", urlsplit(url).port or 0
         try:
-            _, reason = checked_addresses(host, port)
+            _, reason = resolve_permitted(host, port)
         except OSError:  # a name that does not resolve is reported as a failed page
             continue
         if reason:
-            raise CrawlFailed(f"start URL {url} is refused: {reason}; --allow-private permits such addresses")
+            raise CrawlFailed(f"start URL {url} is refused: {reason}; `--allow-private` permits such addresses")
 
 
 def _target_concurrency(settings: CrawlSettings) -> float:
-    """Requests in flight on average.
+    """Return how many requests are in flight on average.
 
-    Strangers' hosts: two, as a person with two tabs. One's own: half of what is permitted, the other half is room
-    for slow pages (the Ray docs on loopback and two cores: 45, 90, 141 and 151 pages/s with 1, 2, 4 and 8 in flight).
+    Public hosts: two, like a person with two tabs. Private hosts: half of what is permitted; the other half is room for
+    slow pages (the Ray docs on loopback, two cores: 45, 90, 141 and 151 pages/s with 1, 2, 4 and 8 in flight).
     """
     return max(1.0, settings.concurrency / 2) if settings.allow_private else min(2.0, settings.concurrency)
 
 
 def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
-    """Scrapy reduced to its downloader: slots, AutoThrottle, HTTP/1.1, decompression within bounds."""
+    """Return settings that reduce Scrapy to its downloader: slots, AutoThrottle, HTTP/1.1, limited decompression."""
     return {
         "TELNETCONSOLE_ENABLED": False,
         "LOG_INSTALL_ROOT_HANDLER": False,
@@ -127,15 +127,15 @@ def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
         "DOWNLOAD_VERIFY_CERTIFICATES": settings.verify_tls,
         "AUTOTHROTTLE_ENABLED": True,
         "AUTOTHROTTLE_TARGET_CONCURRENCY": _target_concurrency(settings),
-        # The wait after the first request halves with each answer, so that a strange host is met at a walk
-        # (a few seconds in all) and one's own at once.
+        # The wait after the first request halves with each answer: a public host gets a slow start (a few seconds in
+        # all), a private one none.
         "AUTOTHROTTLE_START_DELAY": 0.0 if settings.allow_private else 1.0,
         "AUTOTHROTTLE_MAX_DELAY": 10.0,
     }
 
 
 def end_with_parent(stream: TextIO) -> None:
-    """End this process when the parent's end of `stream` closes or the parent is gone."""
+    """End this process when the parent closes its end of `stream` or is gone."""
     parent = os.getppid()
     while os.getppid() == parent:
         if select.select([stream], [], [], 1.0)[0] and not stream.readline():
@@ -144,7 +144,7 @@ def end_with_parent(stream: TextIO) -> None:
 
 
 def quiet_logging() -> None:
-    """Warnings of ours and errors of Scrapy and Twisted go to stderr, nothing else anywhere."""
+    """Log our own warnings, and errors of Scrapy and Twisted, to stderr; drop the rest."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("crawl: %(message)s"))
     handler.addFilter(lambda record: record.levelno >= logging.WARNING)
@@ -154,12 +154,12 @@ def quiet_logging() -> None:
 
 
 def main() -> None:
-    """Do the job on stdin."""
-    answers, sys.stdout = sys.stdout, sys.stderr  # stray prints must not look like answers
+    """Run the job that stands on stdin."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # a stray print must not look like an answer
     quiet_logging()
     values = json.loads(sys.stdin.readline())
     threading.Thread(target=end_with_parent, args=(sys.stdin,), daemon=True).start()
-    job = Job(values, answers)
+    job = CrawlJob(values, answers)
     process = AsyncCrawlerProcess(scrapy_settings(job.settings))
     SiteSpider.job = job
     crawler = process.create_crawler(SiteSpider)
@@ -169,11 +169,11 @@ def main() -> None:
     if isinstance(spider, SiteSpider) and spider.report is not None:
         job.say(report=asdict(spider.report))
     else:
-        job.say(error=_reason(getattr(spider, "error", None)))
+        job.say(error=_explain(getattr(spider, "error", None)))
 
 
-def _reason(error: BaseException | None) -> str:
-    """What stopped the crawl, in one line; an error that nobody foresaw also shows its traceback on stderr."""
+def _explain(error: BaseException | None) -> str:
+    """Return why the crawl stopped, in one line; print the traceback of an unexpected error to stderr."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if error is None:

@@ -1,7 +1,6 @@
-"""The crawl of one site: which URL next, what becomes of it, what it leads to.
+"""Crawls one site: takes a URL, checks robots.txt, fetches, records the page, follows its links.
 
-Reads as the life of a visit: take a URL, ask robots.txt, fetch, decide its fate, follow its links, hand the
-page to the outbox. Knows the network only as a Fetcher and the database only as a ledger called in threads.
+Knows the network only as a Fetcher, and the database only as a ledger that is called in threads.
 """
 
 import asyncio
@@ -14,16 +13,16 @@ from urllib.parse import urljoin
 
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import GIVE_UP, Fetcher
-from pipelines.indexing.crawling.frontier import Entry, Frontier
+from pipelines.indexing.crawling.frontier import Frontier, FrontierEntry
 from pipelines.indexing.crawling.outbox import Outbox
-from pipelines.indexing.crawling.reply import Reply, fate
+from pipelines.indexing.crawling.reply import HttpReply, page_from_reply
 from pipelines.indexing.crawling.robots import Robots
-from pipelines.indexing.crawling.scope import Scope, directory, origin, page_url
-from pipelines.indexing.crawling.seeds import llms_pages, sitemap_pages
+from pipelines.indexing.crawling.scope import Scope, directory, normalize_url, origin
+from pipelines.indexing.crawling.seeds import read_llms_txt, read_sitemaps
 from pipelines.indexing.reading.links import page_canonical, page_links
 from pipelines.records import FetchedPage, KnownPage, Page
 
-# The parser takes milliseconds; a page made to hang it loses its links and one thread, not the crawl.
+# The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
 READ_S = 20.0
 
 _NO_START = {"failed": "could not be fetched", "gone": "is gone", "skipped": "may not be read"}
@@ -32,7 +31,7 @@ logger = logging.getLogger("raydex.crawl")
 
 
 class SiteCrawl:
-    """One crawl of one host; `run` does it all."""
+    """One crawl of one host."""
 
     def __init__(self, settings: CrawlSettings, fetcher: Fetcher, ledger: PageLedger, collection: str, outbox: Outbox):
         self._settings, self._fetcher, self._ledger = settings, fetcher, ledger
@@ -46,24 +45,24 @@ class SiteCrawl:
         self._counts: Counter[str] = Counter()
 
     async def run(self) -> CrawlReport:
-        """Crawl to the end. Raises only what the ledger raises."""
+        """Crawl to the end. Only errors of the ledger pass through."""
         began = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outbox.run())
             if self._settings.ignore_robots:
-                logger.warning("robots.txt is IGNORED for this crawl: make sure that the site's owner agrees")
+                logger.warning("robots.txt is IGNORED in this crawl: make sure that the site's owner agrees")
             async for url in self._seeds():
-                self._frontier.add(Entry(url))
+                self._frontier.add(FrontierEntry(url))
             await self._drain()
             if self._may_revisit():
                 for url in await self._known_urls():
-                    self._frontier.add(Entry(url, depth=self._settings.max_depth or 0))
+                    self._frontier.add(FrontierEntry(url, depth=self._settings.max_depth or 0))
                 await self._drain()
             await self._outbox.close()
         return self._report(time.monotonic() - began)
 
     def _may_revisit(self) -> bool:
-        """Whether known URLs that nothing led to are to be asked for themselves."""
+        """Return whether to visit known URLs that no page of this crawl led to."""
         done = self._frontier.exhausted or self._fetcher.given_up
         return not (done or self._settings.retry_failed_only or self._start_errors)
 
@@ -86,13 +85,13 @@ class SiteCrawl:
             if rules.unreachable and not self._settings.ignore_robots:
                 continue
             sitemaps = [f"{base}/sitemap.xml", *(urljoin(base, url) for url in rules.sitemaps)]
-            on_site = filter(self._scope.same_site, filter(None, map(page_url, sitemaps)))
-            async for url in sitemap_pages(self._fetch_allowed, on_site, self._settings.max_page_bytes):
+            on_site = filter(self._scope.same_site, filter(None, map(normalize_url, sitemaps)))
+            async for url in read_sitemaps(self._fetch_allowed, on_site, self._settings.max_page_bytes):
                 yield url
         for folder in dict.fromkeys(
             origin(url) + path for url in self._settings.start_urls for path in ("/", directory(url))
         ):
-            for url in await llms_pages(self._fetch_allowed, f"{folder}llms.txt"):
+            for url in await read_llms_txt(self._fetch_allowed, f"{folder}llms.txt"):
                 yield url
 
     async def _known_urls(self) -> list[str]:
@@ -112,33 +111,33 @@ class SiteCrawl:
             await self._outbox.put(page)
             if self._fetcher.given_up:
                 self._frontier.stop()
-            await self._frontier.done(entry, page.state == "ok", self._led_to(entry, page))
+            await self._frontier.done(entry, page.state == "ok", self._next_entries(entry, page))
 
-    async def _visit(self, entry: Entry) -> FetchedPage:
-        if (page := await self._forbidden(entry.url)) is not None:
+    async def _visit(self, entry: FrontierEntry) -> FetchedPage:
+        if (page := await self._robots_refusal(entry.url)) is not None:
             return page
         known = await asyncio.to_thread(self._ledger.known_page, self._collection, entry.url)
         reply = await self._fetcher.fetch(entry.url, known.etag if known else None)
-        page = fate(reply, known)
+        page = page_from_reply(reply, known)
         if page.state == "redirect":
-            return self._checked_redirect(entry, page, known)
-        return page if page.body is None else await _read(page)
+            return self._check_redirect(entry, page, known)
+        return page if page.body is None else await _add_pointers(page)
 
-    async def _forbidden(self, url: str) -> FetchedPage | None:
-        """The page's fate if robots.txt forbids it. Rules that are unreachable forbid for this time only."""
+    async def _robots_refusal(self, url: str) -> FetchedPage | None:
+        """Return the page's record if robots.txt forbids it; unreachable rules forbid it for this time only."""
         if self._settings.ignore_robots:
             return None
         rules = await self._robots.rules(url)
         delay = min(rules.crawl_delay(self._robots.agent), self._settings.max_crawl_delay_s)
-        self._fetcher.pace.delay = max(self._settings.delay_s, delay)
+        self._fetcher.pacer.delay = max(self._settings.delay_s, delay)
         if rules.allow(url, self._robots.agent):
             return None
         if rules.unreachable:
             return FetchedPage(url, "failed", error=f"forbidden while {rules.unreachable}")
         return FetchedPage(url, "skipped", error="robots.txt")
 
-    def _checked_redirect(self, entry: Entry, page: FetchedPage, known: KnownPage | None) -> FetchedPage:
-        """A redirect with the reason why it is not followed, if it is not."""
+    def _check_redirect(self, entry: FrontierEntry, page: FetchedPage, known: KnownPage | None) -> FetchedPage:
+        """Add to a redirect the reason why it is not followed, if it is not."""
         (target,) = page.links
         if entry.hops >= self._settings.max_redirects:
             links = known.links if known else ()
@@ -148,14 +147,14 @@ class SiteCrawl:
             return replace(page, error=f"leads out of the crawl, to {target}")
         return page
 
-    def _note(self, entry: Entry, page: FetchedPage) -> None:
+    def _note(self, entry: FrontierEntry, page: FetchedPage) -> None:
         self._counts[page.state] += 1
         self._counts["unchanged"] += page.state == "ok" and page.http_status == 304
         if entry.url in self._starts:
             self._note_start(page)
 
     def _note_start(self, page: FetchedPage) -> None:
-        """A start URL that leads nowhere makes the crawl incomplete; a redirect hands its part to its target."""
+        """Note a start URL: one without a page makes the crawl incomplete, a redirect makes its target a start URL."""
         if page.state == "ok":
             self._began = True
         elif page.state == "redirect" and page.error:
@@ -167,24 +166,24 @@ class SiteCrawl:
             reason = page.error or f"the server answered {page.http_status}"
             self._start_errors.append(f"start URL {page.url} {_NO_START[page.state]}: {reason}")
 
-    def _led_to(self, entry: Entry, page: FetchedPage) -> list[Entry]:
+    def _next_entries(self, entry: FrontierEntry, page: FetchedPage) -> list[FrontierEntry]:
         if page.state == "redirect":
-            return [] if page.error else [Entry(page.links[0], entry.depth, entry.hops + 1)]
+            return [] if page.error else [FrontierEntry(page.links[0], entry.depth, entry.hops + 1)]
         if self._settings.retry_failed_only:
             return []
-        return [Entry(url, entry.depth + 1) for url in self._inside(page.links)]
+        return [FrontierEntry(url, entry.depth + 1) for url in self._links_in_scope(page.links)]
 
-    def _inside(self, links: Iterable[str]) -> list[str]:
-        urls = filter(None, map(page_url, links))
+    def _links_in_scope(self, links: Iterable[str]) -> list[str]:
+        urls = filter(None, map(normalize_url, links))
         return [url for url in dict.fromkeys(urls) if not self._frontier.seen(url) and url in self._scope]
 
-    async def _fetch_file(self, url: str) -> Reply:
-        """robots.txt, a sitemap or llms.txt: whatever type the server gives it."""
+    async def _fetch_file(self, url: str) -> HttpReply:
+        """Fetch robots.txt, a sitemap or llms.txt, whatever its media type."""
         return await self._fetcher.fetch(url, page=False)
 
-    async def _fetch_allowed(self, url: str) -> Reply:
-        if await self._forbidden(url) is not None:
-            return Reply(url, error="robots.txt")
+    async def _fetch_allowed(self, url: str) -> HttpReply:
+        if await self._robots_refusal(url) is not None:
+            return HttpReply(url, error="robots.txt")
         return await self._fetch_file(url)
 
     def _report(self, seconds: float) -> CrawlReport:
@@ -200,7 +199,7 @@ class SiteCrawl:
         if self._start_errors:
             return f"error: {'; '.join(self._start_errors)}"
         if self._fetcher.given_up:
-            return f"error: the site stopped answering, {GIVE_UP} requests in a row brought nothing"
+            return f"error: the site stopped answering ({GIVE_UP} requests in a row without an answer)"
         if self._settings.retry_failed_only:
             return "retry_failed"
         if not self._began:
@@ -210,20 +209,20 @@ class SiteCrawl:
         return "max_depth" if self._frontier.cut_by_depth else ""
 
 
-async def _read(page: FetchedPage) -> FetchedPage:
-    """`page` with the links and the canonical URL that its body names, without them if it can't be read."""
+async def _add_pointers(page: FetchedPage) -> FetchedPage:
+    """Add the links and the canonical URL that the body of `page` names; none if it can't be read."""
     document = Page(page.url, page.body or b"", page.content_type, page.charset)
     try:
         async with asyncio.timeout(READ_S):
-            links, canonical = await asyncio.to_thread(_pointers, document)
+            links, canonical = await asyncio.to_thread(_read_pointers, document)
             return replace(page, links=links, canonical=canonical)
-    except Exception as error:  # whether such a page can be indexed is decided where it is sectioned
+    except Exception as error:  # whether the page can be indexed is decided when it is read
         logger.warning("no links read from %s: %s", page.url, error or type(error).__name__)
         return page
 
 
-def _pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
-    """Links, and the canonical URL in the spelling of page URLs, so that it can be compared with them."""
+def _read_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
+    """Return the links of a page, and its canonical URL, normalized so that it can be compared with page URLs."""
     canonical = page_canonical(page)
-    written = page_url(canonical) if canonical else None
+    written = normalize_url(canonical) if canonical else None
     return page_links(page), None if written == page.url else written

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.indexing.crawling.reply import Reply, fate, media_type, no_page
+from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_refusal, parse_content_type
 from pipelines.records import FetchedPage, KnownPage
 
 URL = "http://h/a"
@@ -27,7 +27,7 @@ HTML = {"content-type": "text/html"}
     ],
 )
 def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, url, kind, charset):
-    assert media_type(header, url) == (kind, charset)
+    assert parse_content_type(header, url) == (kind, charset)
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, ur
     ],
 )
 def test_the_head_tells_whether_a_body_is_wanted(headers, reason):
-    assert reason in no_page(headers, URL)
-    assert bool(no_page(headers, URL)) is bool(reason)
+    assert reason in page_refusal(headers, URL)
+    assert bool(page_refusal(headers, URL)) is bool(reason)
 
 
 def test_a_page_is_its_raw_bytes():
-    reply = Reply(URL, 200, HTML | {"etag": 'W/"x"'}, b"<p>\xff")
-    assert fate(reply, None) == FetchedPage(URL, "ok", 200, 'W/"x"', b"<p>\xff", "text/html")
+    reply = HttpReply(URL, 200, HTML | {"etag": 'W/"x"'}, b"<p>\xff")
+    assert page_from_reply(reply, None) == FetchedPage(URL, "ok", 200, 'W/"x"', b"<p>\xff", "text/html")
 
 
 @pytest.mark.parametrize(
@@ -56,18 +56,18 @@ def test_a_page_is_its_raw_bytes():
     [(b" \n<!doctype html>", "ok", "text/html"), (b"%PDF-1.7", "ok", "application/pdf"), (b"\x7fELF", "skipped", "")],
 )
 def test_without_a_type_the_first_bytes_speak(body, state, kind):
-    page = fate(Reply(URL, 200, {}, body), None)
+    page = page_from_reply(HttpReply(URL, 200, {}, body), None)
     assert page.state == state
     assert not kind or page.content_type == kind
 
 
 def test_unchanged_keeps_links_and_brings_no_body():
-    page = fate(Reply(URL, 304), KNOWN)
+    page = page_from_reply(HttpReply(URL, 304), KNOWN)
     assert (page.state, page.http_status, page.body, page.links) == ("ok", 304, None, KNOWN.links)
 
 
 def test_a_304_that_nobody_asked_for_is_a_failure():
-    assert fate(Reply(URL, 304), None).state == "failed"
+    assert page_from_reply(HttpReply(URL, 304), None).state == "failed"
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_a_304_that_nobody_asked_for_is_a_failure():
     [(404, "gone"), (410, "gone"), (403, "failed"), (500, "failed"), (204, "skipped"), (206, "skipped")],
 )
 def test_states_by_status(status, state):
-    page = fate(Reply(URL, status, HTML), KNOWN)
+    page = page_from_reply(HttpReply(URL, status, HTML), KNOWN)
     assert (page.state, page.http_status) == (state, status)
     assert page.links == (KNOWN.links if state == "failed" else ())
 
 
 def test_silence_is_a_failure_and_size_is_a_choice():
-    assert fate(Reply(URL, error="timed out"), KNOWN) == FetchedPage(
+    assert page_from_reply(HttpReply(URL, error="timed out"), KNOWN) == FetchedPage(
         URL, "failed", links=KNOWN.links, error="timed out"
     )
-    assert fate(Reply(URL, error="too large", too_large=True), None).state == "skipped"
+    assert page_from_reply(HttpReply(URL, error="too large", too_large=True), None).state == "skipped"
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_silence_is_a_failure_and_size_is_a_choice():
     [("/b", ("http://h/b",)), ("b#c", ("http://h/b",)), ("//x/y", ("http://x/y",)), ("?q", ("http://h/a?q",))],
 )
 def test_a_redirect_names_its_target(location, links):
-    page = fate(Reply(URL, 302, {"location": location}), KNOWN)
+    page = page_from_reply(HttpReply(URL, 302, {"location": location}), KNOWN)
     assert (page.state, page.links) == ("redirect", links)
 
 
 @pytest.mark.parametrize("location", ["", "file:///etc/passwd", "http://[bad", "javascript:x", "http://u:p@h/"])
 def test_a_redirect_to_nowhere_is_a_failure(location):
-    assert fate(Reply(URL, 302, {"location": location}), None).state == "failed"
+    assert page_from_reply(HttpReply(URL, 302, {"location": location}), None).state == "failed"
