@@ -67,21 +67,21 @@ class SessionFactory:
         self.engine, self.recorder, self.observer = engine, recorder, observer
         self._conversations, self._threads = conversations, threads
 
-    async def open(self, request: Request, ask: Question, conversation: str | None = None) -> "QuestionSession":
-        """Return a session for `ask`, with the last turns of its conversation unless it brings a history.
+    async def open(self, request: Request, question: Question, conversation: str | None = None) -> "QuestionSession":
+        """Return a session for `question`, with the last turns of its conversation unless it brings a history.
 
         A question and a conversation without an id get one.
         """
-        ask, key = replace(ask, id=ask.id or uuid.uuid4().hex), key_name(request)
-        if conversation is None or ask.history:
-            return QuestionSession(self, ask, conversation or secrets.token_urlsafe(16), key)
+        question, key = replace(question, id=question.id or uuid.uuid4().hex), key_name(request)
+        if conversation is None or question.history:
+            return QuestionSession(self, question, conversation or secrets.token_urlsafe(16), key)
         try:
             turns = await self._threads.run(self._conversations.conversation, conversation, TURNS, key)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
-            return QuestionSession(self, ask, conversation, key, (CONVERSATION,))
-        ask = replace(ask, history=_messages(turns), previous=turns[-1].cited if turns else ())
-        return QuestionSession(self, ask, conversation, key)
+            return QuestionSession(self, question, conversation, key, (CONVERSATION,))
+        question = replace(question, history=_messages(turns), previous=turns[-1].cited if turns else ())
+        return QuestionSession(self, question, conversation, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class QuestionSession:
     """One question to the engine; `key` is the name of its API key, `degraded` the parts missing before it starts."""
 
     factory: SessionFactory
-    ask: Question
+    question: Question
     conversation: str
     key: str = ""
     degraded: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class QuestionSession:
     async def answer(self, request: Request) -> Answer:
         """Return the answer, recorded. Raises what the engine raises, and ClientGone."""
         try:
-            answer = await run_while_connected(request, self.factory.engine.aquery(self.ask))
+            answer = await run_while_connected(request, self.factory.engine.aquery(self.question))
         except ClientGone:
             raise
         except Exception as error:
@@ -121,7 +121,7 @@ class QuestionSession:
     async def _events(self) -> AsyncIterator[Event]:
         started: float | None = time.perf_counter()
         try:
-            async with aclosing(self.factory.engine.stream(self.ask)) as events:
+            async with aclosing(self.factory.engine.stream(self.question)) as events:
                 async for event in events:
                     if started is not None and isinstance(event, Delta):
                         if self.factory.observer:
@@ -136,11 +136,11 @@ class QuestionSession:
         """Record that the engine refused the question or could not answer it."""
         if self.factory.recorder:
             why = f"{type(error).__name__}: {error}"
-            self.factory.recorder.record_failure(self.ask.id, self.ask.question, why, self._context)
+            self.factory.recorder.record_failure(self.question.id, self.question.question, why, self._context)
 
     @property
     def _context(self) -> QuestionContext:
-        return QuestionContext(self.ask.collection or "", self.conversation, self.ask.mode or "", self.key)
+        return QuestionContext(self.question.collection or "", self.conversation, self.question.mode or "", self.key)
 
 
 def key_name(request: Request) -> str:

@@ -40,10 +40,9 @@ class Settings(BaseSettings, AnswerSettings):
     step_timeout_s: Annotated[float, Field(gt=0)] = 30.0  # time limit of a step in another deployment
 
     keys_required: bool | None = POLICY.keys_required  # None: unless the service listens on loopback only
-    rate: Annotated[int, Field(ge=0)] = (
-        POLICY.rate
-    )  # requests a minute for a key without a rate of its own; 0: no limit
-    anonymous_rate: Annotated[int, Field(ge=0)] = POLICY.anonymous_rate  # for all requests without a key together
+    # Requests a minute, of a key without a rate of its own and of all requests without a key together; 0: no limit.
+    rate: Annotated[int, Field(ge=0)] = POLICY.rate
+    anonymous_rate: Annotated[int, Field(ge=0)] = POLICY.anonymous_rate
     max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
     cors_origins: list[str] = list(POLICY.cors_origins)
     record_questions: bool = True

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 EXTRACTIVE = "extractive"
+MOST_HITS = 100
 
 
 class AgentSettings(BaseModel):
@@ -57,7 +58,7 @@ class AnswerSettings(BaseModel):
     collection: str = ""  # what a question means that names none; "": the only collection there is
     home: Path = Path()  # where BM25 folders and downloaded models lie
 
-    k: Annotated[int, Field(ge=1, le=100)] = 5  # hits an answer is made from, where the question names no number
+    k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 5  # hits an answer is made from, where the question names no number
     candidates: Annotated[int, Field(ge=1, le=1_000)] = 50  # hits that each leg brings to the fusion
     patience_s: Annotated[float, Field(ge=0)] = 2.0  # how long a question waits for BM25 or a new index
     fusion: Literal["rrf", "insert"] = "rrf"  # reciprocal rank fusion, or `lexical_k` BM25 hits after the k-th

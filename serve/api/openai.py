@@ -57,7 +57,7 @@ class OpenAIRoutes:
     async def chat(self, body: ChatIn, request: Request) -> ChatOut | StreamedAnswer:
         options = body.raydex or RaydexOptions()
         footnotes = self._footnotes if options.footnotes is None else options.footnotes
-        session = await self._sessions.open(request, body.ask(), options.conversation)
+        session = await self._sessions.open(request, body.to_question(), options.conversation)
         if not body.stream:
             return _completion(await session.answer(request), session, body.model, footnotes)
         events = session.stream()
@@ -134,7 +134,7 @@ class ChatChunks:
         self._session, self._usage = session, usage
         self._footnotes = Footnotes() if footnotes else None
         self._frame = {
-            "id": f"{COMPLETION_PREFIX}{session.ask.id}",
+            "id": f"{COMPLETION_PREFIX}{session.question.id}",
             "object": "chat.completion.chunk",
             "created": int(time.time()),
             "model": model,

@@ -105,13 +105,13 @@ class ChatIn(BaseModel):
         earlier = [Message(m.role, m.text) for m in self.messages[:last] if m.role in ("user", "assistant") and m.text]
         return tuple(earlier[-MOST_MESSAGES:])
 
-    def ask(self) -> Question:
+    def to_question(self) -> Question:
         options = self.raydex or RaydexOptions()
         return Question(
             self.question,
             collection=collection_of(self.model),
             k=options.k,
-            filters=options.filters.record() if options.filters else Filters(),
+            filters=options.filters.to_filters() if options.filters else Filters(),
             history=self.history,
             mode=options.mode,
             variables=options.variables,

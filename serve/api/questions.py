@@ -32,18 +32,18 @@ class QuestionRoutes:
         self._sessions, self._heartbeat_s = sessions, heartbeat_s
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
-        session = await self._sessions.open(request, question.ask(), question.conversation)
+        session = await self._sessions.open(request, question.to_question(), question.conversation)
         answer = await session.answer(request)
         return AnswerOut.of(answer, session.conversation, question.prompts)
 
     async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
-        session = await self._sessions.open(request, question.ask(), question.conversation)
+        session = await self._sessions.open(request, question.to_question(), question.conversation)
         events = session.stream()
         first = await first_event(request, events)
         return StreamedAnswer(AnswerEvents(session, question.prompts), first, events, self._heartbeat_s)
 
     async def search(self, question: SearchIn) -> SearchOut:
-        return SearchOut.of(await self._engine.asearch(question.ask()))
+        return SearchOut.of(await self._engine.asearch(question.to_question()))
 
     async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
         record = self._store.record_feedback

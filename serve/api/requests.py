@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from pipelines.answering.engine import Question
+from pipelines.answering.settings import MOST_HITS
 from pipelines.records import Filters, Message
 
 # Ten thousand words are a question; a book is not.
 MOST_CHARACTERS = 100_000
-MOST_HITS = 100
 # The id of a chat completion is this and the answer's id.
 COMPLETION_PREFIX = "chatcmpl-"
 # Earlier turns than these add nothing to the understanding of the next question.
@@ -56,7 +56,7 @@ class FiltersIn(BaseModel):
     language: Name | None = None
     url_prefix: UrlPrefix | None = None
 
-    def record(self) -> Filters:
+    def to_filters(self) -> Filters:
         return Filters(tuple(self.tags), self.version, self.language, self.url_prefix)
 
 
@@ -75,9 +75,9 @@ class SearchIn(BaseModel):
     k: K | None = None
     filters: FiltersIn | None = None
 
-    def ask(self) -> Question:
+    def to_question(self) -> Question:
         """Return the question as the engine takes it."""
-        filters = self.filters.record() if self.filters else Filters()
+        filters = self.filters.to_filters() if self.filters else Filters()
         return Question(self.question, collection=self.collection, k=self.k, filters=filters)
 
 
@@ -89,7 +89,7 @@ class MessageIn(BaseModel):
     role: Literal["user", "assistant"]
     content: Text
 
-    def record(self) -> Message:
+    def to_message(self) -> Message:
         return Message(self.role, self.content)
 
 
@@ -128,14 +128,14 @@ class QueryIn(SearchIn):
     ] = []
     prompts: Annotated[bool, Field(description="include every prompt that was sent to a model")] = False
 
-    def ask(self) -> Question:
-        filters = self.filters.record() if self.filters else Filters()
+    def to_question(self) -> Question:
+        filters = self.filters.to_filters() if self.filters else Filters()
         return Question(
             self.question,
             collection=self.collection,
             k=self.k,
             filters=filters,
-            history=tuple(message.record() for message in self.history or ()),
+            history=tuple(message.to_message() for message in self.history or ()),
             mode=self.mode,
             variables=self.variables,
             context=tuple(self.context),

@@ -114,7 +114,7 @@ class BodyLimit:
         await Failure(status, message, headers={"Connection": "close"}).response(scope)(scope, receive, send)
 
 
-class ConcurrencyLimit:
+class QuestionLimit:
     """Allows at most `most` questions (POST requests) in progress; beyond that answers 503 with Retry-After.
 
     A slot is free again when the application is done with the request: its reply has ended or its client has left.

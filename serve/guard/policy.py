@@ -7,7 +7,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from serve.guard.keys import KeyCache, KeyCheck
-from serve.guard.limits import MOST_BODY_BYTES, BodyLimit, ConcurrencyLimit, LimitStore, RateLimit
+from serve.guard.limits import MOST_BODY_BYTES, BodyLimit, LimitStore, QuestionLimit, RateLimit
 from serve.guard.origin import is_loopback
 from serve.telemetry import REQUEST_ID, Metrics, Telemetry
 from serve.threads import DatabaseThreads
@@ -52,7 +52,7 @@ def protect(app: ASGIApp, store: LimitStore, policy: Policy, metrics: Metrics | 
     if "*" in policy.cors_origins and not policy.required:
         raise UnsafePolicy("cors_origins is `*` and keys are not required: name the origins, or set keys_required")
     threads = DatabaseThreads()
-    app = ConcurrencyLimit(app, policy.at_once)
+    app = QuestionLimit(app, policy.at_once)
     app = BodyLimit(app, policy.max_body_bytes)
     app = RateLimit(app, store, threads, policy.rate, policy.anonymous_rate)
     app = KeyCheck(app, KeyCache(store, threads), policy.required, bound=policy.host)

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant, key_hash
-from serve.guard.limits import BodyLimit, ConcurrencyLimit
+from serve.guard.limits import BodyLimit, QuestionLimit
 from serve.guard.policy import Policy, UnsafePolicy, protect
 from serve.telemetry import Metrics
 
@@ -244,7 +244,7 @@ def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however
             if scope["path"] == "/broken":
                 raise RuntimeError("boom")
 
-        places = ConcurrencyLimit(answering, 3)
+        places = QuestionLimit(answering, 3)
 
         def ask(sent: Sent, **more: Any) -> asyncio.Task[None]:
             return asyncio.ensure_future(places(request(**more), sent.receive, sent.send))

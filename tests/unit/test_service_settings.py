@@ -37,7 +37,7 @@ def test_the_settings_are_those_of_the_values_that_they_make() -> None:
 
 
 def test_a_question_that_says_nothing_leaves_everything_to_the_settings() -> None:
-    ask = QueryIn(question="How?").ask()
+    ask = QueryIn(question="How?").to_question()
     assert (ask.k, ask.mode, ask.collection, ask.variables) == (None, None, None, {})
 
 
