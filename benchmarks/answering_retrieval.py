@@ -24,7 +24,7 @@ from pipelines.answering.settings import AnswerSettings
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
 from pipelines.store import Store
-from pipelines.store.connection import chunk_table
+from pipelines.store.chunks import chunk_table
 
 K = 5
 # Two vectors nearer to each other than this are as good as one another: many chunks stand on several pages.

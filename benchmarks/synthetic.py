@@ -24,7 +24,8 @@ from pipelines import embedded
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.records import IndexSettings, digest
 from pipelines.store import BuildResources, NoLiveIndex, Store
-from pipelines.store.connection import chunk_table, statement
+from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
+from pipelines.store.connection import statement
 from pipelines.store.publish import index_chunks, save_stats
 
 COLLECTION = "synthetic"
@@ -41,12 +42,6 @@ VOCABULARY, SUBJECT_VOCABULARY, WORDS = 50_000, 300, 100
 SHIFT, EXPONENT = 2.7, 1.05
 # Words of a chunk that are its subject's; and how many of the most frequent words no question is about.
 SUBJECT_SHARE, STOP_RANKS = 0.3, 100
-
-COLUMNS = {
-    "id": "text", "url": "text", "anchor": "text", "anchors": "text[]", "title": "text", "headings": "text[]",
-    "ordinal": "int4", "text": "text", "text_hash": "text", "embed_hash": "text", "tokens": "int4", "tags": "text[]",
-    "version": "text", "language": "text", "embedding": "vector",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,13 +99,17 @@ class Synthetic:
         return " ".join(self.words[rank] for rank in rng.choice(rare, min(6, len(rare)), replace=False))
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        """Rows of a chunk table, as COLUMNS has them."""
+        """Rows of a chunk table: its columns, then the embedding."""
         for n, (vector, ranks) in enumerate(zip(self.vectors, self.ranks, strict=True)):
             words, name = [self.words[rank] for rank in ranks], digest(str(self.seed), str(n))
             page = f"http://synthetic/{self.subjects[n]}/{n // CHUNKS_A_PAGE}.html"
             title, anchor = " ".join(words[:3]), f"s{n % CHUNKS_A_PAGE}"
-            yield (name, page, anchor, [anchor], title, words[3:6], n % CHUNKS_A_PAGE, " ".join(words), name, name,
-                   WORDS, [], None, "en", vector)  # fmt: skip
+            row = {
+                "id": name, "url": page, "anchor": anchor, "anchors": [anchor], "title": title, "headings": words[3:6],
+                "ordinal": n % CHUNKS_A_PAGE, "text": " ".join(words), "text_hash": name, "embed_hash": name,
+                "tokens": WORDS, "tags": [], "version": None, "language": "en",
+            }  # fmt: skip
+            yield (*(row[column] for column in CHUNK_COLUMNS.names), vector)
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -154,13 +153,10 @@ def _load(store: Store, synthetic: Synthetic) -> None:
             named = {"collection": COLLECTION, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(settings))}
             index = int((connection.execute(statement("insert_index"), named).fetchone() or {})["id"])
             chunk = chunk_table(index)
-            column = psycopg.sql.SQL("vector({})").format(DIMENSION)
-            connection.execute(statement("create_chunks", chunk=chunk, vector=column))
-            into = psycopg.sql.SQL("copy {} ({}) from stdin (format binary)").format(
-                chunk, psycopg.sql.SQL(", ").join(map(psycopg.sql.Identifier, COLUMNS))
-            )
-            with connection.cursor().copy(into) as copy:
-                copy.set_types(list(COLUMNS.values()))
+            create_chunk_table(connection, index, "vector", DIMENSION)
+            names = psycopg.sql.SQL(", ").join(map(psycopg.sql.Identifier, CHUNK_COLUMNS.names))
+            with connection.cursor().copy(statement("restore_chunks", chunk=chunk, names=names)) as copy:
+                copy.set_types([*CHUNK_COLUMNS.types, "vector"])
                 for row in synthetic.rows():
                     copy.write_row(row)
             index_chunks(connection, chunk, "vector", BuildResources("2GB", 2))

@@ -23,7 +23,7 @@ from pipelines.store.publish import (
     choose_vector_type,
 )
 from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
-from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex
+from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
@@ -57,6 +57,7 @@ __all__ = [
     "QuestionRow",
     "RunLock",
     "Schema",
+    "SearchResult",
     "StagedPage",
     "Store",
     "StoreUnavailable",

@@ -1,136 +1,176 @@
-"""Chunks of one index, searched inside one snapshot: the nearest to a vector, those of given ids, those filters keep.
+"""The columns of a chunk, declared once, and the chunk table that each index has.
 
-Chooses between the HNSW graph and an exact search. Knows no revisions and opens no transaction.
+To store one more thing of every chunk, add a Column to CHUNK_COLUMNS: the staging table, the chunk tables of old and
+new indexes, publishing, searching, dumps and restores take their columns from there. Opens no transaction.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-import psycopg
 from psycopg import sql
-from psycopg.rows import DictRow
 
-from pipelines.records import Filters, Hit
-from pipelines.store.connection import chunk_table, clean, statement
-
-# A filter is searched exactly that keeps at most this share of the chunks, but never more than EXACT_MOST. Measured
-# on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept: exactly, with the filters'
-# own indexes, 1 % 2.5 ms, 5 % 4 ms, 20 % 12 ms; through the graph 1 % 92 ms (recall 0.94), 5 % 33 ms (0.89),
-# 20 % 15 ms (0.91), 40 % 9 ms (0.98).
-EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
-
-# The size of the list that a search of the graph keeps: k at least, and no more than pgvector allows.
-EF_SEARCH, MOST_EF_SEARCH = 100, 1000
-
-# The statement that keeps what a field of Filters asks for.
-CONDITIONS = {
-    "tags": "kept_by_tags",
-    "version": "kept_by_version",
-    "language": "kept_by_language",
-    "url_prefix": "kept_by_url_prefix",
-}
+from pipelines.records import Hit
+from pipelines.store.connection import Connection, Database, clean, statement
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What one snapshot held: a list of hits (cosine, best first) for each vector, and the chunks named by id.
+class Column:
+    """One column of every chunk table.
 
-    `too_slow`: the nearest were given up, their lists are empty.
+    Its value is the attribute `name` of the chunk or of its page (`of`). `hit` names the field of Hit that reads it;
+    "" if none does. `fixed` columns decide the chunk's id, so they never change in a stored chunk. `default` is SQL:
+    the value in chunks that were stored before the column was added. The columns of the first release have none;
+    every later column needs one ("null" will do if it is `nullable`).
     """
 
-    revision: int
-    nearest: list[list[Hit]]
-    by_id: dict[str, Hit]
-    too_slow: bool = False
+    name: str
+    type: str
+    of: Literal["chunk", "page"] = "chunk"
+    hit: str = ""
+    fixed: bool = False
+    nullable: bool = False
+    default: str | None = None
+
+    @property
+    def definition(self) -> sql.Composed:
+        """The column as `create table` and `alter table` take it."""
+        null = "" if self.nullable else " not null"
+        default = "" if self.default is None else f" default {self.default}"
+        return sql.Identifier(self.name) + sql.SQL(f" {self.type}{null}{default}")
 
 
-class ChunkSearch:
-    """Searches the chunk table of `index`, in the transaction of `cursor`, for what `filters` keep."""
+def _listed(names: Iterable[str], table: str = "") -> sql.Composed:
+    """Return column names as a list for SQL, qualified by `table` if it is given."""
+    return sql.SQL(", ").join([sql.Identifier(table, name) if table else sql.Identifier(name) for name in names])
 
-    def __init__(
-        self,
-        cursor: psycopg.Cursor[DictRow],
-        index: int,
-        vector_type: str = "vector",
-        filters: Filters = Filters(),
-    ) -> None:
-        self._cursor = cursor
-        self._table = f"chunk_{index:d}"
-        self._kept = _set_in(filters)
-        self._parts: dict[str, sql.Composable] = {
-            "chunk": chunk_table(index),
-            "hit": hit_columns(),
-            "kept": _conditions(self._kept),
-            "vector": sql.SQL("halfvec" if vector_type == "halfvec" else "vector"),
+
+def _clean(value: Any) -> Any:
+    """Return a value as COPY takes it: clean text, and lists for tuples."""
+    if isinstance(value, str):
+        return clean(value)
+    return [clean(part) for part in value] if isinstance(value, tuple) else value
+
+
+class ChunkColumns:
+    """The columns of a chunk table but its embedding, and what statements take from them.
+
+    `parts` fills the placeholders of statements: {columns}, {definitions}, {hit} (what `read_hit` needs, of a chunk
+    table called c) and, to update a row in place, {variable}, {current} (of c) and {staged} (of a staged chunk s).
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = tuple(columns)
+        variable = [column.name for column in columns if not column.fixed]
+        self.parts: dict[str, sql.Composable] = {
+            "columns": _listed(self.names),
+            "definitions": sql.SQL(", ").join([column.definition for column in columns]),
+            "hit": _listed((column.name for column in columns if column.hit), "c"),
+            "variable": _listed(variable),
+            "current": _listed(variable, "c"),
+            "staged": _listed(variable, "s"),
         }
+        self._read = [(column.name, column.hit, column.type.endswith("[]")) for column in columns if column.hit]
 
-    def tune(self, k: int, timeout_s: float | None) -> None:
-        """Until the transaction ends: visit enough of the graph for `k`, give up a statement after `timeout_s`."""
-        asked = {
-            "ef_search": str(min(max(k, EF_SEARCH), MOST_EF_SEARCH)),
-            "timeout_ms": str(max(1, int(timeout_s * 1000)) if timeout_s else 0),
-        }
-        self._cursor.execute(statement("tune_search"), asked)
+    def extended(self, *columns: Column) -> "ChunkColumns":
+        """Return these columns and `columns`."""
+        return ChunkColumns((*self._columns, *columns))
 
-    def get(self, ids: Sequence[str]) -> dict[str, Hit]:
-        """The chunks of these ids, as far as there are such."""
-        return {row["id"]: hit_of(row, "none") for row in self._rows("get_chunks", ids=list(ids))} if ids else {}
+    @property
+    def names(self) -> list[str]:
+        """The names, in the order of the columns."""
+        return [column.name for column in self._columns]
 
-    def nearest(self, vectors: Sequence[np.ndarray], k: int) -> list[list[Hit]]:
-        """The `k` chunks nearest to each vector."""
-        name = "search_exactly" if vectors and self._keeps_few() else "search_chunks"
-        return [self._nearest(name, vector, k) for vector in vectors]
+    @property
+    def types(self) -> list[str]:
+        """The SQL types, in the order of the columns."""
+        return [column.type for column in self._columns]
 
-    def _nearest(self, name: str, vector: np.ndarray, k: int) -> list[Hit]:
-        rows = self._rows(name, vector=vector, k=k)
-        if len(rows) < k and name != "search_exactly":  # the graph ended before the filter had kept enough
-            rows = self._rows("search_exactly", vector=vector, k=k)
-        # An iterative scan goes on in a slightly wrong order.
-        return sorted((hit_of(row, "cosine") for row in rows), key=lambda hit: (-hit.score, hit.chunk_id))
+    @property
+    def first_names(self) -> list[str]:
+        """The names of the columns of the first release, in the order of the columns."""
+        return [column.name for column in self._columns if column.default is None]
 
-    def _keeps_few(self) -> bool:
-        if not self._kept:
-            return False
-        bounds = {"share": EXACT_SHARE, "least": EXACT_LEAST, "most": EXACT_MOST}
-        (row,) = self._rows("keeps_few", table=self._table, **bounds)
-        return bool(row["few"])
+    def definition(self, name: str) -> sql.Composed:
+        """Return how the column `name` is defined."""
+        return next(column.definition for column in self._columns if column.name == name)
 
-    def _rows(self, name: str, **values: Any) -> list[DictRow]:
-        return self._cursor.execute(statement(name, **self._parts), {**self._kept, **values}).fetchall()
+    def values(self, page: object, chunk: object) -> list[Any]:
+        """Return what is stored of a chunk of a page, in the order of the columns."""
+        return [_clean(getattr(page if column.of == "page" else chunk, column.name)) for column in self._columns]
 
-
-def hit_columns() -> sql.Composable:
-    """What hit_of reads, of a chunk table called c."""
-    return statement("hit_columns")
+    def read_hit(self, row: Mapping[str, Any], kind: str) -> Hit:
+        """Return a row of {hit} with its `score` as a Hit; `kind` is the kind of the score."""
+        fields: dict[str, Any] = {field: tuple(row[name]) if many else row[name] for name, field, many in self._read}
+        return Hit(score=float(row["score"]), score_kind=kind, **fields)
 
 
-def hit_of(row: Mapping[str, Any], kind: str) -> Hit:
-    """A row of hit_columns with a score of that kind."""
-    return Hit(
-        chunk_id=row["id"],
-        url=row["url"],
-        anchors=tuple(row["anchors"]),
-        title=row["title"],
-        headings=tuple(row["headings"]),
-        text=row["text"],
-        text_hash=row["text_hash"],
-        score=float(row["score"]),
-        score_kind=kind,
-        tags=tuple(row["tags"]),
-        version=row["version"],
-        language=row["language"],
-        ordinal=row["ordinal"],
+CHUNK_COLUMNS = ChunkColumns(
+    (
+        Column("id", "text", hit="chunk_id", fixed=True),
+        Column("url", "text", hit="url", fixed=True),
+        Column("anchor", "text", fixed=True),
+        Column("anchors", "text[]", hit="anchors"),
+        Column("title", "text", hit="title"),
+        Column("headings", "text[]", hit="headings"),
+        Column("ordinal", "int4", hit="ordinal"),
+        Column("text", "text", hit="text", fixed=True),
+        Column("text_hash", "text", hit="text_hash", fixed=True),
+        Column("embed_hash", "text"),
+        Column("tokens", "int4"),
+        Column("tags", "text[]", "page", hit="tags"),
+        Column("version", "text", "page", hit="version", nullable=True),
+        Column("language", "text", "page", hit="language"),
     )
+)
 
 
-def _set_in(filters: Filters) -> dict[str, Any]:
-    """The filters that are set, as parameters."""
-    asked = {**asdict(filters), "tags": [clean(tag) for tag in filters.tags]}
-    return {name: clean(v) if isinstance(v, str) else v for name, v in asked.items() if v not in (None, [])}
+class ChunkTables(Database):
+    """A database whose chunk tables have `columns`."""
+
+    columns: ClassVar[ChunkColumns] = CHUNK_COLUMNS
 
 
-def _conditions(kept: Mapping[str, Any]) -> sql.Composable:
-    """A condition for each filter that is set, by the name of its statement."""
-    return sql.SQL(" and ").join([statement(CONDITIONS[name]) for name in kept]) if kept else sql.SQL("true")
+def chunk_table(index: int) -> sql.Identifier:
+    """Return the name of an index's chunk table."""
+    return sql.Identifier(f"chunk_{index:d}")
+
+
+def create_chunk_table(
+    connection: Connection, index: int, vector_type: str, dimension: int, columns: ChunkColumns = CHUNK_COLUMNS
+) -> None:
+    """Create the empty chunk table of an index, without keys and indexes."""
+    vector = sql.SQL(f"{vector_type}({dimension:d})")
+    connection.execute(statement("create_chunks", chunk=chunk_table(index), vector=vector, **columns.parts))
+
+
+def missing_columns(connection: Connection, columns: ChunkColumns) -> list[tuple[str, str]]:
+    """Return (table, column) for every chunk table, and the staging table, that lacks one of `columns`."""
+    rows = connection.execute(statement("missing_columns"), {"columns": columns.names}).fetchall()
+    return [(row["table"], row["column"]) for row in rows]
+
+
+def add_missing_columns(connection: Connection, columns: ChunkColumns) -> None:
+    """Add to every chunk table, and the staging table, the columns that were declared after it was created."""
+    for table, name in missing_columns(connection, columns):
+        connection.execute(statement("add_column", table=sql.Identifier(table), definition=columns.definition(name)))
+
+
+def vectors_of(connection: Connection) -> sql.Composable:
+    """Return the query of all stored vectors by embed_hash: the staged ones and those of every index.
+
+    Until the transaction ends none of these indexes can be dropped, whichever collection they belong to.
+    """
+    tables = [chunk_table(row["id"]) for row in connection.execute(statement("index_tables")).fetchall()]
+    selects = [statement("vectors_of_index", chunk=table) for table in tables]
+    return sql.SQL("({})").format(sql.SQL(" union all ").join([statement("vectors_staged"), *selects]))
+
+
+def drop_index(connection: Connection, index: int) -> None:
+    """Drop an index; its row first, which waits for whoever reads its vectors (see vectors_of).
+
+    Drop several in the order of their ids, in a transaction that has not called vectors_of itself: otherwise two
+    runs can wait for each other.
+    """
+    connection.execute(statement("delete_index"), {"index": index})
+    connection.execute(statement("drop_chunks", chunk=chunk_table(index)))

@@ -53,10 +53,6 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
     return sql.SQL(statements()[name]).format(**parts)
 
 
-def chunk_table(index_id: int) -> sql.Identifier:
-    return sql.Identifier(f"chunk_{index_id:d}")
-
-
 class Database:
     """A database. Thread-safe; sync: call it through `asyncio.to_thread`.
 
@@ -175,26 +171,6 @@ def is_alive(connection: Connection) -> bool:
     except psycopg.Error:
         return False
     return True
-
-
-def vectors_of(connection: Connection) -> sql.Composable:
-    """All stored vectors by embed_hash: the staged ones and those of every index.
-
-    Until the transaction ends none of these indexes can be dropped, whichever collection it is of.
-    """
-    tables = [chunk_table(row["id"]) for row in connection.execute(statement("index_tables")).fetchall()]
-    selects = [statement("vectors_of_index", chunk=table) for table in tables]
-    return sql.SQL("({})").format(sql.SQL(" union all ").join([statement("vectors_staged"), *selects]))
-
-
-def drop_index(connection: Connection, index: int) -> None:
-    """Drop an index; its row first, which waits for whoever reads its vectors (see vectors_of).
-
-    Several are dropped in the order of their ids, in a transaction that has not called vectors_of itself: two
-    runs would wait for each other.
-    """
-    connection.execute(statement("delete_index"), {"index": index})
-    connection.execute(statement("drop_chunks", chunk=chunk_table(index)))
 
 
 def clean(text: str) -> str:

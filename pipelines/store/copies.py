@@ -5,7 +5,8 @@ No collection file can give a name with the mark, so a copy is never taken for a
 
 from typing import Any
 
-from pipelines.store.connection import Connection, Database, drop_index, statement
+from pipelines.store.chunks import drop_index
+from pipelines.store.connection import Connection, Database, statement
 
 MARK = "@"
 

@@ -18,9 +18,6 @@ where collection = %(collection)s and state = 'retired' order by published_at de
 select id, collection, settings, state, revision, fingerprint, stats, published_at from index
 where collection = %(collection)s order by id;
 
--- name: index_tables
-select id from index where state in ('candidate', 'live', 'retired') order by id for key share;
-
 -- name: prunable_indexes
 select id from index where collection = %(collection)s and state in ('retired', 'failed')
 order by published_at desc nulls last, id desc offset %(keep)s;
@@ -32,29 +29,9 @@ select id from index where collection = %(collection)s and state = 'candidate' a
 insert into index (collection, fingerprint, settings, state)
 values (%(collection)s, %(fingerprint)s, %(settings)s, 'candidate') returning id;
 
--- name: create_chunks
-create table {chunk} (
-    id text not null,
-    url text not null,
-    anchor text not null,
-    anchors text[] not null,
-    title text not null,
-    headings text[] not null,
-    ordinal integer not null,
-    text text not null,
-    text_hash text not null,
-    embed_hash text not null,
-    tokens integer not null,
-    tags text[] not null,
-    version text,
-    language text not null,
-    embedding {vector} not null
-);
-
 -- name: carry_chunks
-insert into {chunk}
-select c.id, c.url, c.anchor, c.anchors, c.title, c.headings, c.ordinal, c.text, c.text_hash, c.embed_hash, c.tokens, c.tags,
-    c.version, c.language, c.embedding
+insert into {chunk} ({columns}, embedding)
+select {columns}, embedding
 from {base} c where not exists (select from replaced r where r.url = c.url);
 
 -- name: carry_pages
@@ -63,9 +40,8 @@ select %(index)s, url, input_hash, sections from indexed_page i
 where i.index = %(base)s and not exists (select from replaced r where r.url = i.url);
 
 -- name: fill_chunks
-insert into {chunk}
-select s.id, s.url, s.anchor, s.anchors, s.title, s.headings, s.ordinal, s.text, s.text_hash, s.embed_hash, s.tokens, s.tags,
-    s.version, s.language, v.embedding
+insert into {chunk} ({columns}, embedding)
+select {columns}, v.embedding
 from staged_chunk s
 cross join lateral (select embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) v
 where s.run = %(run)s;
@@ -91,12 +67,6 @@ create index on {chunk} using hnsw (embedding {ops}) with (m = 16, ef_constructi
 -- name: analyze_chunks
 analyze {chunk};
 
--- name: drop_chunks
-drop table if exists {chunk};
-
--- name: delete_index
-delete from index where id = %(index)s;
-
 -- name: replaced_pages
 create temp table replaced on commit drop as
 select url from staged_page where run = %(run)s
@@ -119,24 +89,19 @@ select %(index)s, %(revision)s, id, 'delete' from gone;
 -- name: update_chunks
 with changed as (
     update {chunk} c set
-        anchor = s.anchor, anchors = s.anchors, title = s.title, headings = s.headings, ordinal = s.ordinal,
-        embed_hash = s.embed_hash, tokens = s.tokens, tags = s.tags, version = s.version, language = s.language,
+        ({variable}) = row({staged}),
         embedding = case when c.embed_hash = s.embed_hash then c.embedding
             else (select v.embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) end
     from staged_chunk s
-    where s.run = %(run)s and c.id = s.id and
-        (c.anchors, c.title, c.headings, c.ordinal, c.embed_hash, c.tokens, c.tags, c.version, c.language)
-        is distinct from
-        (s.anchors, s.title, s.headings, s.ordinal, s.embed_hash, s.tokens, s.tags, s.version, s.language)
+    where s.run = %(run)s and c.id = s.id and ({current}) is distinct from ({staged})
     returning c.id)
 insert into change (index, revision, chunk_id, op)
 select %(index)s, %(revision)s, id, 'upsert' from changed;
 
 -- name: insert_chunks
 with added as (
-    insert into {chunk}
-    select s.id, s.url, s.anchor, s.anchors, s.title, s.headings, s.ordinal, s.text, s.text_hash, s.embed_hash, s.tokens, s.tags,
-        s.version, s.language, v.embedding
+    insert into {chunk} ({columns}, embedding)
+    select {columns}, v.embedding
     from staged_chunk s
     cross join lateral (select embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) v
     where s.run = %(run)s and not exists (select from {chunk} c where c.id = s.id)

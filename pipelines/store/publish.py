@@ -15,16 +15,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
-from pipelines.store.connection import (
-    Connection,
-    Database,
-    chunk_table,
-    drop_index,
-    is_alive,
-    statement,
-    translate_errors,
-    vectors_of,
-)
+from pipelines.store.chunks import ChunkTables, chunk_table, create_chunk_table, drop_index, vectors_of
+from pipelines.store.connection import Connection, is_alive, statement, translate_errors
 from pipelines.store.search import CHANGES_KEPT, NoSuchIndex
 
 # pgvector's limits of an HNSW index: 2,000 dimensions of `vector`, 4,000 of `halfvec`.
@@ -77,7 +69,7 @@ class RunLock:
     happens in this very session, which is what fences a run off that has lost its lock.
     """
 
-    def __init__(self, store: Database, collection: str) -> None:
+    def __init__(self, store: ChunkTables, collection: str) -> None:
         self.store = store
         self.collection = collection
         self._connection: Connection | None = None
@@ -158,6 +150,7 @@ class RunLock:
         """
         with self.transaction(run) as connection:
             vectors, chunk = vectors_of(connection), chunk_table(index.id)
+            parts = {**self.store.columns.parts, "chunk": chunk, "vectors": vectors}
             current = connection.execute(statement("get_index"), {"index": index.id}).fetchone()
             if current is None:
                 raise NoSuchIndex(f"index {index.id} was pruned")
@@ -172,8 +165,8 @@ class RunLock:
             _require_vectors(connection, run, vectors)
             connection.execute(statement("replaced_pages"), named)
             deleted = connection.execute(statement("delete_chunks", chunk=chunk), named).rowcount
-            updated = connection.execute(statement("update_chunks", chunk=chunk, vectors=vectors), named).rowcount
-            inserted = connection.execute(statement("insert_chunks", chunk=chunk, vectors=vectors), named).rowcount
+            updated = connection.execute(statement("update_chunks", **parts), named).rowcount
+            inserted = connection.execute(statement("insert_chunks", **parts), named).rowcount
             pages_deleted = connection.execute(statement("forget_pages"), named).rowcount
             connection.execute(statement("remember_pages"), named)
             connection.execute(statement("describe_pages"), named)
@@ -198,7 +191,7 @@ class RunLock:
         VectorsMissing, ValueError for too many dimensions.
         """
         with self.transaction(run) as connection:
-            vectors = vectors_of(connection)
+            vectors, columns = vectors_of(connection), self.store.columns.parts
             _require_vectors(connection, run, vectors)
             vector_type = choose_vector_type(settings, _expected_chunks(connection, run, base))
             built = replace(settings, vector_type=vector_type)
@@ -208,14 +201,15 @@ class RunLock:
             }  # fmt: skip
             index = (connection.execute(statement("insert_index"), named).fetchone() or {})["id"]
             chunk = chunk_table(index)
-            column = sql.SQL("{}({})").format(sql.SQL(vector_type), settings.dimension)
-            connection.execute(statement("create_chunks", chunk=chunk, vector=column))
+            create_chunk_table(connection, index, vector_type, settings.dimension, self.store.columns)
             connection.execute(statement("replaced_pages"), named | {"index": named["base"]})
             named["index"] = index
             if base:
-                connection.execute(statement("carry_chunks", chunk=chunk, base=chunk_table(base.id)), named)
+                connection.execute(statement("carry_chunks", chunk=chunk, base=chunk_table(base.id), **columns), named)
                 connection.execute(statement("carry_pages"), named)
-            written = connection.execute(statement("fill_chunks", chunk=chunk, vectors=vectors), named).rowcount
+            written = connection.execute(
+                statement("fill_chunks", chunk=chunk, vectors=vectors, **columns), named
+            ).rowcount
             index_chunks(connection, chunk, vector_type, resources)
             connection.execute(statement("remember_pages"), named)
             connection.execute(statement("describe_pages"), named)

@@ -1,5 +1,4 @@
--- Runs and the lock on a collection. In every .sql file here {chunk} is an index's chunk table, {vectors} all
--- stored vectors by embed_hash, {vector} the column type; %(name)s are parameters.
+-- Runs and the lock on a collection.
 
 -- name: try_lock
 select pg_try_advisory_lock(hashtextextended('raydex collection ' || %(collection)s, 0)) as locked;

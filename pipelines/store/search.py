@@ -5,15 +5,34 @@ Every read is one snapshot, so that a publish is seen whole or not at all. How c
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import psycopg
+from psycopg import sql
 from psycopg.rows import DictRow
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
-from pipelines.store.chunks import ChunkSearch, SearchResult, hit_columns, hit_of
-from pipelines.store.connection import Connection, Database, chunk_table, clean, drop_index, snapshot, statement
+from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, chunk_table, drop_index
+from pipelines.store.connection import Connection, clean, snapshot, statement
+
+# A filter is searched exactly that keeps at most this share of the chunks, but never more than EXACT_MOST. Measured
+# on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept: exactly, with the filters'
+# own indexes, 1 % 2.5 ms, 5 % 4 ms, 20 % 12 ms; through the graph 1 % 92 ms (recall 0.94), 5 % 33 ms (0.89),
+# 20 % 15 ms (0.91), 40 % 9 ms (0.98).
+EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
+
+# The size of the list that a search of the graph keeps: k at least, and no more than pgvector allows.
+EF_SEARCH, MOST_EF_SEARCH = 100, 1000
+
+# The statement that keeps what a field of Filters asks for.
+CONDITIONS = {
+    "tags": "kept_by_tags",
+    "version": "kept_by_version",
+    "language": "kept_by_language",
+    "url_prefix": "kept_by_url_prefix",
+}
 
 # A BM25 replica that is further behind than this many revisions is built anew.
 CHANGES_KEPT = 100
@@ -31,7 +50,83 @@ class ChangesPruned(LookupError):
     """The changes since that revision are no longer kept: build from the whole index."""
 
 
-class Indexes(Database):
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What one snapshot held: a list of hits (cosine, best first) for each vector, and the chunks named by id.
+
+    `too_slow`: the nearest were given up, their lists are empty.
+    """
+
+    revision: int
+    nearest: list[list[Hit]]
+    by_id: dict[str, Hit]
+    too_slow: bool = False
+
+
+class ChunkSearch:
+    """Searches the chunk table of `index`, in the transaction of `cursor`, for what `filters` keep."""
+
+    def __init__(
+        self,
+        cursor: psycopg.Cursor[DictRow],
+        index: int,
+        vector_type: str = "vector",
+        filters: Filters = Filters(),
+        columns: ChunkColumns = CHUNK_COLUMNS,
+    ) -> None:
+        self._cursor = cursor
+        self._columns = columns
+        self._table = f"chunk_{index:d}"
+        self._kept = _set_in(filters)
+        self._parts: dict[str, sql.Composable] = {
+            **columns.parts,
+            "chunk": chunk_table(index),
+            "kept": _conditions(self._kept),
+            "vector": sql.SQL("halfvec" if vector_type == "halfvec" else "vector"),
+        }
+
+    def tune(self, k: int, timeout_s: float | None) -> None:
+        """Until the transaction ends: visit enough of the graph for `k`, give up a statement after `timeout_s`."""
+        asked = {
+            "ef_search": str(min(max(k, EF_SEARCH), MOST_EF_SEARCH)),
+            "timeout_ms": str(max(1, int(timeout_s * 1000)) if timeout_s else 0),
+        }
+        self._cursor.execute(statement("tune_search"), asked)
+
+    def get(self, ids: Sequence[str]) -> dict[str, Hit]:
+        """The chunks of these ids, as far as there are such."""
+        return (
+            {row["id"]: self._columns.read_hit(row, "none") for row in self._rows("get_chunks", ids=list(ids))}
+            if ids
+            else {}
+        )
+
+    def nearest(self, vectors: Sequence[np.ndarray], k: int) -> list[list[Hit]]:
+        """The `k` chunks nearest to each vector."""
+        name = "search_exactly" if vectors and self._keeps_few() else "search_chunks"
+        return [self._nearest(name, vector, k) for vector in vectors]
+
+    def _nearest(self, name: str, vector: np.ndarray, k: int) -> list[Hit]:
+        rows = self._rows(name, vector=vector, k=k)
+        if len(rows) < k and name != "search_exactly":  # the graph ended before the filter had kept enough
+            rows = self._rows("search_exactly", vector=vector, k=k)
+        # An iterative scan goes on in a slightly wrong order.
+        return sorted(
+            (self._columns.read_hit(row, "cosine") for row in rows), key=lambda hit: (-hit.score, hit.chunk_id)
+        )
+
+    def _keeps_few(self) -> bool:
+        if not self._kept:
+            return False
+        bounds = {"share": EXACT_SHARE, "least": EXACT_LEAST, "most": EXACT_MOST}
+        (row,) = self._rows("keeps_few", table=self._table, **bounds)
+        return bool(row["few"])
+
+    def _rows(self, name: str, **values: Any) -> list[DictRow]:
+        return self._cursor.execute(statement(name, **self._parts), {**self._kept, **values}).fetchall()
+
+
+class Indexes(ChunkTables):
     """Indexes and their chunks, read."""
 
     def live_index(self, collection: str) -> Index:
@@ -99,7 +194,7 @@ class Indexes(Database):
                 row = cursor.execute(statement("get_index"), {"index": index.id}).fetchone()
                 if row is None:
                     raise NoSuchIndex(f"index {index.id} of collection {index.collection!r} was pruned")
-                scope = ChunkSearch(cursor, index.id, row["settings"]["vector_type"], filters)
+                scope = ChunkSearch(cursor, index.id, row["settings"]["vector_type"], filters, self.columns)
                 scope.tune(k, timeout_s)
                 by_id = scope.get(ids)
                 try:
@@ -113,18 +208,18 @@ class Indexes(Database):
         """For each chunk the ones of its section at most `reach` places away, itself among them, in reading order."""
         asked = {"ids": list(ids), "reach": reach}
         with _of(index):
-            rows = self._all("neighbours", asked, chunk=chunk_table(index), hit=hit_columns())
+            rows = self._all("neighbours", asked, chunk=chunk_table(index), **self.columns.parts)
         found: dict[str, list[Hit]] = {}
         for row in rows:
-            found.setdefault(row["of"], []).append(hit_of(row, "none"))
+            found.setdefault(row["of"], []).append(self.columns.read_hit(row, "none"))
         return found
 
     def chunks_of_pages(self, index: int, urls: Collection[str]) -> list[Hit]:
         """The chunks of these pages, page by page in reading order. Raises NoSuchIndex."""
         with _of(index):
             asked = {"urls": list(map(clean, urls))}
-            rows = self._all("chunks_of_pages", asked, chunk=chunk_table(index), hit=hit_columns())
-        return [hit_of(row, "none") for row in rows]
+            rows = self._all("chunks_of_pages", asked, chunk=chunk_table(index), **self.columns.parts)
+        return [self.columns.read_hit(row, "none") for row in rows]
 
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
@@ -135,8 +230,8 @@ class Indexes(Database):
                 raise NoSuchIndex(f"index {index} was pruned")
             with connection.cursor("scan") as cursor:
                 cursor.itersize = 2_000
-                cursor.execute(statement("scan_chunks", chunk=chunk_table(index), hit=hit_columns()))
-                yield row["revision"], (hit_of(r, "none") for r in cursor)
+                cursor.execute(statement("scan_chunks", chunk=chunk_table(index), **self.columns.parts))
+                yield row["revision"], (self.columns.read_hit(r, "none") for r in cursor)
 
     def vectors(self, index: int) -> dict[str, np.ndarray]:
         """The stored vector of each chunk of an index, float32, by chunk id. Raises NoSuchIndex."""
@@ -164,7 +259,7 @@ class Indexes(Database):
                     statement("changes_since"), {"index": index, "revision": revision}
                 ).fetchall()
                 ids = [r["chunk_id"] for r in changed]
-                chunks = ChunkSearch(connection.cursor(), index).get(ids)
+                chunks = ChunkSearch(connection.cursor(), index, columns=self.columns).get(ids)
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 
         return self._do(work)
@@ -196,3 +291,14 @@ def _of(index: int) -> Iterator[None]:
 def _index(row: Mapping[str, Any]) -> Index:
     return Index(row["id"], row["collection"], IndexSettings(**row["settings"]), row["state"], row["revision"],
                  row["fingerprint"])  # fmt: skip
+
+
+def _set_in(filters: Filters) -> dict[str, Any]:
+    """The filters that are set, as parameters."""
+    asked = {**asdict(filters), "tags": [clean(tag) for tag in filters.tags]}
+    return {name: clean(v) if isinstance(v, str) else v for name, v in asked.items() if v not in (None, [])}
+
+
+def _conditions(kept: Mapping[str, Any]) -> sql.Composable:
+    """A condition for each filter that is set, by the name of its statement."""
+    return sql.SQL(" and ").join([statement(CONDITIONS[name]) for name in kept]) if kept else sql.SQL("true")

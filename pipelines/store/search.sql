@@ -1,9 +1,6 @@
 -- Reading: search, BM25's view of an index, status.
 
--- {hit} is what a hit is made of (hit_columns), {kept} the conditions of its filters, {vector} the column type.
-
--- name: hit_columns
-c.id, c.url, c.anchors, c.title, c.headings, c.text, c.text_hash, c.tags, c.version, c.language, c.ordinal
+-- {hit} are the columns that a hit is read from, {kept} the conditions of the filters.
 
 -- name: kept_by_tags
 c.tags && %(tags)s::text[]

@@ -10,21 +10,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.records import Chunk
-from pipelines.store.connection import Connection, Database, clean, statement, vectors_of
-
-# The columns of copy_chunks, in order.
-CHUNK_TYPES = [
-    "int8",
-    *["text"] * 3,
-    "text[]",
-    "text",
-    "text[]",
-    "int4",
-    *["text"] * 3,
-    "int4",
-    "text[]",
-    *["text"] * 2,
-]
+from pipelines.store.chunks import ChunkTables, vectors_of
+from pipelines.store.connection import Connection, clean, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +28,7 @@ class StagedPage:
     chunks: Sequence[Chunk]
 
 
-class Staging(Database):
+class Staging(ChunkTables):
     """Staged pages, chunks and vectors."""
 
     def stage_pages(self, run: int, pages: Sequence[StagedPage]) -> None:
@@ -57,12 +44,12 @@ class Staging(Database):
                 cursor.executemany(statement("stage_page"), [_staged_page_row(run, page) for page in pages])
                 cursor.execute(statement("forgive_pages"), named)
                 cursor.execute(statement("incoming_chunks"))
-                with cursor.copy(statement("copy_chunks")) as copy:
-                    copy.set_types(CHUNK_TYPES)
+                with cursor.copy(statement("copy_chunks", **self.columns.parts)) as copy:
+                    copy.set_types(["int8", *self.columns.types])
                     for page in pages:
                         for chunk in page.chunks:
-                            copy.write_row(_staged_chunk_row(run, page, chunk))
-                cursor.execute(statement("stage_chunks"))
+                            copy.write_row([run, *self.columns.values(page, chunk)])
+                cursor.execute(statement("stage_chunks", **self.columns.parts))
 
         self._do(work)
 
@@ -109,11 +96,3 @@ def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
     row = {field.name: getattr(page, field.name) for field in fields(page)}
     cleaned = {"title": clean(page.title), "language": clean(page.language), "tags": list(page.tags)}
     return row | cleaned | {"run": run, "chunks": len(page.chunks)}
-
-
-def _staged_chunk_row(run: int, page: StagedPage, chunk: Chunk) -> tuple[Any, ...]:
-    return (
-        run, chunk.id, chunk.url, clean(chunk.anchor), [clean(a) for a in chunk.anchors], clean(chunk.title),
-        [clean(h) for h in chunk.headings], chunk.ordinal, clean(chunk.text), chunk.text_hash, chunk.embed_hash,
-        chunk.tokens, list(page.tags), page.version, clean(page.language),
-    )  # fmt: skip

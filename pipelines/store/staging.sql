@@ -15,17 +15,11 @@ delete from staged_chunk s using outdated where s.run = %(run)s and s.url = outd
 create temp table if not exists incoming_chunk (like staged_chunk) on commit delete rows;
 
 -- name: copy_chunks
-copy incoming_chunk (run, id, url, anchor, anchors, title, headings, ordinal, text, text_hash, embed_hash, tokens, tags,
-    version, language) from stdin (format binary);
+copy incoming_chunk (run, {columns}) from stdin (format binary);
 
 -- name: stage_chunks
-insert into staged_chunk select * from incoming_chunk on conflict (run, id) do nothing;
-
--- name: vectors_staged
-select embed_hash, embedding from staged_vector
-
--- name: vectors_of_index
-select embed_hash, embedding::vector from {chunk}
+insert into staged_chunk (run, {columns}) select run, {columns} from incoming_chunk
+on conflict (run, id) do nothing;
 
 -- name: unknown_hashes
 select wanted.embed_hash from unnest(%(hashes)s::text[]) as wanted (embed_hash)

@@ -7,7 +7,7 @@ than a piece of it. A restore is one transaction: it comes in whole or not at al
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
-from pipelines.store.connection import Connection, Database, chunk_table, snapshot, statement
+from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
+from pipelines.store.connection import Connection, snapshot, statement
 from pipelines.store.publish import BuildResources, RunLock, index_chunks, save_stats
 from pipelines.whole import whole_file
 
@@ -29,7 +30,7 @@ class NotADump(ValueError):
     """The file is not a dump of an index, or is damaged."""
 
 
-def dump(store: Database, index: Index, path: Path) -> dict[str, Any]:
+def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
     """Write `index` and all pages of its collection to `path`, which appears only when it is whole.
 
     Returns the manifest. Raises OSError if the file can't be written.
@@ -39,7 +40,7 @@ def dump(store: Database, index: Index, path: Path) -> dict[str, Any]:
         making.open("wb") as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
-        return store.in_transaction(lambda connection: _write(connection, index, archive))
+        return store.in_transaction(lambda connection: _write(connection, index, store.columns, archive))
 
 
 def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> tuple[int, dict[str, Any]]:
@@ -50,12 +51,17 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
     try:
         with zipfile.ZipFile(path) as archive, lock.transaction(run) as connection:
             manifest = _manifest(archive, path)
-            return _read(connection, lock.collection, run, archive, manifest, resources), manifest
+            names = _column_names(manifest, lock.store.columns, path)
+            index = _read_pages(connection, lock.collection, run, archive, manifest)
+            _read_chunks(connection, index, lock.store.columns, names, archive)
+            index_chunks(connection, chunk_table(index.id), index.settings.vector_type, resources)
+            save_stats(connection, index.id)
+            return index.id, manifest
     except (zipfile.BadZipFile, zlib.error, KeyError, psycopg.DataError) as error:
         raise NotADump(f"{path} is not a whole dump of an index: {error}") from error
 
 
-def _write(connection: Connection, index: Index, archive: zipfile.ZipFile) -> dict[str, Any]:
+def _write(connection: Connection, index: Index, columns: ChunkColumns, archive: zipfile.ZipFile) -> dict[str, Any]:
     with snapshot(connection):
         chunk = chunk_table(index.id)
         counts = connection.execute(statement("index_counts", chunk=chunk), {"index": index.id}).fetchone()
@@ -65,12 +71,13 @@ def _write(connection: Connection, index: Index, archive: zipfile.ZipFile) -> di
             "fingerprint": index.fingerprint,
             "settings": asdict(index.settings),
             "counts": counts,
+            "columns": columns.names,
         }
         named = {"collection": sql.Literal(index.collection)}
         for name, query in {
             "pages": statement("dump_pages", **named),
             "indexed_pages": statement("dump_indexed_pages", index=sql.Literal(index.id)),
-            "chunks": statement("dump_chunks", chunk=chunk),
+            "chunks": statement("dump_chunks", chunk=chunk, **columns.parts),
         }.items():
             with archive.open(name, "w", force_zip64=True) as member, connection.cursor().copy(query) as copy:
                 for piece in copy:
@@ -86,16 +93,23 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _read(
-    connection: Connection,
-    collection: str,
-    run: int,
-    archive: zipfile.ZipFile,
-    manifest: Mapping[str, Any],
-    resources: BuildResources,
-) -> int:
+def _column_names(manifest: Mapping[str, Any], columns: ChunkColumns, path: Path) -> list[str]:
+    """Return the chunk columns that a dump holds; one without a list of them holds those of the first release."""
+    names: list[str] = manifest.get("columns", columns.first_names)
+    if unknown := set(names) - set(columns.names):
+        raise NotADump(
+            f"{path} holds columns of chunks that this version does not know ({', '.join(sorted(unknown))}): "
+            "restore it with the version that wrote it, or a newer one"
+        )
+    return names
+
+
+def _read_pages(
+    connection: Connection, collection: str, run: int, archive: zipfile.ZipFile, manifest: Mapping[str, Any]
+) -> Index:
+    """Load the pages; return a new index of them, without chunks."""
     settings = IndexSettings(**manifest["settings"])
-    named: dict[str, Any] = {
+    values: dict[str, Any] = {
         "collection": collection,
         "run": run,
         "fingerprint": manifest["fingerprint"],
@@ -103,18 +117,20 @@ def _read(
     }
     connection.execute(statement("incoming_pages"))
     _copy(connection, statement("restore_pages"), archive, "pages")
-    connection.execute(statement("adopt_pages"), named)
-    index = int((connection.execute(statement("insert_index"), named).fetchone() or {})["id"])
+    connection.execute(statement("adopt_pages"), values)
+    index = int((connection.execute(statement("insert_index"), values).fetchone() or {})["id"])
     connection.execute(statement("incoming_indexed_pages"))
     _copy(connection, statement("restore_indexed_pages"), archive, "indexed_pages")
     connection.execute(statement("adopt_indexed_pages"), {"index": index})
-    chunk = chunk_table(index)
-    column = sql.SQL("{}({})").format(sql.SQL(settings.vector_type), settings.dimension)
-    connection.execute(statement("create_chunks", chunk=chunk, vector=column))
-    _copy(connection, statement("restore_chunks", chunk=chunk), archive, "chunks")
-    index_chunks(connection, chunk, settings.vector_type, resources)
-    save_stats(connection, index)
-    return index
+    return Index(index, collection, settings, "candidate", 0, manifest["fingerprint"])
+
+
+def _read_chunks(
+    connection: Connection, index: Index, columns: ChunkColumns, names: Sequence[str], archive: zipfile.ZipFile
+) -> None:
+    create_chunk_table(connection, index.id, index.settings.vector_type, index.settings.dimension, columns)
+    copied = sql.SQL(", ").join([sql.Identifier(name) for name in names])
+    _copy(connection, statement("restore_chunks", chunk=chunk_table(index.id), names=copied), archive, "chunks")
 
 
 def _copy(connection: Connection, query: sql.Composed, archive: zipfile.ZipFile, name: str) -> None:

@@ -9,8 +9,7 @@ copy (select url, state, http_status, etag, content_hash, body, content_type, ch
 copy (select url, input_hash, sections from indexed_page where index = {index}) to stdout (format binary);
 
 -- name: dump_chunks
-copy (select id, url, anchor, anchors, title, headings, ordinal, text, text_hash, embed_hash, tokens, tags, version,
-        language, embedding from {chunk}) to stdout (format binary);
+copy (select {columns}, embedding from {chunk}) to stdout (format binary);
 
 -- name: incoming_pages
 create temp table incoming_page on commit drop as
@@ -43,4 +42,4 @@ copy incoming_indexed_page from stdin (format binary);
 insert into indexed_page (index, url, input_hash, sections) select %(index)s, i.* from incoming_indexed_page i;
 
 -- name: restore_chunks
-copy {chunk} from stdin (format binary);
+copy {chunk} ({names}, embedding) from stdin (format binary);

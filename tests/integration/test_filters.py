@@ -12,15 +12,11 @@ from psycopg import sql
 
 from pipelines.records import Filters, Index, IndexSettings
 from pipelines.store import Store
+from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
 from pipelines.store.connection import statement
 
 CHUNKS, DIMENSION, CLUSTERS = 50_000, 64, 500
 QUERIES, K = 20, 10
-COLUMNS = {
-    "id": "text", "url": "text", "anchor": "text", "anchors": "text[]", "title": "text", "headings": "text[]",
-    "ordinal": "int4", "text": "text", "text_hash": "text", "embed_hash": "text", "tokens": "int4", "tags": "text[]",
-    "version": "text", "language": "text", "embedding": "vector",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,16 +85,19 @@ def load(url: str, vectors: np.ndarray) -> Index:
             "returning id",
             ['{"model": "none", "dimension": 64, "vector_type": "vector"}'],
         ).fetchone()[0]
-        chunk = sql.Identifier(f"chunk_{number}")
-        connection.execute(statement("create_chunks", chunk=chunk, vector=sql.SQL("vector(64)")))
-        copy = sql.SQL("copy {} ({}) from stdin (format binary)").format(chunk, sql.SQL(", ".join(COLUMNS)))
-        with connection.cursor().copy(copy) as rows:
-            rows.set_types(list(COLUMNS.values()))
+        create_chunk_table(connection, number, "vector", 64)
+        chunk = chunk_table(number)
+        names = sql.SQL(", ").join(map(sql.Identifier, CHUNK_COLUMNS.names))
+        with connection.cursor().copy(statement("restore_chunks", chunk=chunk, names=names)) as rows:
+            rows.set_types([*CHUNK_COLUMNS.types, "vector"])
             for n, vector in enumerate(vectors):
-                rows.write_row((
-                    str(n), url_of(n), "", [], "T", ["T"], n % 7, f"text {n}", f"t{n}", f"e{n}", 2, tags_of(n),
-                    "2.0" if n % 100 < 5 else "1.0", "de" if n % 1_000 == 3 else "en", vector,
-                ))  # fmt: skip
+                row = {
+                    "id": str(n), "url": url_of(n), "anchor": "", "anchors": [], "title": "T", "headings": ["T"],
+                    "ordinal": n % 7, "text": f"text {n}", "text_hash": f"t{n}", "embed_hash": f"e{n}", "tokens": 2,
+                    "tags": tags_of(n), "version": "2.0" if n % 100 < 5 else "1.0",
+                    "language": "de" if n % 1_000 == 3 else "en",
+                }  # fmt: skip
+                rows.write_row((*(row[name] for name in CHUNK_COLUMNS.names), vector))
         connection.execute("set maintenance_work_mem = '256MB'")
         for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters"):
             connection.execute(statement(name, chunk=chunk))

@@ -11,7 +11,7 @@ import numpy as np
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
-from pipelines.store.chunks import SearchResult
+from pipelines.store.search import SearchResult
 
 DIMENSION = 64
 

@@ -25,7 +25,7 @@ from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndex
 from pipelines.answering.retrieval.neighbours import in_context
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
-from pipelines.store.chunks import SearchResult
+from pipelines.store.search import SearchResult
 
 T = TypeVar("T")
 

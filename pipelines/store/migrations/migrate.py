@@ -6,14 +6,16 @@ read, so a role without the right to create tables can use it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 from psycopg.rows import dict_row
 
-from pipelines.store.connection import Connection, Database, UnusableDatabase, statement, translate_errors
+from pipelines.store.chunks import ChunkColumns, ChunkTables, add_missing_columns, missing_columns
+from pipelines.store.connection import Connection, UnusableDatabase, statement, translate_errors
 
 FOLDER = Path(__file__).parent
 FILE_NAME = re.compile(r"(\d{3})_(\w+)\.sql")
@@ -38,11 +40,11 @@ class Migration:
         return f"{self.number:03}_{self.name}"
 
 
-class Schema(Database):
+class Schema(ChunkTables):
     """The schema of a database."""
 
     def migrate(self, folder: Path = FOLDER) -> None:
-        """Apply the migrations of `folder` that the database lacks, in order of their numbers.
+        """Apply the migrations of `folder` that the database lacks, in order, and add columns new to chunks.
 
         Raises UnusableDatabase without pgvector ≥ 0.8.2 or if a newer Raydex has changed the schema, MigrationFailed.
         """
@@ -52,10 +54,13 @@ class Schema(Database):
             psycopg.connect(self.url, row_factory=dict_row, autocommit=True, connect_timeout=5) as connection,
         ):
             if _has_pgvector(connection) and not _pending(connection, migrations):
+                if missing_columns(connection, self.columns):
+                    _add_columns(connection, self.columns)
                 return
             _create_pgvector(connection)
             for migration in migrations:
                 _apply(connection, migration, migrations)
+            _add_columns(connection, self.columns)
 
 
 def read_migrations(folder: Path = FOLDER) -> list[Migration]:
@@ -117,18 +122,30 @@ def _pending(connection: Connection, migrations: Sequence[Migration]) -> list[Mi
 
 def _apply(connection: Connection, migration: Migration, migrations: Sequence[Migration]) -> None:
     """Apply and record `migration` unless it is applied already."""
+    with _step(connection, f"migration {migration}"):
+        if migration in _pending(connection, migrations):
+            connection.execute(statement("create_migrations"))
+            connection.execute(migration.text)
+            connection.execute(statement("record_migration"), {"number": migration.number, "name": migration.name})
+
+
+def _add_columns(connection: Connection, columns: ChunkColumns) -> None:
+    with _step(connection, "adding columns to chunks"):
+        add_missing_columns(connection, columns)
+
+
+@contextmanager
+def _step(connection: Connection, name: str) -> Iterator[None]:
+    """Run the body in one transaction, alone among all that migrate. Raises MigrationFailed."""
     try:
         with connection.transaction():
             connection.execute(statement("schema_lock"))
-            if migration in _pending(connection, migrations):
-                connection.execute(statement("create_migrations"))
-                connection.execute(migration.text)
-                connection.execute(statement("record_migration"), {"number": migration.number, "name": migration.name})
+            yield
     except psycopg.Error as error:
         if connection.closed:  # the database went away
             raise
         cause = error.diag.message_primary or error
         raise MigrationFailed(
-            f"migration {migration} failed and was rolled back: {cause}. Fix the cause and run the command again; "
+            f"{name} failed and was rolled back: {cause}. Fix the cause and run the command again; "
             "a role that may not create or change tables must leave this to the owner of the database"
         ) from error

@@ -1,0 +1,31 @@
+-- Chunk tables. In every .sql file here {chunk} is the chunk table of an index and {columns} its columns (chunks.py)
+-- but the embedding; {vector} is the type of that, {vectors} all stored vectors by embed_hash.
+
+-- name: create_chunks
+create table {chunk} ({definitions}, embedding {vector} not null);
+
+-- name: missing_columns
+select t.name as table, c.name as column
+from (select 'staged_chunk' as name union all select 'chunk_' || id from index) t
+cross join unnest(%(columns)s::text[]) with ordinality as c (name, n)
+where to_regclass(t.name) is not null and not exists (
+    select from pg_attribute a where a.attrelid = to_regclass(t.name) and a.attname = c.name)
+order by t.name, c.n;
+
+-- name: add_column
+alter table {table} add column if not exists {definition};
+
+-- name: drop_chunks
+drop table if exists {chunk};
+
+-- name: delete_index
+delete from index where id = %(index)s;
+
+-- name: index_tables
+select id from index where state in ('candidate', 'live', 'retired') order by id for key share;
+
+-- name: vectors_staged
+select embed_hash, embedding from staged_vector
+
+-- name: vectors_of_index
+select embed_hash, embedding::vector from {chunk}

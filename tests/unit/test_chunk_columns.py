@@ -1,0 +1,47 @@
+"""The columns of a chunk are declared once, and what the records offer agrees with them."""
+
+from dataclasses import fields
+
+from pipelines.records import Chunk, Hit
+from pipelines.store import StagedPage
+from pipelines.store.chunks import CHUNK_COLUMNS, Column
+
+# What the chunk tables of the first release have, in this order: dumps of that time hold them without their names.
+FIRST = [
+    "id", "url", "anchor", "anchors", "title", "headings", "ordinal", "text", "text_hash", "embed_hash", "tokens",
+    "tags", "version", "language",
+]  # fmt: skip
+
+
+def test_the_columns_of_the_first_release_stay_in_their_order():
+    assert CHUNK_COLUMNS.first_names == FIRST
+
+
+def test_every_later_column_has_a_value_for_the_chunks_of_before():
+    for name in set(CHUNK_COLUMNS.names) - set(FIRST):
+        assert "default" in CHUNK_COLUMNS.definition(name).as_string()
+
+
+def test_a_hit_reads_only_its_own_fields_and_all_that_have_no_default():
+    row = dict.fromkeys(CHUNK_COLUMNS.names, "x") | {"score": 0.5}
+    hit = CHUNK_COLUMNS.read_hit(row, "cosine")
+    assert (hit.chunk_id, hit.score, hit.score_kind, hit.anchors) == ("x", 0.5, "cosine", ("x",))
+
+
+def test_a_chunk_and_its_page_have_every_column():
+    chunk = Chunk("i", "u", ("a", "b\0"), "t\ud800", ("h",), 1, "text", "th", "et", "eh", 3)
+    page = StagedPage("u", "ih", "T", "en", ("tag",), None, 1, [chunk])
+    assert CHUNK_COLUMNS.values(page, chunk) == [
+        "i", "u", "b", ["a", "b"], "t", ["h"], 1, "text", "th", "eh", 3, ["tag"], None, "en",
+    ]  # fmt: skip
+    assert {field.name for field in fields(Hit)} >= {"anchors", "tags", "version", "language", "ordinal"}
+
+
+def test_a_further_column_is_in_every_list():
+    wider = CHUNK_COLUMNS.extended(Column("kind", "text", hit="context", default="'prose'"))
+    assert wider.names == [*FIRST, "kind"] and wider.types[-1] == "text" and wider.first_names == FIRST
+    parts = {name: part.as_string() for name, part in wider.parts.items()}
+    assert parts["columns"].endswith('"kind"') and parts["hit"].endswith('"c"."kind"')
+    assert parts["definitions"].endswith("\"kind\" text not null default 'prose'")
+    assert (parts["current"][-10:], parts["staged"][-10:]) == ('"c"."kind"', '"s"."kind"')
+    assert parts["variable"].endswith('"kind"') and '"id"' not in parts["variable"]
