@@ -612,14 +612,15 @@ def test_a_lock_that_was_released_is_free_at_once(store):
             pass
 
 
-def test_a_run_that_waits_comes_after_the_first(store, capsys):
+def test_a_run_that_waits_comes_after_the_first_and_says_once_whom_it_waits_for(store):
     order: list[str] = []
+    messages: list[str] = []
     first = RunLock(store, "docs")
     assert first.try_acquire()
     first.begin("reindex", {})
 
     def second() -> None:
-        with hold_collection(store, "docs", wait=True):
+        with hold_collection(store, "docs", wait=True, progress=messages.append):
             order.append("second")
 
     thread = threading.Thread(target=second)
@@ -629,7 +630,7 @@ def test_a_run_that_waits_comes_after_the_first(store, capsys):
     first.release()
     thread.join(10)
     assert order == ["first", "second"]
-    assert "waiting for run" in capsys.readouterr().err
+    assert len(messages) == 1 and "waiting for run" in messages[0]
 
 
 def end_session_of(lock: RunLock) -> None:
