@@ -32,26 +32,14 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
-    answers.add_argument(
-        "--judge",
-        metavar="AGENT",
-        help=f"agent whose model judges (default: the first; {NO_JUDGE!r}: no judge)",
-    )
-    answers.add_argument(
-        "--dimensions", default="quality", help="what is judged, separated by commas; NAME=FILE takes your own prompt"
-    )
-    answers.add_argument(
-        "--component",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="answer each question from its reference section too: a score that retrieval can't spoil",
-    )
+    answers.add_argument("--judge", metavar="AGENT", help=f"its model judges (default: the first; {NO_JUDGE!r}: none)")
+    answers.add_argument("--dimensions", default="quality", help="what is judged, by commas; NAME=FILE: a prompt")
+    component = "answer each question from its reference section too: a score that retrieval can't spoil"
+    answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=True, help=component)
     running = parser.add_argument_group("running")
     running.add_argument("--fresh", action="store_true", help="ask every question again, whatever is stored")
     running.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
-    running.add_argument(
-        "--at-once", type=int, default=0, help="questions of one process at a time (default 1; 8 for language models)"
-    )
+    running.add_argument("--at-once", type=int, default=0, help="questions at once (default 1; language models: 8)")
     running.add_argument("--out", type=Path, metavar="FOLDER", help="write results.json and questions.jsonl there")
     add_json(parser)
     return parser

@@ -94,6 +94,11 @@ def dataset_fingerprint(examples: Sequence[Example]) -> str:
     return digest(*(example.id for example in examples))
 
 
+def describe_dataset(name: str, examples: Sequence[Example]) -> dict[str, Any]:
+    """Return what results keep of a data set: name, number of questions and fingerprint."""
+    return {"name": name, "questions": len(examples), "fingerprint": dataset_fingerprint(examples)}
+
+
 def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
     """`n` of the examples drawn by `seed`, in their order; all of them if there are no more."""
     if n >= len(examples):

@@ -203,9 +203,14 @@ def label_of(column: str) -> str:
     return f"{label} @ {k}" if k else label
 
 
+def answer_score_order() -> list[str]:
+    """Return the scores of answers in the order in which one stands for the answers: the judge's quality first."""
+    return ["quality", *(metric.name for metric in answer_metrics())]
+
+
 def main_answer_score(names: Collection[str]) -> str:
-    """Return which of an experiment's scores stands for its answers: the judge's quality, else the first declared."""
-    return next((name for name in ("quality", *(m.name for m in answer_metrics())) if name in names), "")
+    """Return which of `names` stands for the answers, "" if none does."""
+    return next((name for name in answer_score_order() if name in names), "")
 
 
 # ------------------------------------------------------------------------------------------- all questions

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
+from pipelines.evaluation.dataset import Example, describe_dataset, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, is_complete
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
 from pipelines.evaluation.results import summarise
@@ -66,7 +66,7 @@ def evaluate(
     began = time.perf_counter()
     index, judge = store.live_index(plan.collection), make_judge(configuration, plan, store)
     name = evaluation_fingerprint(examples, plan, index, configuration, judge.identity if judge else "")
-    described = {"name": dataset, "questions": len(examples), "fingerprint": dataset_fingerprint(examples)}
+    described = describe_dataset(dataset, examples)
     settings = public_settings(configuration)
     number = store.begin_evaluation(
         name, index.collection, index.id, index.revision, described, settings, options.fresh

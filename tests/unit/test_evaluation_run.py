@@ -19,6 +19,7 @@ from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_source
 from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
 from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
 from pipelines.evaluation.judging.judge import Judge
+from pipelines.evaluation.metrics import METRICS, Metric
 from pipelines.evaluation.statistics import NothingToScore
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer, Index, IndexSettings, Usage
@@ -208,6 +209,29 @@ def test_each_question_has_its_own_scores(engine):
     assert (first["rank"], first["scores"]["section_score@1"], first["answer"]) == (1, 1, "Iron rusts in water.")
     assert (second["error"], second["scores"], second["rank"]) == ("lost", {}, None)
     assert (third["rank"], third["scores"]["mrr"], third["source"]) == (None, 0, f"{BASE}nowhere.html")
+
+
+def test_a_metric_that_is_declared_is_measured_and_shown(engine, monkeypatch):
+    shallow = Metric("shallow", "shallow hits", of_hits=lambda example, found, k: min(k, len(found.pages)) / 2)
+    words = Metric("words", "words", of_answer=lambda example, answer, embed: float(len(answer.text.split())))
+    for metric in (shallow, words):
+        monkeypatch.setitem(METRICS, metric.name, metric)
+    plan = replace(PLAN, answers=True)
+    rows = by_id(Evaluator(engine, plan).ask(EXAMPLES))
+    result = results.summarise(EXAMPLES, rows, plan)
+    assert result["shallow"] == {"1": 0.5, "2": 1} and result["intervals"]["shallow"]["1"] == [0.5, 0.5]
+    assert result["num_scored"]["words"] == 3 and result["words"] > 2
+    scores = next(iter(results.per_question(EXAMPLES, rows, plan)))["scores"]
+    assert scores["shallow@2"] == 1 and scores["words"] > 2
+    described = {"collection": "docs", "dataset": "three", "index": 1, "revision": 0, "seconds": 1.0}
+    lines = results.as_text({**result, **described}).splitlines()
+    assert "shallow hits" in lines[1] and lines[2].endswith("0.500")
+    assert any(line.startswith("  words ") for line in lines)
+
+
+def test_every_metric_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
+    assert [name for name in METRICS if f"`{name}`" not in page] == []
 
 
 def test_files_are_whole_once_results_json_is_there(engine, tmp_path):

@@ -8,13 +8,21 @@ import pytest
 
 from jobs.cli import describe_error
 from jobs.experiment import arguments
-from jobs.experiment_cell import priced
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
-from pipelines.evaluation.experiments.comparison import NoSuchRun, best, done, effects, experiment, failed, main_metric
-from pipelines.evaluation.experiments.cost import Price, load_prices
+from pipelines.evaluation.experiments.comparison import (
+    UnknownRun,
+    best_run,
+    check_names,
+    compare_runs,
+    frontier,
+    main_metric,
+)
+from pipelines.evaluation.experiments.effects import effects
 from pipelines.evaluation.experiments.gate import NotComparable, gate, read_results
+from pipelines.evaluation.experiments.prices import Price, add_prices, load_prices
+from pipelines.evaluation.experiments.record import failed_record, measured_record
 from pipelines.evaluation.experiments.sweep import BadSweep, Cell, Sweep, read_sweep
 from pipelines.store import EvaluatedQuestion
 
@@ -47,13 +55,18 @@ def row(example: Example, place: int | None, cost: float | None = None, error: s
 def record(name: str, places: list[int | None], varied: dict[str, object] | None = None, **more: float) -> dict:
     rows = {e.id: row(e, place, **more) for e, place in zip(EXAMPLES, places, strict=True)}
     plan = EvaluationPlan("docs", (1, 3), answers=bool(more))
-    return done(Cell(name, varied or {}, varied or {}), varied or {}, {"id": 1}, EXAMPLES, rows, plan)
+    return measured_record(Cell(name, varied or {}, varied or {}), varied or {}, {"id": 1}, EXAMPLES, rows, plan)
 
 
-def compared(*records: dict, parameters: tuple[str, ...] = (), baseline: str = "") -> dict:
+SWEEP = Sweep("s", "docs", Path("q.jsonl"), (1, 3), False, ())
+
+
+def compared(
+    *records: dict, parameters: tuple[str, ...] = (), baseline: str = "", metric: str = "retrieval_score@3"
+) -> dict:
     varied = dict.fromkeys(parameters)
-    sweep = Sweep("s", "docs", Path("q.jsonl"), (1, 3), False, (Cell("x", varied, varied),))
-    return experiment(sweep, EXAMPLES, records, "fingerprint", "retrieval_score@3", baseline)
+    sweep = replace(SWEEP, cells=(Cell("x", varied, varied),))
+    return compare_runs(sweep, EXAMPLES, records, "fingerprint", metric, baseline)
 
 
 # ---------------------------------------------------------------------------------------------- the file
@@ -109,6 +122,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
         ("runs: [{k: 0}]\n", "k=0: k = 0: Input should be greater than or equal to 1"),
         ("runs: [{fusion: magic}]\n", "fusion=magic: fusion = 'magic'"),
+        ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
         ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker_model"),
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong into a file: set RAYDEX_LLM_KEY"),
         ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
@@ -155,7 +169,7 @@ def test_agents_without_a_price_have_the_known_one_of_their_model():
     own = {"name": "own", "model": "gpt-4", "prompt_price": 1.0}
     local = {"name": "local", "model": "nobody/knows"}
     configuration = AnswerSettings.model_validate({"llm_model": "openai/GPT-4", "llm_key": "k", "agents": [own, local]})
-    agents = priced(configuration, load_prices()).agents
+    agents = add_prices(configuration, load_prices()).agents
     assert [(a.name, a.prompt_price, a.completion_price) for a in agents] == [
         ("llm", 30, 60), ("own", 1, 0), ("local", 0, 0),
     ]  # fmt: skip
@@ -164,8 +178,8 @@ def test_agents_without_a_price_have_the_known_one_of_their_model():
 
 def test_embedding_a_question_costs_what_its_model_does():
     rows = {e.id: row(e, 1) for e in EXAMPLES}
-    free = done(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
-    paid = done(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN, Price(embedding=1.0))
+    free = measured_record(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
+    paid = measured_record(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN, Price(embedding=1.0))
     assert free["cost_per_question"] is None
     tokens = paid["cost_per_question"] * 1_000_000
     assert 3 <= tokens <= 8  # "What is 1?"
@@ -182,7 +196,9 @@ def routed_record(name: str, agents: list[str], **settings: object) -> dict:
             one, answer={**one.answer, "agent": agent}, scores={"quality": 5.0 if right else 1.0}
         )
     settings = {"router": "fixed", "k": 5, **settings}
-    return done(Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, EvaluationPlan("docs", (1, 3), answers=True))
+    return measured_record(
+        Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, EvaluationPlan("docs", (1, 3), answers=True)
+    )
 
 
 def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():
@@ -210,10 +226,29 @@ def test_the_frontier_are_the_runs_that_none_beats_in_both_score_and_cost():
     assert compared(waste, dear, cheap)["frontier"] == ["cheap", "dear"]
 
 
+def test_the_frontier_holds_what_no_other_run_beats():
+    points = {"dear": (4.0, 9.0), "cheap": (3.0, 1.0), "worse": (2.9, 2.0), "best": (4.0, 8.0), "free": (1.0, None),
+              "same": (3.0, 1.0)}  # fmt: skip
+    runs = [{"name": name, "scores": {"m": [score]}, "cost_per_1000": cost} for name, (score, cost) in points.items()]
+    assert frontier(runs, "m") == ["free", "cheap", "best"]
+    assert frontier([], "m") == frontier(runs, "other") == []
+
+
+def test_a_name_that_the_experiment_will_not_have_is_refused_before_it_runs():
+    varied = {"k": 1}
+    sweep = replace(SWEEP, answers=True, cells=(Cell("one", varied, varied),))
+    check_names(sweep, "ndcg@3", "one", "")
+    check_names(sweep, "quality")
+    with pytest.raises(UnknownRun, match="there is no run 'two'; there are: one"):
+        check_names(sweep, "mrr", "two")
+    with pytest.raises(UnknownRun, match="'recall@3' is not measured; there are: retrieval_score@1"):
+        check_names(sweep, "recall@3")
+
+
 def test_differences_are_paired_over_the_questions_that_both_answered():
     baseline = record("a", [None] * 4 + [1] * 4)
     rows = {e.id: row(e, 1, error="down" if n == 7 else None) for n, e in enumerate(EXAMPLES)}
-    better = done(Cell("b", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
+    better = measured_record(Cell("b", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
     found = compared(baseline, better)
     assert found["baseline"] == "a"
     difference, low, high, p = found["runs"][1]["against"]["retrieval_score@3"]
@@ -225,10 +260,10 @@ def test_differences_are_paired_over_the_questions_that_both_answered():
 
 
 def test_a_failed_cell_stands_beside_the_others_with_its_error():
-    found = compared(failed(Cell("broken", {}), {}, RuntimeError("no model")), record("fine", [1] * 8))
+    found = compared(failed_record(Cell("broken", {}), {}, RuntimeError("no model")), record("fine", [1] * 8))
     assert found["baseline"] == "fine"
     assert found["runs"][0]["error"] == "RuntimeError: no model"
-    assert best(found["runs"], "retrieval_score@3")["name"] == "fine"
+    assert best_run(found["runs"], "retrieval_score@3")["name"] == "fine"
     json.dumps(found)
 
 
@@ -247,7 +282,7 @@ def test_a_failed_cell_says_why_and_not_where_in_ray():
     trace = "ray::MapWorker() (pid=1)\n  File build.py\npipelines.embed.EmbeddingFailed: no key: set one\nTo retry …"
     why, ours = describe_error(ray_error(trace))
     assert (why, ours) == ("no key: set one", True)
-    assert failed(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
+    assert failed_record(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
 
 
 def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
@@ -303,7 +338,7 @@ def test_the_gate_passes_what_is_as_good_or_loses_no_more_than_it_may():
 
 
 def test_the_gate_does_not_pass_what_could_not_be_measured():
-    found = compared(record("main", GOOD), failed(Cell("change", {}), {}, RuntimeError("down")), baseline="main")
+    found = compared(record("main", GOOD), failed_record(Cell("change", {}), {}, RuntimeError("down")), baseline="main")
     (verdict,) = gate(found, None, "retrieval_score@3", 1.0)
     assert not verdict.passed
     assert "down" in str(verdict)
@@ -317,7 +352,7 @@ def test_the_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):
     read = read_results(tmp_path / "results.json")
     (verdict,) = gate(compared(record("main", WORSE)), read, "retrieval_score@3", 0.0)
     assert (verdict.run, verdict.passed) == ("main", False)
-    with pytest.raises(NoSuchRun, match="there are: main; other"):
+    with pytest.raises(UnknownRun, match="there are: main; other"):
         gate(compared(record("new", GOOD)), read, "retrieval_score@3", 0.0)
 
 
@@ -328,5 +363,5 @@ def test_the_gate_refuses_other_questions_and_files_that_are_no_results(tmp_path
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(NotComparable, match=r"no results\.json"):
         read_results(tmp_path / "x.json")
-    with pytest.raises(NoSuchRun, match="nothing to judge"):
+    with pytest.raises(UnknownRun, match="nothing to judge"):
         gate(compared(record("main", GOOD)), None, "retrieval_score@3", 0.0)

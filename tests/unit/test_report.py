@@ -6,17 +6,20 @@ import shutil
 import subprocess
 
 import pytest
-from test_experiment import EXAMPLES, compared, failed, record, routed_record
+from test_experiment import EXAMPLES, SWEEP, compared, failed_record, record, routed_record
 
-from pipelines.evaluation.experiments.report import MOST_QUESTIONS, NoPlace, as_html, as_markdown, into_page
+from pipelines.evaluation.experiments.comparison import check_names
+from pipelines.evaluation.experiments.report import MOST_QUESTIONS, as_html, write_report
 from pipelines.evaluation.experiments.sweep import Cell
+from pipelines.evaluation.experiments.table import NoPlace, as_markdown, as_text, write_into_page
+from pipelines.evaluation.metrics import METRICS, Metric
 
 EVIL = "</script><script>document.title='x'</script><img src=x onerror=\"document.title='x'\"> & <b>bold</b> \u2028"
 
 
 def results(name: str = "one", title: str = "Title", *more: dict) -> dict:
     """Three runs, one of which failed, and `more`; every text that a document or a person could write is `title`."""
-    broken = failed(Cell("broken", {}), {}, RuntimeError(title))
+    broken = failed_record(Cell("broken", {}), {}, RuntimeError(title))
     found = compared(record(name, [1] * 6 + [None] * 2), record("two", [1] * 8), broken, *more)
     for question in found["questions"]:
         question["question"] = title
@@ -96,6 +99,27 @@ def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
     assert "easy 50 %, hard 50 %" in drawn and "+1.000 [+" in drawn  # what it cost, and the router against a coin
 
 
+def test_a_metric_that_is_declared_stands_in_records_tables_and_the_report(monkeypatch, tmp_path):
+    first = Metric("first_page", "first page", of_hits=lambda example, found, k: float(found.pages[0] != "x") / k)
+    monkeypatch.setitem(METRICS, first.name, first)
+    check_names(SWEEP, "first_page@3")
+    found = compared(record("one", [1] * 8), record("two", [2] * 8), metric="first_page@3")
+    assert found["runs"][0]["scores"]["first_page@1"][0] == 1
+    assert found["runs"][1]["against"]["first_page@3"][0] == 0
+    assert "first page at each number of chunks" in as_markdown(found) and "**0.333**" in as_markdown(found)
+    assert as_text(found).splitlines()[2].split()[:4] == ["one", "*", "1.000", "0.333"]
+    write_report(tmp_path, found)
+    data = data_of((tmp_path / "report.html").read_text())
+    assert data["labels"]["first_page@3"] == "first page @ 3" and "first_page@3" in data["of_hits"]
+
+
+def test_a_metric_beside_the_others_is_a_column_of_every_table(monkeypatch):
+    monkeypatch.setitem(METRICS, "depth", Metric("depth", "depth", of_hits=lambda *_: 0.25, by_k=False, beside=True))
+    found = results()
+    assert "depth" in as_text(found).splitlines()[1].split()
+    assert "| depth |" in as_markdown(found) and "| 0.250 |" in as_markdown(found)
+
+
 # ---------------------------------------------------------------------------------------------- Markdown
 
 
@@ -120,12 +144,12 @@ def test_a_text_stays_in_its_cell():
 
 def test_the_table_goes_between_its_marks_and_the_rest_of_the_page_stays(tmp_path):
     page = tmp_path / "quality.md"
-    into_page(page, "one", "first\n")
+    write_into_page(page, "one", "first\n")
     assert page.read_text() == "# Quality\n\n<!-- experiment one: begin -->\nfirst\n<!-- experiment one: end -->\n"
     page.write_text(f"Before.\n{page.read_text()}After.\n")
-    into_page(page, "one", "second \\1\n")
+    write_into_page(page, "one", "second \\1\n")
     assert "first" not in page.read_text()
     assert page.read_text().startswith("Before.\n# Quality") and page.read_text().endswith("end -->\nAfter.\n")
     assert "second \\1\n" in page.read_text()
     with pytest.raises(NoPlace, match="put the lines <!-- experiment two: begin -->"):
-        into_page(page, "two", "x\n")
+        write_into_page(page, "two", "x\n")

@@ -1,4 +1,4 @@
-"""Whether a run may pass: its score against a baseline's, of the same experiment or of one of another day.
+"""Decides whether runs may pass: their scores against a baseline of the same experiment or of an earlier one.
 
 Knows records as they stand in results.json.
 """
@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.evaluation.experiments.comparison import FORMAT, NoSuchRun, Record, difference, run_of
+from pipelines.evaluation.experiments.comparison import FORMAT, UnknownRun, difference, run_of
+from pipelines.evaluation.experiments.record import Record
 
 
 class NotComparable(ValueError):
-    """Two runs were not asked the same questions."""
+    """Two experiments did not ask the same questions, or a file holds no experiment."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GateResult:
     """Whether a run passes: its `difference` [difference, low, high, p] to the baseline must be at least -`drop`."""
 
     run: str
@@ -43,52 +44,35 @@ class Judged:
 
 
 def gate(
-    current: Mapping[str, Any], earlier: Mapping[str, Any] | None, metric: str, drop: float, candidate: str = ""
-) -> list[Judged]:
-    """Judge `candidate`, or every run but the baseline, on the questions that both were asked.
+    current: Mapping[str, Any], earlier: Mapping[str, Any] | None, metric: str, drop: float | None, challenger: str = ""
+) -> list[GateResult]:
+    """Judge `challenger`, or every run but the baseline, on the questions that both were asked; nothing without `drop`.
 
-    The baseline is `current`'s own; with `earlier` (another experiment's results) it is the run of the same name
-    there, or the only one. Raises NoSuchRun, NotComparable.
+    The baseline is that of `current`; with `earlier` (the results of another experiment) it is the run of the same
+    name there, or the only one. Raises UnknownRun and NotComparable.
     """
+    if drop is None:
+        return []
     if earlier:
-        same_questions(earlier, current["dataset"])
+        check_same_questions(earlier, current["dataset"])
     own = run_of(current["runs"], current["baseline"]) if not earlier else None
-    judged = [run_of(current["runs"], candidate)] if candidate else [run for run in current["runs"] if run is not own]
-    if not judged:
-        raise NoSuchRun("there is nothing to judge: the baseline is the only run")
-    return [_judged(run, own or _earlier(earlier or {}, run["name"]), metric, drop) for run in judged]
+    runs = [run_of(current["runs"], challenger)] if challenger else [run for run in current["runs"] if run is not own]
+    if not runs:
+        raise UnknownRun("there is nothing to judge: the baseline is the only run")
+    return [_judge(run, own or _earlier_run(earlier or {}, run["name"]), metric, drop) for run in runs]
 
 
-def same_questions(earlier: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Raise NotComparable unless an `earlier` experiment asked what `asked` describes: name, questions, fingerprint."""
-    if earlier["dataset"]["fingerprint"] != asked["fingerprint"]:
+def check_same_questions(earlier: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
+    """Raise NotComparable unless an earlier experiment asked the questions of `dataset`."""
+    if earlier["dataset"]["fingerprint"] != dataset["fingerprint"]:
         raise NotComparable(
             f"the baseline was asked {earlier['dataset']['name']} ({earlier['dataset']['questions']} questions), "
-            f"this experiment {asked['name']} ({asked['questions']}): they must be the same"
+            f"this experiment {dataset['name']} ({dataset['questions']}): they must be the same"
         )
 
 
-def _earlier(earlier: Mapping[str, Any], name: str) -> Record:
-    runs = earlier["runs"]
-    return runs[0] if len(runs) == 1 else run_of(runs, name)
-
-
-def _judged(run: Record, baseline: Record, metric: str, drop: float) -> Judged:
-    for one in (run, baseline):
-        if one["state"] != "done":
-            return Judged(run["name"], baseline["name"], metric, drop, (), _why(one, run))
-    try:
-        return Judged(run["name"], baseline["name"], metric, drop, difference(run, baseline, metric))
-    except NoSuchRun as error:
-        return Judged(run["name"], baseline["name"], metric, drop, (), str(error))
-
-
-def _why(one: Record, run: Record) -> str:
-    return str(one["error"]) if one is run else f"the baseline {one['name']!r} could not be measured: {one['error']}"
-
-
 def read_results(path: Path) -> dict[str, Any]:
-    """An experiment's results.json. Raises NotComparable for a file that is none."""
+    """Return an experiment's results.json. Raises NotComparable for any other file."""
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -96,3 +80,22 @@ def read_results(path: Path) -> dict[str, Any]:
     if not isinstance(read, dict) or read.get("format") != FORMAT:
         raise NotComparable(f"{path} is no results.json of an experiment ({FORMAT})")
     return read
+
+
+def _earlier_run(earlier: Mapping[str, Any], name: str) -> Record:
+    runs = earlier["runs"]
+    return runs[0] if len(runs) == 1 else run_of(runs, name)
+
+
+def _judge(run: Record, baseline: Record, metric: str, drop: float) -> GateResult:
+    for one in (run, baseline):
+        if one["state"] != "done":
+            return GateResult(run["name"], baseline["name"], metric, drop, (), _reason(one, run))
+    try:
+        return GateResult(run["name"], baseline["name"], metric, drop, difference(run, baseline, metric))
+    except UnknownRun as error:
+        return GateResult(run["name"], baseline["name"], metric, drop, (), str(error))
+
+
+def _reason(one: Record, run: Record) -> str:
+    return str(one["error"]) if one is run else f"the baseline {one['name']!r} could not be measured: {one['error']}"

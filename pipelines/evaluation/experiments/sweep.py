@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.judging.dimensions import BadDimension, dimension_of
+from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
 
 KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions", "base", "grid", "runs")
@@ -89,6 +90,11 @@ class Sweep:
     cells: tuple[Cell, ...]
     judge: str = ""
     dimensions: tuple[str, ...] = ("quality",)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the cells."""
+        return [cell.name for cell in self.cells]
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -265,6 +271,7 @@ def _check(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) ->
     """Refuse values that no configuration can have, and a judge whom one of them does not know."""
     for cell in cells:
         try:
+            IndexChoices.model_validate(cell.index)
             configuration = cell.configuration(environment)
             Prompts.from_mapping(configuration.prompts, configuration.prompt_variables)
         except ValidationError as error:

@@ -1,0 +1,109 @@
+"""Builds the indexes of a sweep: one copy of the collection for each way to index it.
+
+The live index is only read. An index that two configurations need is built once; an existing one is brought up to
+date, which costs nothing if no page has changed.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pipelines.indexing.collection import Collection, IndexChoices
+from pipelines.indexing.lock import hold_collection
+from pipelines.indexing.run import reindex_copy
+from pipelines.indexing.settings import ReindexOptions, index_settings
+from pipelines.lexical import lexical_folder
+from pipelines.records import IndexSettings
+from pipelines.store import Store
+from pipelines.store.copies import copy_name
+
+
+class IndexNotBuilt(RuntimeError):
+    """An index that a configuration needs could not be built."""
+
+
+class SweepIndexes:
+    """The indexes of one sweep over `collection`, built when they are asked for.
+
+    `home` is the folder of this machine's BM25 files.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        collection: str,
+        home: Path,
+        options: ReindexOptions,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._store, self._collection, self._home = store, collection, home
+        self._options, self._progress = options, progress
+        self._live = store.live_index(collection).settings
+        self._ready: set[str] = set()
+
+    def collection_for(self, wanted: Mapping[str, Any]) -> str:
+        """Return the collection whose live index has the settings `wanted`, and the live one's elsewhere; build it.
+
+        Raises IndexNotBuilt, and what a missing model raises.
+        """
+        choices = self._choices(wanted)
+        if choices is None:
+            return self._collection
+        name = self._name(choices)
+        if name not in self._ready:
+            self._build(name, choices)
+            self._ready.add(name)
+        return name
+
+    def name_for(self, wanted: Mapping[str, Any]) -> str:
+        """Return the name that `collection_for` returns, without building the index."""
+        choices = self._choices(wanted)
+        return self._name(choices) if choices else self._collection
+
+    def drop(self) -> list[str]:
+        """Drop every copy of the collection; return their names."""
+        copies = self._store.copies(self._collection)
+        for name in copies:
+            with hold_collection(self._store, name):
+                self._remove_lexical_files(self._store.drop_copy(name))
+        return copies
+
+    def _name(self, choices: IndexChoices) -> str:
+        return copy_name(self._collection, index_settings(choices, self._options).fingerprint)
+
+    def _choices(self, wanted: Mapping[str, Any]) -> IndexChoices | None:
+        """Return the settings of the index to build; None if the live index has them."""
+        if not wanted:
+            return None
+        known = {name: value for name, value in asdict(self._live).items() if name in IndexChoices.model_fields}
+        if wanted.get("model", self._live.model) != self._live.model:
+            known["dimension"] = 0
+        choices = IndexChoices.model_validate({**known, "vector_type": "auto", **wanted})
+        live = replace(self._live, identity="", vector_type=choices.vector_type)
+        if choices.settings() == live and _has_vector_type(self._live, wanted):
+            return None
+        return choices
+
+    def _build(self, name: str, choices: IndexChoices) -> None:
+        size = choices.chunk_size or "most"
+        self._progress(f"index {name}: {choices.model}, chunks of {size} {choices.chunk_unit}")
+        described = self._store.collection_settings(self._collection)
+        kept = {key: described[key] for key in ("tags", "version") if key in described}
+        copy = Collection.model_validate({"name": self._collection, "index": choices.model_dump(), **kept})
+        summary = reindex_copy(
+            self._store, self._collection, copy.model_copy(update={"name": name}), self._options, self._progress
+        )
+        if not summary.published:
+            raise IndexNotBuilt(f"{name}: {'; '.join(summary.warnings) or 'nothing was published'}")
+        self._remove_lexical_files(self._store.prune(name))
+
+    def _remove_lexical_files(self, indexes: list[int]) -> None:
+        """Remove this machine's BM25 folders of indexes that are gone."""
+        for index in indexes:
+            shutil.rmtree(lexical_folder(self._home, self._store.url, index), ignore_errors=True)
+
+
+def _has_vector_type(live: IndexSettings, wanted: Mapping[str, Any]) -> bool:
+    return wanted.get("vector_type", "auto") in ("auto", live.vector_type)

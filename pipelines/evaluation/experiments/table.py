@@ -1,0 +1,181 @@
+"""Tables of an experiment's runs, as text and as Markdown, and the page that a table is put into.
+
+Knows results.json and nothing else.
+"""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines.evaluation.experiments.record import Record
+from pipelines.evaluation.metrics import hit_metrics, label_of, main_answer_score
+
+# The study's columns at its own numbers of chunks.
+STUDY = ("experiment", "embedding_model_name", "chunk_size", "num_chunks", "retrieval_score", "quality_score")
+
+
+class NoPlace(ValueError):
+    """A page exists, but has no place for the table."""
+
+
+class BadStudy(ValueError):
+    """A file can't be read as the study's results."""
+
+
+def best_first(found: Mapping[str, Any]) -> list[Record]:
+    """Return the runs by their score in the experiment's metric; failed ones last."""
+    return sorted(found["runs"], key=lambda run: -run["scores"].get(found["metric"], [-1])[0])
+
+
+def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return the scores that a table shows, with their headings.
+
+    The experiment's metric at each k, the metrics that stand beside it, and the score of the answers if there is one.
+    """
+    names = next((list(run["scores"]) for run in found["runs"] if run["state"] == "done"), [])
+    family, _, k = found["metric"].partition("@")
+    columns = {name: name.removeprefix(family) for name in names if name.startswith(f"{family}@")}
+    columns = columns or {found["metric"]: label_of(found["metric"])}
+    beside = {f"{metric.name}@{k}" if metric.by_k else metric.name: metric for metric in hit_metrics() if metric.beside}
+    further = {column: metric.label.removesuffix(" score") for column, metric in beside.items()}
+    if answers := main_answer_score(names):
+        further[answers] = label_of(answers)
+    return columns | {name: heading for name, heading in further.items() if name in names and name not in columns}
+
+
+# ------------------------------------------------------------------------------------------- text
+
+
+def as_text(found: Mapping[str, Any]) -> str:
+    """Return the runs as aligned columns for a terminal, best first; `*` marks the baseline."""
+    columns, metric = score_columns(found), found["metric"]
+    head = ["run", *columns.values(), f"95 % {columns[metric]}", "to baseline", "p", "ms", "$/1000"]
+    runs = best_first(found)
+    rows = [head, *(_text_row(run, columns, found) for run in runs if run["state"] == "done")]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
+        for row in rows
+    ]
+    failed = [f"{run['name']}: failed: {run['error'].splitlines()[0]}" for run in runs if run["state"] != "done"]
+    title = f"{found['name']}: {metric.partition('@')[0]}, {found['dataset']['questions']:,} questions"
+    return "\n".join(f"  {line}" if line != title else line for line in [title, *lines, *failed])
+
+
+def _text_row(run: Record, columns: Mapping[str, str], found: Mapping[str, Any]) -> list[str]:
+    metric = found["metric"]
+    score, against = run["scores"].get(metric), run.get("against", {}).get(metric)
+    return [
+        run["name"] + (" *" if run["name"] == found["baseline"] else ""),
+        *(f"{run['scores'][name][0]:.3f}" if name in run["scores"] else "–" for name in columns),
+        f"{score[1]:.2f} – {score[2]:.2f}" if score else "",
+        f"{against[0]:+.3f} [{against[1]:+.2f}, {against[2]:+.2f}]" if against else "",
+        f"{against[3]:.3f}" if against else "",
+        f"{run['timings']['total']['p50'] * 1000:.0f}",
+        "–" if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}",
+    ]
+
+
+def plan_as_text(plan: Mapping[str, Any]) -> str:
+    """Return the plan of an experiment for a person."""
+    lines = [f"  {name}: {index}" for name, index in plan["runs"].items()]
+    lines += [f"  {name}: will fail: {error}" for name, error in plan["failing"].items()]
+    head = f"dry run: {plan['questions']:,} questions, {len(lines)} runs"
+    return "\n".join([head, *lines, f"indexes to build: {', '.join(plan['to_build']) or 'none'}"])
+
+
+# ------------------------------------------------------------------------------------------- Markdown
+
+
+def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the runs as a table, best first, and below it the study's published runs."""
+    columns, metric = score_columns(found), found["metric"]
+    head = ["run", *columns.values(), f"to {found['baseline'] or 'none'}", "ms"]
+    rows = [_row(run, list(columns), metric) for run in best_first(found)]
+    family, _, k = metric.partition("@")
+    title = (
+        f"{found['dataset']['questions']:,} questions of `{found['dataset']['name']}`, collection "
+        f"`{found['collection']}`, {found['created'][:10]}: {label_of(family)} at each number of chunks, with the 95 % "
+        f"interval at {k or 'all'}; differences are paired."
+    )
+    return "\n\n".join(part for part in (title, _table(head, rows), _study_table(study)) if part) + "\n"
+
+
+def _row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
+    if run["state"] != "done":
+        return [run["name"], f"failed: {run['error'].splitlines()[0]}", *[""] * (len(columns) + 1)]
+    against = run.get("against", {}).get(metric)
+    return [
+        run["name"],
+        *(_score(run["scores"].get(name), name == metric) for name in columns),
+        f"{against[0]:+.3f} [{against[1]:+.3f}, {against[2]:+.3f}]" if against else "",
+        f"{run['timings']['total']['p50'] * 1000:.0f}",
+    ]
+
+
+def _score(score: Sequence[float] | None, with_interval: bool = False) -> str:
+    if score is None:
+        return ""
+    return f"**{score[0]:.3f}** [{score[1]:.3f}, {score[2]:.3f}]" if with_interval else f"{score[0]:.3f}"
+
+
+def read_study(path: Path) -> list[dict[str, Any]]:
+    """Return the runs of the study, a JSON list of objects with retrieval_score. Raises BadStudy."""
+    try:
+        runs = json.loads(path.read_text(encoding="utf-8"))
+        return [{**run, "retrieval_score": float(run["retrieval_score"])} for run in runs]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadStudy(f"--study {path} can't be read as a list of runs with retrieval_score: {error!r}") from error
+
+
+def _study_table(study: Sequence[Mapping[str, Any]]) -> str:
+    """Return the study's runs, best first."""
+    if not study:
+        return ""
+    head = ["the study's run", "embedding model", "chunk size", "chunks", "retrieval score", "quality score"]
+    ranked = sorted(study, key=lambda run: -run["retrieval_score"])
+    rows = [[_number(run.get(name)) for name in STUDY] for run in ranked]
+    return f"The study's {len(rows)} published runs (its own 177 questions):\n\n{_table(head, rows)}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *([_cell(text) for text in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text that stays in its cell of a Markdown table."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
+
+
+# ------------------------------------------------------------------------------------------- the page
+
+
+def write_into_page(path: Path, name: str, text: str) -> None:
+    """Put `text` between the marks of experiment `name`; a missing page is made, the rest of a page stays.
+
+    Raises NoPlace for a page without the marks.
+    """
+    before, after = split_page(path, name)
+    path.write_text(f"{before}{text}{after}", encoding="utf-8")
+
+
+def split_page(path: Path, name: str) -> tuple[str, str]:
+    """Return what stands before and after the place of experiment `name`, its marks included. Raises NoPlace."""
+    begin, end = (f"<!-- experiment {name}: {mark} -->" for mark in ("begin", "end"))
+    page = path.read_text(encoding="utf-8") if path.exists() else f"# Quality\n\n{begin}\n{end}\n"
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise NoPlace(f"{path} has no place for the table: put the lines {begin} and {end} where it goes")
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n", f"{end}{rest.split(end)[1]}"
+
+
+def file_name(name: str) -> str:
+    """Return the name of an experiment as that of a folder."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
