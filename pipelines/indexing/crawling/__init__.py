@@ -1,15 +1,8 @@
-"""Crawling: the pages of a site, fetched politely and recorded in a ledger.
+"""Crawling: fetches the pages of a site politely and records them in a ledger.
 
-`crawl` runs one host in a process of its own. Scrapy and Twisted are imported in that process only.
+`crawl.crawl` runs one host in a process of its own; Scrapy and Twisted are imported in that process only.
 """
 
-from pipelines.indexing.crawling.crawl import (
-    CrawlFailed,
-    CrawlReport,
-    CrawlSettings,
-    InvalidCrawlSettings,
-    PageLedger,
-    crawl,
-)
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, PageLedger
 
-__all__ = ["CrawlFailed", "CrawlReport", "CrawlSettings", "InvalidCrawlSettings", "PageLedger", "crawl"]
+__all__ = ["CrawlFailed", "CrawlReport", "CrawlSettings", "InvalidCrawlSettings", "PageLedger"]

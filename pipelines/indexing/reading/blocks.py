@@ -1,6 +1,6 @@
-"""Elements become blocks of text: listings keep their lines, tables become rows, signatures a line and a name.
+"""Turns elements into blocks of text: listings keep their lines, tables become rows, signatures a line and a name.
 
-Knows nothing of sections and anchors: it says what one element reads like.
+Knows single elements only: no sections and no anchors.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html import HEADINGS
-from pipelines.indexing.reading.text import LINE_BREAK, listing, paragraph
+from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.records import Block
 
 BULLET = "- "
@@ -18,7 +18,7 @@ _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
 class Prose:
-    """The blocks of one section while it is written: joins paragraphs, list items and listings into few blocks."""
+    """Collects the blocks of one section; paragraphs and list items in a row become one block."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -27,19 +27,19 @@ class Prose:
     def __bool__(self) -> bool:
         return bool(self.blocks or self._lines)
 
-    def paragraph(self, text: str, *, tight: bool = False) -> None:
-        """Adds a paragraph, or with `tight` a line that belongs to the one before it."""
+    def add_paragraph(self, text: str, *, tight: bool = False) -> None:
+        """Add a paragraph, or with `tight` a line that belongs to the paragraph before it."""
         if self._lines:
             self._lines.append("\n" if tight else "\n\n")
         self._lines.append(text)
 
-    def block(self, block: Block) -> None:
-        """Adds a listing or a table."""
+    def add_block(self, block: Block) -> None:
+        """Add a listing or a table."""
         self._end_prose()
         self.blocks.append(block)
 
     def finish(self) -> tuple[Block, ...]:
-        """All blocks in order."""
+        """Return all blocks in order."""
         self._end_prose()
         return tuple(self.blocks)
 
@@ -50,21 +50,21 @@ class Prose:
 
 
 def text_of(element: Element) -> str:
-    """All text of `element` as one paragraph."""
-    return paragraph("".join(element.itertext()))
+    """Return all text of `element` as one paragraph."""
+    return as_paragraph("".join(element.itertext()))
 
 
 def code_block(pre: Element) -> Block | None:
-    """A `<pre>` with its line breaks and indentation, None if there is nothing in it."""
+    """Return a `<pre>` with its line breaks and indentation, None if it is empty."""
     for line in pre.iter("div", "span"):
         if not _LINE_CLASSES.isdisjoint((line.get("class") or "").split()) and _ends_without_break(line):
             line.tail = "\n" + (line.tail or "")
-    text = listing("".join(pre.itertext()))
+    text = as_listing("".join(pre.itertext()))
     return Block("code", text) if text else None
 
 
 def _ends_without_break(line: Element) -> bool:
-    """Whether the highlighter left the line break of `line` to the style sheet."""
+    """Return whether the highlighter left the line break after `line` to the style sheet."""
     after = line.tail or ""
     inside = "".join(line.itertext())
     if line.getnext() is None or after.startswith(("\n", LINE_BREAK)):
@@ -73,7 +73,7 @@ def _ends_without_break(line: Element) -> bool:
 
 
 def is_data_table(table: Element) -> bool:
-    """Whether `table` is rows of cells to read across, and not there for its looks or to hold prose."""
+    """Return whether `table` has rows of cells to read across; others are for layout, or hold prose."""
     if table.get("role") in ("presentation", "none") or next(table.iter("table", *HEADINGS), table) is not table:
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
@@ -82,7 +82,7 @@ def is_data_table(table: Element) -> bool:
 
 
 def _holds_blocks(table: Element) -> bool:
-    """A listing of several lines or a list of definitions is not torn apart for a row."""
+    """Return whether a cell holds a listing of several lines, a definition list or a table: none fits into a row."""
     for inner in table.iter("pre", "dl"):
         if inner.tag == "dl" or "\n" in "".join(inner.itertext()).strip():
             return True
@@ -97,7 +97,7 @@ def _rows(table: Element) -> Iterator[list[Element]]:
 
 
 def table_block(table: Element) -> Block | None:
-    """A table as rows, one a line, cells joined by " | "; its header row apart. None if there is nothing in it."""
+    """Return a table as rows, one a line, cells joined by " | ", its header row apart. None if it is empty."""
     header = ""
     lines: list[str] = []
     for cells in _rows(table):
@@ -124,13 +124,13 @@ def _is_header(cells: Sequence[Element]) -> bool:
 
 
 def signature_name(term: Element) -> str:
-    """What the API entry under `term` is called, dotted and readable: "ray.data.Dataset.map"; a term in full."""
+    """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; any other term in full."""
     name = "".join(
         "".join(part.itertext())
         for part in term.iter("span", "code", "tt")
         if {"descclassname", "sig-prename", "descname", "sig-name"} & set((part.get("class") or "").split())
     )
-    name = paragraph(name)
+    name = as_paragraph(name)
     if not name:
         return re.split(r"(?<=.)[\n]", text_of(term), maxsplit=1)[0][:200]
     anchor = term.get("id") or ""
@@ -139,5 +139,5 @@ def signature_name(term: Element) -> str:
 
 
 def is_signature(term: Element) -> bool:
-    """Whether `term` spells out how something is called, and is not a plain word or option."""
+    """Return whether `term` is the signature of an API entry, not a plain word or option."""
     return "sig" in (term.get("class") or "").split() or next(term.iter("span", "code", "tt"), None) is not None

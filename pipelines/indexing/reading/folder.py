@@ -1,7 +1,7 @@
-"""The other way in: files of a folder, glob or bucket that stand for pages under a base URL.
+"""Takes the files of a folder, glob or bucket as pages under a base URL.
 
-A file's URL is the base URL and its path below the root, unchanged: what a mirror such as wget's keeps. Turns
-files into FetchedPages; reading them is left to the caller. Knows no Ray and no database.
+The URL of a file is the base URL and its path below the root, unchanged, as in a mirror made by wget. Turns files into
+FetchedPages; the caller reads them. Knows no Ray and no database.
 """
 
 import glob
@@ -21,14 +21,14 @@ SPHINX_COPIES = ("/_sources/", "/_static/")
 
 
 class NoSuchFolder(ValueError):
-    """A path that is not there, or matches no file that can be read."""
+    """A path does not exist, or no file under it has a format that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderSettings:
-    """Files under `path` (a folder, a glob or a bucket URL) and the URL that their root stands for.
+    """The files under `path` (a folder, a glob or a bucket URL), and the URL that their root stands for.
 
-    A file's URL must match one of the regular expressions `include` (if there are any) and none of `exclude`.
+    The URL of a file must match one of the regular expressions `include` (if there are any) and none of `exclude`.
     """
 
     path: str
@@ -52,7 +52,7 @@ class FolderSettings:
 
     @property
     def root(self) -> str:
-        """What comes off the front of a file's path: the folder, or a glob's part before its first wildcard."""
+        """The part of a file's path that `base_url` replaces: the folder, for a glob the one before its wildcards."""
         if "://" in self.path:
             return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
         fixed = re.split(r"[*?\[]", self.path, maxsplit=1)[0]
@@ -62,24 +62,24 @@ class FolderSettings:
         return str(folder.absolute()) + "/"
 
     def files(self) -> tuple[FileSystem, list[str]]:
-        """The file system and all its files that can be read, hidden ones (.name) aside.
+        """Return the file system and the paths of all files that can be read, except hidden ones (.name).
 
-        Listed here because Ray Data's own listing leaves out every name that begins with an underscore, such as
-        Sphinx's `_modules/`. Raises NoSuchFolder when there is none.
+        Ray Data's own listing would leave out every name that begins with an underscore, such as Sphinx's `_modules/`.
+        Raises NoSuchFolder if there is no file.
         """
         if "://" not in self.path and glob.has_magic(self.path) and not Path(self.path).exists():
             system: FileSystem = LocalFileSystem()
             matches = glob.glob(self.path, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
             found = [str(Path(path).absolute()) for path in matches if Path(path).is_file()]
         else:
-            system, found = self._listed()
-        wanted = sorted(path for path in found if format_of_name(path) and self._wanted(path))
+            system, found = self._list()
+        wanted = sorted(path for path in found if format_of_name(path) and self._includes(path))
         if not wanted:
             suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
             raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({suffixes})")
         return system, wanted
 
-    def _listed(self) -> tuple[FileSystem, list[str]]:
+    def _list(self) -> tuple[FileSystem, list[str]]:
         try:
             where = self.path if "://" in self.path else Path(self.path).absolute().as_uri()
             system, root = FileSystem.from_uri(where)
@@ -91,7 +91,7 @@ class FolderSettings:
             raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
         return system, [info.path for info in infos if info.type == FileType.File]
 
-    def _wanted(self, path: str) -> bool:
+    def _includes(self, path: str) -> bool:
         if any(part.startswith(".") for part in path.removeprefix(self.root).split("/")):
             return False
         url = self.url_of(path)
@@ -99,12 +99,12 @@ class FolderSettings:
         return included and not any(re.search(pattern, url) for pattern in self.exclude)
 
     def url_of(self, path: str) -> str:
-        """The URL that the file at `path` stands for. Its characters are quoted where a URL needs it."""
+        """Return the URL that the file at `path` stands for, quoted where a URL requires it."""
         return self.base_url + quote(path.removeprefix(self.root).lstrip("/"), safe="/~!$&'()*+,;=:@-._")
 
 
 def read_file(url: str, path: str, body: bytes, known_hash: str | None) -> FetchedPage:
-    """The page that a file is; a body whose content hash is still `known_hash`, the stored one, is left out."""
+    """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
     content_type = (format_of_name(path) or TEXT).media_type
     if content_hash(body, content_type, None) == known_hash:
         return FetchedPage(url, "ok", content_type=content_type)

@@ -1,7 +1,7 @@
-"""HTML becomes a tree of a page's own content, without navigation, footers, buttons and permalink signs.
+"""Parses HTML into a tree of the page's own content, without navigation, footers, buttons and permalinks.
 
-Knows where documentation generators put their content and what they call the rest; knows nothing of sections.
-lxml is used directly: BeautifulSoup on top of it takes several times as long for the same tree.
+Knows where documentation generators put the content, and the names of everything else. Knows nothing of sections. lxml
+is used directly: BeautifulSoup on top of it takes several times as long for the same tree.
 """
 
 import re
@@ -11,13 +11,13 @@ from html import unescape
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.text import LINE_BREAK, paragraph
+from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 # libxml2 compares each attribute of a tag with all others: 1,000 take 2 ms, 10,000 take 127 ms, 100,000 two minutes.
 _MAX_ATTRIBUTES = 1000
-_LONG_TAG = 2 * _MAX_ATTRIBUTES  # characters that so many attributes need at least
+_LONG_TAG = 2 * _MAX_ATTRIBUTES  # the least number of characters of that many attributes
 
 
 def _names(text: str) -> frozenset[str]:
@@ -29,7 +29,7 @@ _DROP = _names(
     "video footer link meta title"
 )
 _REPLACED = ("br", "img", "math", "wbr")
-# Classes, ids and roles of what is not the page's own text, each exactly as a generator writes it.
+# Classes, ids and roles of elements that are not the page's own text, exactly as generators write them.
 _NOISE = _names(
     # roles
     "navigation contentinfo banner search menu menubar toolbar "
@@ -47,7 +47,7 @@ _NOISE = _names(
     # anywhere
     "copy-button clipboard-copy sr-only visually-hidden katex-html MathJax_Preview MathJax"
 )
-# Only where the page marks no main content: inside it these names are also given to real text.
+# Only where the page marks no main content: within main content, real text has these names as well.
 _OUTSIDE = _names("sidebar header footer menu navbar nav topbar toc breadcrumb breadcrumbs")
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
 _NOISY = ("a", "div", "ul", "ol", "p", "td", "aside", "header", "form", "section", "details")
@@ -65,24 +65,24 @@ _MAIN = tuple(
         "//*[@id='content' or @id='main' or @id='main-content']",
     )
 )
-# Sphinx's pages that list and do not tell: source code (viewcode), the index of names, the index of modules.
+# Sphinx's listings: source code (viewcode), the index of names, the index of modules.
 _LISTING = etree.XPath(
     "boolean(//a[contains(@class,'viewcode-back')] | //div[contains(@class,'viewcode-block')] | "
     "//div[contains(@class,'genindex-jumpbox')] | //div[contains(@class,'modindex-jumpbox')])"
 )
-_MAIN_SHARE = 0.15  # a main content with less of the page's text than this is not believed
+_MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not its main content
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
 class TooDeep(ValueError):
-    """Tags are nested beyond libxml2's 256 levels, where it silently drops text: read the page as plain text."""
+    """Tags are nested deeper than libxml2's 256 levels, where it silently drops text."""
 
 
-def parse(text: str) -> Element | None:
-    """The tree of an HTML page, None where there is nothing in it. Raises TooDeep."""
+def parse_html(text: str) -> Element | None:
+    """Return the tree of an HTML page, None if it is empty. Raises TooDeep."""
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = etree.fromstring(_tamed(text).encode("utf-8", "ignore"), parser)
+        root = etree.fromstring(_limit_attributes(text).encode("utf-8", "ignore"), parser)
     except etree.XMLSyntaxError:
         return None
     if any("Excessive depth" in entry.message for entry in parser.error_log):
@@ -91,23 +91,23 @@ def parse(text: str) -> Element | None:
 
 
 def is_listing(root: Element) -> bool:
-    """Whether a page is one of a generator's listings: names and code without a word about them.
+    """Return whether a page is a generator's listing: names or code without explanation.
 
-    They match nearly every name and push out the pages that explain it: on the Ray docs, 245 of 3,313 pages.
+    Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
     """
     return bool(_LISTING(root))
 
 
-def _tamed(text: str) -> str:
-    """`text` with the attributes taken off tags that have absurdly many."""
+def _limit_attributes(text: str) -> str:
+    """Return `text` without the attributes of tags that have more than _MAX_ATTRIBUTES."""
     parts = text.split("<")
     if max(map(len, parts)) <= _LONG_TAG:
         return text
-    return "<".join(part if len(part) <= _LONG_TAG else _tame(part) for part in parts)
+    return "<".join(part if len(part) <= _LONG_TAG else _cut_attributes(part) for part in parts)
 
 
-def _tame(part: str) -> str:
-    """What follows a "<", with the attributes cut out up to the tag's end if there are too many."""
+def _cut_attributes(part: str) -> str:
+    """Return `part`, the text after a "<", without the tag's attributes if there are too many."""
     quoted = re.match(r"""(?:[^>"']|"[^"]*"|'[^']*')*+""", part)
     end = quoted.end() if quoted and part[quoted.end() : quoted.end() + 1] == ">" else part.find(">")
     end = len(part) if end < 0 else end
@@ -115,8 +115,8 @@ def _tame(part: str) -> str:
     return words[0] + part[end:] if len(words) > _MAX_ATTRIBUTES else part
 
 
-def plain_text(text: str) -> str:
-    """The text between the tags of `text`, in linear time whatever it holds: for pages that no tree can be made of."""
+def strip_tags(text: str) -> str:
+    """Return the text between tags in linear time: for pages that can't be parsed."""
     kept, skipping = [], ""
     for part in text.split("<"):
         tag, sign, rest = part.partition(">")
@@ -131,32 +131,32 @@ def plain_text(text: str) -> str:
 
 
 def title_of(root: Element, main: Element) -> str:
-    """The page's first h1, else its <title>, "" where it has neither."""
+    """Return the page's first h1, else its <title>, else ""."""
     for element in (next(main.iter("h1"), None), next(root.iter("title"), None)):
-        words = paragraph("".join(element.itertext())) if element is not None else ""
+        words = as_paragraph("".join(element.itertext())) if element is not None else ""
         if words:
             return words
     return ""
 
 
 def language_of(root: Element) -> str:
-    """What `<html lang>` declares, "" if nothing."""
-    return paragraph(root.get("lang") or root.get("xml:lang") or "")[:35]
+    """Return the language that `<html lang>` declares, "" if none."""
+    return as_paragraph(root.get("lang") or root.get("xml:lang") or "")[:35]
 
 
 def main_content(root: Element) -> Element:
-    """The element that holds the page's own content, with everything else dropped from it.
+    """Return the element with the page's own content, and drop everything else from it.
 
-    A page that marks none, or marks one with hardly any of its text, gives its body.
+    It is the body if the page marks no main content, or one with hardly any text.
     """
     body = root.find("body")
     body = root if body is None else body
-    main, marked = _marked(root, body)
+    main, marked = _find_main(root, body)
     _drop_noise(main, marked)
     return main
 
 
-def _marked(root: Element, body: Element) -> tuple[Element, bool]:
+def _find_main(root: Element, body: Element) -> tuple[Element, bool]:
     size = _size(body)
     for path in _MAIN:
         found = [element for element in path(root) if element is not root]
@@ -169,30 +169,30 @@ def _marked(root: Element, body: Element) -> tuple[Element, bool]:
 
 
 def _article(main: Element) -> Element:
-    """The one article of `main` where it holds most of it: theme sidebars stand beside it."""
+    """Return the only article of `main` if it holds most of its text (themes put sidebars beside it), else `main`."""
     articles = list(main.iter("article"))
     return articles[0] if len(articles) == 1 and _size(articles[0]) > 0.5 * _size(main) else main
 
 
 def _size(element: Element) -> int:
-    """Characters of text that is not script, roughly."""
+    """Return the number of characters outside scripts, styles and navigation."""
     script = sum(len(text) for dropped in element.iter("script", "style", "nav") for text in dropped.itertext())
     return sum(map(len, element.itertext())) - script
 
 
 def _drop_noise(main: Element, marked: bool) -> None:
     noise = _NOISE if marked else _NOISE | _OUTSIDE
-    doomed = [element for element in main.iter(*_DROP) if not _kept(element)]
+    doomed = [element for element in main.iter(*_DROP) if not _is_kept(element)]
     doomed += _NOISY_SPAN(main)
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     for element in doomed:
-        drop(element)
+        drop_element(element)
     for element in list(main.iter(*_REPLACED)):
         _replace(element)
 
 
-def _kept(element: Element) -> bool:
-    """Scripts that hold a formula, and buttons that hold a heading's words."""
+def _is_kept(element: Element) -> bool:
+    """Return whether a script holds a formula, or a button the words of a heading."""
     if element.tag == "script":
         return (element.get("type") or "").startswith("math/tex")
     parent = element.getparent()
@@ -209,7 +209,7 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
 
 
 def _is_permalink(link: Element) -> bool:
-    """A sign that links to where it stands. The id it points to is left to its heading, if that has none."""
+    """Return whether `link` is a permalink sign; its heading gets the id it points to, if it has none of its own."""
     href = link.get("href", "")
     if _NOISE.isdisjoint(link.get("class", "").split()) and not _is_sign(link, href):
         return False
@@ -221,7 +221,7 @@ def _is_permalink(link: Element) -> bool:
 def _is_sign(link: Element, href: str) -> bool:
     if not href.startswith("#") or next(link.iter("img"), None) is not None:
         return False
-    return paragraph("".join(link.itertext())).lower() in _SIGNS
+    return as_paragraph("".join(link.itertext())).lower() in _SIGNS
 
 
 def _lend_id(link: Element, anchor: str) -> None:
@@ -233,7 +233,7 @@ def _lend_id(link: Element, anchor: str) -> None:
 
 
 def _replace(element: Element) -> None:
-    """Leave in place of an element without text of its own what a reader sees there."""
+    """Replace an element without text of its own by what a reader sees there."""
     if element.tag == "br":
         shown = LINE_BREAK
     elif element.tag == "img":
@@ -243,7 +243,7 @@ def _replace(element: Element) -> None:
     else:
         shown = ""
     element.tail = shown + (element.tail or "")
-    drop(element)
+    drop_element(element)
 
 
 def _tex(math: Element) -> str:
@@ -251,8 +251,8 @@ def _tex(math: Element) -> str:
     return (notes[0].text if notes else None) or math.get("alttext") or "".join(math.itertext())
 
 
-def drop(element: Element) -> None:
-    """Take `element` out of its tree and leave the text that follows it."""
+def drop_element(element: Element) -> None:
+    """Remove `element` from its tree, but keep the text after it."""
     parent = element.getparent()
     if parent is None:
         return
@@ -266,9 +266,9 @@ def drop(element: Element) -> None:
 
 
 def empty_targets(element: Element) -> Iterator[str]:
-    """The ids of the empty `a` and `span` elements in `element`, itself among them: places to link to."""
+    """Yield the ids of empty `a` and `span` elements in `element`, including itself: targets of links."""
     for target in element.iter("a", "span"):
         name = target.get("id") or target.get("name")
-        indexed = target.get("class") == "indexterm" or (name or "").startswith("index-")  # made by generators
+        indexed = target.get("class") == "indexterm" or (name or "").startswith("index-")  # generated ones
         if name and not indexed and not "".join(target.itertext()).strip():
             yield name

@@ -1,7 +1,7 @@
-"""Where a page points to: its links and its canonical URL, for the crawler. Knows no tree and no policy.
+"""Finds the links and the canonical URL of a page, for the crawler.
 
-A scan in one pass whose every pattern is linear, so that no page, however hostile, holds the crawler up; a link
-inside a comment or a script is none.
+It scans the text once, by patterns that take linear time, so that no hostile page can stop the crawler. A link inside
+a comment or a script does not count. Knows no tree and no scope.
 """
 
 import re
@@ -16,17 +16,17 @@ from pipelines.records import Page
 _HIDDEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|template|textarea)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL
 )
-# A tag never reaches beyond the next "<": that makes the scan linear and costs only links with a "<" in a value.
+# A tag never extends beyond the next "<": this makes the scan linear and costs only links with a "<" in a value.
 _TAG = re.compile(r"""<(a|area|base|link)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""(href|rel)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s<>()]+)")
-_MAX_URL = 2000  # characters; what browsers and servers agree on, roughly
+_MAX_URL = 2000  # characters, about what browsers and servers agree on
 
 
 def page_links(page: Page) -> tuple[str, ...]:
-    """The absolute http(s) URLs that `page` links to, without fragments, each once, in page order.
+    """Return the absolute http(s) URLs that `page` links to, without fragments, each once, in page order.
 
-    `<base href>` counts, links marked rel=nofollow do not. Never raises.
+    `<base href>` is respected, links with rel=nofollow are left out. Never raises.
     """
     syntax = _syntax(page)
     if not syntax:
@@ -44,7 +44,7 @@ def page_links(page: Page) -> tuple[str, ...]:
 
 
 def page_canonical(page: Page) -> str | None:
-    """The absolute http(s) URL of `page`'s `<link rel=canonical>`; None if it has none or names itself."""
+    """Return the absolute http(s) URL of `<link rel=canonical>`; None if there is none or it is the page itself."""
     if _syntax(page) != "html":
         return None
     for tag, href, rel in _tags(page):
@@ -78,7 +78,7 @@ def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:
 
 
 def _join(base: str, href: str) -> str | None:
-    """`href` as seen from `base`, None for what is no http(s) URL."""
+    """Return `href` relative to `base` as an absolute URL, None if it is not an http(s) URL."""
     href = re.sub(r"[\t\r\n\0]", "", unescape(href)).strip()
     if len(href) > _MAX_URL:
         return None

@@ -1,4 +1,4 @@
-"""Markdown becomes the HTML that GitHub would make of it, ids of headings included. Knows nothing of sections."""
+"""Renders Markdown as the HTML that GitHub would make of it, with the ids of headings."""
 
 import re
 from functools import cache
@@ -14,7 +14,7 @@ _FIELD = re.compile(r"^(title|lang|language):[ \t]*(\S.*)$", re.MULTILINE)
 
 
 def render(text: str) -> tuple[str, dict[str, str]]:
-    """The HTML of `text`, and of its front matter the fields title, lang and language as they are written."""
+    """Return the HTML of `text`, and the fields title, lang and language of its front matter."""
     tokens = _parser().parse(text)
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else ""
     _give_ids(tokens)
@@ -35,7 +35,7 @@ def _give_ids(tokens: list[Token]) -> None:
 
 
 def _own_id(inline: Token) -> str | None:
-    """The id of `## Title {#id}`, which is taken out of the title."""
+    """Return the id of `## Title {#id}` and remove it from the title; None if there is none."""
     last = inline.children[-1] if inline.children else None
     match = _ATTRIBUTES.search(last.content) if last is not None and last.type == "text" else None
     if last is None or match is None:
@@ -49,7 +49,7 @@ def _words(inline: Token) -> str:
 
 
 def slug(title: str) -> str:
-    """The id that GitHub gives to a heading."""
+    """Return the id that GitHub gives a heading."""
     return _NOT_IN_SLUG.sub("", title.strip().lower()).replace(" ", "-")
 
 

@@ -1,4 +1,4 @@
-"""A PDF becomes sections: one for each page, divided where an outline entry begins. Knows nothing of HTML."""
+"""Reads a PDF into sections: one for each page, divided where an outline entry begins."""
 
 import re
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ _Entry = tuple[int, tuple[str, ...]]  # page index, heading path
 
 
 def read_pdf(page: Page) -> Document:
-    """The text of a PDF, cited as `#page=7` (pages count from 1); headings are its outline's.
+    """Return the text of a PDF, cited as `#page=7` (counted from 1); headings come from its outline.
 
-    Raises UnreadablePage for one that is broken, encrypted, or holds no text (scanned).
+    Raises UnreadablePage if it is broken or encrypted, or if it has no text (a scan).
     """
     try:
         pdf = pypdfium2.PdfDocument(page.body)
@@ -74,7 +74,7 @@ def _page_text(pdf: pypdfium2.PdfDocument, number: int) -> str:
 def _split_at(
     text: str, starting: list[tuple[str, ...]], before: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Parts of a page's text with their heading paths: a part begins at the line that is an entry's title."""
+    """Yield the parts of a page's text with their heading paths; a part begins at the line of an entry's title."""
     path, rest = before, text
     for entry in starting:
         found = re.search(rf"^[\d.\s]*{re.escape(entry[-1])}\s*$", rest, re.MULTILINE | re.IGNORECASE)
@@ -86,7 +86,7 @@ def _split_at(
 
 
 def _prose(text: str) -> str:
-    """Lines joined into paragraphs: one ends where a line ends a sentence well before the margin."""
+    """Join lines into paragraphs: one ends where a line ends a sentence well before the margin."""
     lines = [line for line in text.split("\n") if line]
     margin = 0.75 * max(map(len, lines), default=0)
     ends = ("\n" if len(line) < margin and line.endswith((".", ":", "?", "!", ";")) else " " for line in lines)

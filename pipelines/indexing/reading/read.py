@@ -1,7 +1,7 @@
-"""A page becomes a document: bytes to text, text to a tree, a tree to sections, by media type.
+"""Reads a page into a document by its format: bytes to text, text to a tree, a tree to sections.
 
-Knows no network and no index. `PageReader` does the same in a process that may be killed, because the Web holds
-pages that no parser survives.
+Knows no network and no index. `PageReader` does so in a process that may be killed, because the Web holds pages that no
+parser survives.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,18 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from pipelines.formats import format_of_page
-from pipelines.indexing.reading.html import TooDeep, is_listing, language_of, main_content, parse, plain_text, title_of
+from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
+from pipelines.indexing.reading.html import (
+    TooDeep,
+    is_listing,
+    language_of,
+    main_content,
+    parse_html,
+    strip_tags,
+    title_of,
+)
 from pipelines.indexing.reading.sections import section_html
-from pipelines.indexing.reading.subprocess import Child, ChildNotStarted, ChildTimeout
-from pipelines.indexing.reading.text import UnreadablePage, clean, decode, listing, paragraph
+from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_paragraph, clean, decode
 from pipelines.records import Block, Document, Page, Section
 
 T = TypeVar("T")
@@ -62,11 +70,11 @@ def _text(page: Page) -> str:
 
 def _document_of_html(url: str, text: str, title: str = "", language: str = "") -> Document:
     try:
-        root = parse(text)
+        root = parse_html(text)
     except TooDeep:
-        return _document_of_text(url, plain_text(text))
+        return _document_of_text(url, strip_tags(text))
     if root is None:
-        return _document_of_text(url, plain_text(text))
+        return _document_of_text(url, strip_tags(text))
     language, listed = language or language_of(root), is_listing(root)
     main = main_content(root)
     title = title or title_of(root, main)
@@ -74,16 +82,16 @@ def _document_of_html(url: str, text: str, title: str = "", language: str = "") 
         return Document(url, title or _file_name(url), language, ())
     sections = section_html(main, url)
     if not sections:
-        return _document_of_text(url, plain_text(text), title)
+        return _document_of_text(url, strip_tags(text), title)
     return Document(url, title or _first_heading(sections) or _file_name(url), language, sections)
 
 
 def _document_of_text(url: str, text: str, title: str = "") -> Document:
-    """Plain text: paragraphs stand apart; one with columns or indentation keeps its lines."""
+    """Return plain text as one section: a paragraph with columns or indentation keeps its lines, as code."""
     blocks: list[Block] = []
     for part in clean(text).split("\n\n"):
         lined = any("  " in line.rstrip() or line.startswith("\t") for line in part.split("\n"))
-        words = listing(part) if lined else paragraph(part)
+        words = as_listing(part) if lined else as_paragraph(part)
         if not words:
             continue
         kind = "code" if lined else "prose"
@@ -105,11 +113,11 @@ def _file_name(url: str) -> str:
 
 
 class PageReader(Generic[T]):
-    """`read`, read_page or what begins with it, in a process of its own: a page that hangs or crashes the process is
-    an UnreadablePage.
+    """Runs `read` (read_page, or a function that calls it) in a process of its own.
 
-    `timeout_s` is for one page, instead of its format's. The process starts at the first page (some tenths of a
-    second) and ends with `close`, with the reader, or with the whole program.
+    A page that hangs or crashes it is an UnreadablePage. `timeout_s` replaces the limit of the page's format. The
+    process starts at the first page (some tenths of a second) and ends with `close`, with the reader, or with the
+    program.
     """
 
     def __init__(self, read: Callable[[Page], T], timeout_s: float | None = None) -> None:
@@ -120,7 +128,7 @@ class PageReader(Generic[T]):
     def __call__(self, page: Page) -> T:
         """Return `read(page)`. Raises UnreadablePage, also for a page that takes too long or kills the process.
 
-        ChildNotStarted is the machine's fault, not the page's, and passes through.
+        ChildNotStarted, which is not the page's fault, passes through.
         """
         entry = format_of_page(page)
         if entry is None or len(page.body) > entry.max_bytes:
