@@ -14,7 +14,7 @@ from pipelines.answering.synthesis.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator
 from pipelines.evaluation.judging.judge import Judge, StoreCache
-from pipelines.evaluation.questions.writing import section_passages
+from pipelines.evaluation.questions.sections import section_passages
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, Store
 

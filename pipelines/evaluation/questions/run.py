@@ -1,0 +1,163 @@
+"""Makes a data set out of a collection: questions from its chunks or its ratings, or missing reference answers.
+
+Plain values in, a data set with its counts out; usable from a notebook.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.questions.feedback import from_ratings
+from pipelines.evaluation.questions.sections import LEAST_TEXT, draw_chunks, section_passages, section_starts
+from pipelines.evaluation.questions.selection import deduplicate, keep_findable
+from pipelines.evaluation.questions.writer import QuestionSet, questions_from_headings, write_answers, write_questions
+from pipelines.llm.cached import CachedModel
+from pipelines.llm.retry import Progress
+from pipelines.records import Hit, Usage
+from pipelines.store import Store
+
+# The filter looks as deep as the legs of retrieval do: far deeper than what an evaluation measures.
+FIND_IN = 50
+PATIENCE_S = 60.0  # a first question builds BM25
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionOptions:
+    """Which questions are made: about `limit` chunks (0: all) drawn by `seed`, at most `per_chunk` of each.
+
+    A question is kept if its page is among the first `find_in` hits (0: keep all). `at_once` calls run at a time.
+    """
+
+    limit: int = 200
+    per_chunk: int = 2
+    find_in: int = FIND_IN
+    seed: int = 0
+    at_once: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDraft:
+    """Examples to write, with the counts of how they came about and what a model was paid for them."""
+
+    examples: Sequence[Example]
+    counts: Mapping[str, int]
+    usage: Usage = Usage()
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+
+def make_questions(
+    store: Store,
+    settings: AnswerSettings,
+    collection: str,
+    llm: CachedModel | None = None,
+    options: QuestionOptions = QuestionOptions(),
+    progress: Report = lambda _: None,
+) -> DatasetDraft:
+    """Return questions about the collection's chunks, written by `llm`, or from headings without one.
+
+    Raises NoLiveIndex and StoreUnavailable.
+    """
+    with _scan(store, collection) as chunks:
+        starts = section_starts(chunks)
+    if llm:
+        drawn = draw_chunks(starts, options.limit, options.seed, LEAST_TEXT)
+        pace = _count("chunks", progress)
+        made = _run(llm, lambda: write_questions(llm, drawn, options.per_chunk, options.at_once, pace))
+    else:
+        drawn, made = _questions_from_headings(starts, options)
+    once = deduplicate(made.examples)
+    kept = _keep_findable(store, settings, collection, once, options, progress) if options.find_in else once
+    counts = {
+        "chunks": len(drawn),
+        "made": len(made.examples),
+        "duplicates": len(made.examples) - len(once),
+        "not_found": len(once) - len(kept),
+    }
+    return DatasetDraft(kept, counts, made.usage, made.errors)
+
+
+def answer_questions(
+    store: Store,
+    collection: str,
+    llm: CachedModel,
+    examples: Sequence[Example],
+    at_once: int = 4,
+    progress: Report = lambda _: None,
+) -> DatasetDraft:
+    """Return the examples with the answers that `llm` gives where they have none. Raises as `make_questions`."""
+    sources = {source for example in examples if example.answer is None for source in example.sources}
+    with _scan(store, collection) as chunks:
+        passages = section_passages(chunks, sources)
+    pace = _count("answered", progress)
+    made = _run(llm, lambda: write_answers(llm, examples, passages, at_once, pace))
+    had = sum(example.answer is not None for example in examples)
+    have = sum(example.answer is not None for example in made.examples)
+    return DatasetDraft(made.examples, {"had_answers": had, "answered": have - had}, made.usage, made.errors)
+
+
+def rated_questions(store: Store, collection: str) -> DatasetDraft:
+    """Return the questions whose answers were rated well, with the sources that these cite."""
+    feedback = from_ratings(store.rated_questions(collection))
+    return DatasetDraft(feedback.examples, {"disliked": len(feedback.disliked)})
+
+
+def _questions_from_headings(starts: Sequence[Hit], options: QuestionOptions) -> tuple[list[Hit], QuestionSet]:
+    """Return the drawn chunks and their questions; those that too many pages ask are dropped before the draw."""
+    good = {example.sources[0]: example for example in deduplicate(questions_from_headings(starts).examples)}
+    drawn = draw_chunks([chunk for chunk in starts if chunk.source in good], options.limit, options.seed, least=0)
+    return drawn, QuestionSet(tuple(good[chunk.source] for chunk in drawn))
+
+
+def _run(llm: CachedModel, write: Callable[[], Awaitable[QuestionSet]]) -> QuestionSet:
+    """Return what `write` gives; close the model's connections after it."""
+
+    async def closing() -> QuestionSet:
+        try:
+            return await write()
+        finally:
+            await llm.close()
+
+    return asyncio.run(closing())
+
+
+def _keep_findable(
+    store: Store,
+    settings: AnswerSettings,
+    collection: str,
+    examples: Sequence[Example],
+    options: QuestionOptions,
+    progress: Report,
+) -> list[Example]:
+    """Return the examples whose page retrieval finds, without the steps that would ask a model for each."""
+    patient = settings.model_copy(update={"patience_s": PATIENCE_S})
+    free = patient.model_copy(update={"num_queries": 1, "reranker": "none"})
+    with contextlib.closing(make_retriever(patient, store)) as retriever:
+        engine = make_engine(free, retriever)
+
+        async def search(question: str) -> Sequence[Hit]:
+            return (await engine.asearch(question, collection=collection, k=options.find_in)).hits
+
+        return asyncio.run(keep_findable(examples, search, options.at_once, _count("searched", progress)))
+
+
+@contextlib.contextmanager
+def _scan(store: Store, collection: str) -> Iterator[Iterator[Hit]]:
+    """Yield the chunks of the collection's live index. Raises NoLiveIndex."""
+    with store.scan_chunks(store.live_index(collection).id) as (_, chunks):
+        yield chunks
+
+
+def _count(what: str, progress: Report) -> Progress:
+    """Return a counter that reports every tenth of the way."""
+
+    def count(done: int, of: int) -> None:
+        if done == of or done % max(1, of // 10) == 0:
+            progress(f"{what}: {done:,} of {of:,}")
+
+    return count

@@ -1,0 +1,60 @@
+"""Selects which questions to keep: each once, with few sources, and only if a search finds its source.
+
+Knows questions and a search as a function; no model, no database and no engine.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pipelines.evaluation.dataset import Example, page_of
+from pipelines.lexical import terms
+from pipelines.llm.retry import ConcurrencyLimit, Progress, gather_all
+from pipelines.records import Hit
+
+MOST_SOURCES = 3  # a question that more pages answer is too general to have a source
+# Words of a question that do not say what it is about, as BM25 stems them.
+_EMPTY = {"what", "how", "why", "when", "where", "which", "who", "can", "could", "doe", "do", "is", "are", "should",
+          "will", "would", "i", "you", "we", "my", "your", "a", "an", "the", "to", "it", "be"}  # fmt: skip
+
+
+def deduplicate(examples: Sequence[Example], most_sources: int = MOST_SOURCES) -> list[Example]:
+    """Return each question once, with all its sources; a question with more than `most_sources` pages is dropped.
+
+    Two questions are the same if they have the same stemmed words, whatever their order and their question words.
+    """
+    kept: dict[Any, Example] = {}
+    for example in examples:
+        known = kept.setdefault(_key(example.question), example)
+        sources = tuple(dict.fromkeys((*known.sources, *example.sources)))
+        kept[_key(example.question)] = replace(known, sources=sources)
+    return [one for one in kept.values() if len({page_of(source) for source in one.sources}) <= most_sources]
+
+
+def _key(question: str) -> Any:
+    words = frozenset(terms(question)) - _EMPTY
+    return words or " ".join(question.casefold().split())
+
+
+async def keep_findable(
+    examples: Sequence[Example],
+    search: Callable[[str], Awaitable[Sequence[Hit]]],
+    at_once: int = 4,
+    progress: Progress | None = None,
+) -> list[Example]:
+    """Return the examples for which the hits of `search` include one of the reference pages.
+
+    A question that is not found mostly does not say what it is about. The others flatter the search that kept them:
+    let it look far deeper than what is measured. Raises what `search` raises.
+    """
+    slots = ConcurrencyLimit(at_once)
+
+    async def is_found(example: Example) -> bool:
+        async with slots.free():
+            hits = await search(example.question)
+        pages = {page_of(source) for hit in hits for source in (hit.source, *hit.sources)}
+        return bool(pages & {page_of(source) for source in example.sources})
+
+    kept = await gather_all([partial(is_found, example) for example in examples], progress)
+    return [example for example, is_kept in zip(examples, kept, strict=True) if is_kept]
