@@ -8,7 +8,7 @@ from functools import reduce
 from pathlib import Path
 
 import pytest
-from kit.api import AskedStore, FakeEngine, served
+from kit.api import FakeEngine, FakeStore, run_server
 from kit.scripted_llm import ScriptedLLM
 from kit.workshop import Workshop, small_site
 
@@ -31,8 +31,8 @@ WITH_BLOCKS = [page for page in PAGES if python_blocks(page)]
 def addresses(store: Store, database_url: str, tmp_path: Path):  # type: ignore[no-untyped-def]
     """The addresses that docs name, and what stands in for each."""
     Workshop(store).reindex(small_site(4))
-    app = create_app(FakeEngine(AskedStore()), AskedStore())  # type: ignore[arg-type]
-    with served(app) as api, ScriptedLLM([], default='{"score": 4, "reasoning": "It is short."}') as llm:
+    app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
+    with run_server(app) as api, ScriptedLLM([], default='{"score": 4, "reasoning": "It is short."}') as llm:
         yield {
             "postgresql://…": database_url,
             "/var/cache/raydex": str(tmp_path),

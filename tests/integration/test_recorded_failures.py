@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
-from kit.api import AskedStore, FakeEngine
+from kit.api import FakeEngine, FakeStore
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.store import Store
@@ -30,7 +30,7 @@ QUESTION = {"question": WORDS, "collection": "docs", "conversation": "c1"}
 def test_a_failed_question_is_one_row_that_no_reader_takes_for_an_answer(
     store: Store, database_url: str, path: str, body: dict[str, Any], fails: str
 ) -> None:
-    engine, recorder = FakeEngine(AskedStore()), Recorder(store)
+    engine, recorder = FakeEngine(FakeStore()), Recorder(store)
     client = TestClient(create_app(engine, store, recorder=recorder))  # type: ignore[arg-type]
     assert client.post(path, json=body).status_code == 200
     setattr(engine, fails, StepUnavailable("the agent \0 is full"))

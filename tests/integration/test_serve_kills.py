@@ -50,20 +50,20 @@ KEPT = {ANSWER, DEGRADED, COME_BACK, ERROR_EVENT}
 # ------------------------------------------------------------------------------------------------ asking
 
 
-def asked(http: httpx.Client, path: str, question: str = QUESTION) -> str:
+def ask_once(http: httpx.Client, path: str, question: str = QUESTION) -> str:
     """How the question ended: one of KEPT, or what went wrong."""
     try:
         if path.endswith("/stream"):
-            return _streamed(http, path, question)
+            return _stream_once(http, path, question)
         reply = http.post(path, json={"question": question})
     except httpx.TimeoutException:
         return "hang"
     except httpx.HTTPError as error:
         return type(error).__name__
-    return _ended(reply.status_code, reply.headers, reply.json() if reply.status_code == 200 else {})
+    return _end_of(reply.status_code, reply.headers, reply.json() if reply.status_code == 200 else {})
 
 
-def _ended(status: int, headers: httpx.Headers, body: dict[str, Any]) -> str:
+def _end_of(status: int, headers: httpx.Headers, body: dict[str, Any]) -> str:
     if status == 503:
         return COME_BACK if headers.get("retry-after", "").isdigit() else "503 without Retry-After"
     if status != 200:
@@ -71,11 +71,11 @@ def _ended(status: int, headers: httpx.Headers, body: dict[str, Any]) -> str:
     return DEGRADED if body["degraded"] else ANSWER
 
 
-def _streamed(http: httpx.Client, path: str, question: str) -> str:
+def _stream_once(http: httpx.Client, path: str, question: str) -> str:
     began = time.monotonic()
     with http.stream("POST", path, json={"question": question}) as reply:
         if reply.status_code != 200:
-            return _ended(reply.status_code, reply.headers, {})
+            return _end_of(reply.status_code, reply.headers, {})
         name, data = "", "{}"
         for line in reply.iter_lines():
             key, _, value = line.partition(":")
@@ -112,7 +112,7 @@ class Load:
         with client(self._url) as http:
             while not self._over.is_set():
                 began = time.monotonic()
-                end = asked(http, next(ways))
+                end = ask_once(http, next(ways))
                 self.longest_s = max(self.longest_s, time.monotonic() - began)
                 self.ends[end] += 1
                 time.sleep(PAUSE_S if end == ANSWER else 0.1)
@@ -134,7 +134,7 @@ class Held:
 
     def _ask(self, path: str) -> None:
         with client(self._url) as http:
-            self.ends[path] = asked(http, path, SLOWLY)
+            self.ends[path] = ask_once(http, path, SLOWLY)
 
     def over(self) -> dict[str, str]:
         for thread in self._threads:
@@ -218,7 +218,7 @@ class Bench:
         """Wait for three whole answers in a row by each way."""
         with client(self.url) as http:
             ways = ["/query", "/query/stream", "/search"] * 3
-            eventually(lambda: all(asked(http, path) == ANSWER for path in ways), "all is well again", within_s)
+            eventually(lambda: all(ask_once(http, path) == ANSWER for path in ways), "all is well again", within_s)
 
 
 def model() -> ScriptedLLM:

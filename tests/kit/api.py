@@ -35,7 +35,7 @@ class FakeEngine:
     cancelled, which sets `cancelled`; with `resets` the first delta is void.
     """
 
-    def __init__(self, store: "AskedStore") -> None:
+    def __init__(self, store: "FakeStore") -> None:
         self._store = store
         self.asks: list[Question] = []
         self.modes = ("compact", "no_text")
@@ -131,7 +131,7 @@ class PastTurn:
     cited: tuple[str, ...]
 
 
-class AskedStore:
+class FakeStore:
     """Collections with one live index each, conversations (`turns`), and feedback (`given`); `away` makes it raise."""
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class MemoryRecorder:
 
 
 @contextlib.contextmanager
-def served(app: FastAPI) -> Iterator[str]:
+def run_server(app: FastAPI) -> Iterator[str]:
     """The base URL of `app` behind a real server on loopback."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

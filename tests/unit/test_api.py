@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from kit.api import CSV, TEXT, AskedStore, FakeEngine, MemoryRecorder, PastTurn
+from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.retriever import ModelNotReady
@@ -19,12 +19,12 @@ JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
-def store() -> AskedStore:
-    return AskedStore()
+def store() -> FakeStore:
+    return FakeStore()
 
 
 @pytest.fixture
-def engine(store: AskedStore) -> FakeEngine:
+def engine(store: FakeStore) -> FakeEngine:
     return FakeEngine(store)
 
 
@@ -34,7 +34,7 @@ def recorder() -> MemoryRecorder:
 
 
 @pytest.fixture
-def client(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> TestClient:
+def client(engine: FakeEngine, store: FakeStore, recorder: MemoryRecorder) -> TestClient:
     return TestClient(create_app(engine, store, recorder=recorder, observer=recorder))  # type: ignore[arg-type]
 
 
@@ -102,7 +102,7 @@ def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engin
 
 
 def test_a_conversation_is_continued_from_what_was_written_down(
-    client: TestClient, store: AskedStore, engine: FakeEngine
+    client: TestClient, store: FakeStore, engine: FakeEngine
 ) -> None:
     store.turns["c1"] = [PastTurn("How?", "So.", ("x",)), PastTurn("And then?", "That.", ("y", "z"))]
     reply = ask(client, conversation="c1").json()
@@ -112,12 +112,12 @@ def test_a_conversation_is_continued_from_what_was_written_down(
     assert asked.previous == ("y", "z")
 
 
-def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient, store: AskedStore) -> None:
+def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient, store: FakeStore) -> None:
     store.conversations_away = True
     assert ask(client, conversation="c1").json()["degraded"] == ["bm25", "conversation"]
 
 
-def test_a_history_goes_before_a_conversation(client: TestClient, store: AskedStore, engine: FakeEngine) -> None:
+def test_a_history_goes_before_a_conversation(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
     store.turns["c1"] = [PastTurn("Never", "seen", ())]
     ask(client, conversation="c1", history=[{"role": "user", "content": "Mine"}])
     assert engine.asks[0].history == (Message("user", "Mine"),)
@@ -134,7 +134,7 @@ def test_every_answer_is_written_down_and_counted_once(client: TestClient, recor
     assert [answer.id for answer in recorder.counted] == [reply["id"]]
 
 
-def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> None:
+def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: FakeStore, recorder: MemoryRecorder) -> None:
     app = create_app(engine, store, recorder=recorder)  # type: ignore[arg-type]
 
     async def with_key(scope: Any, receive: Any, send: Any) -> None:
@@ -150,7 +150,7 @@ def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: AskedSto
 @pytest.mark.parametrize(("said", "meant"), [(1, 1), (0, 0), (-1, -1), ("up", 1), ("down", -1)])
 @pytest.mark.parametrize("name", ["id", "answer_id"])
 def test_feedback_is_taken_for_any_answer(
-    client: TestClient, store: AskedStore, name: str, said: object, meant: int
+    client: TestClient, store: FakeStore, name: str, said: object, meant: int
 ) -> None:
     reply = client.post("/feedback", json={name: "not written yet", "rating": said, "comment": "so so"})
     assert reply.status_code == 200 and reply.json() == {"id": "not written yet", "rating": meant}
@@ -237,7 +237,7 @@ def test_an_unknown_collection_is_404_and_says_what_to_do(client: TestClient) ->
     assert reply.status_code == 404 and "nope" in reply.json()["error"] and "raydex index" in reply.json()["error"]
 
 
-def test_two_collections_must_be_told_apart(client: TestClient, store: AskedStore) -> None:
+def test_two_collections_must_be_told_apart(client: TestClient, store: FakeStore) -> None:
     store.publish("other")
     reply = ask(client)
     assert reply.status_code == 422 and reply.json()["choices"] == ["docs", "other"]
@@ -283,7 +283,7 @@ def test_routes_that_are_not_there_answer_in_the_same_shape(
 
 
 def test_health_is_of_the_process_and_readiness_of_all(
-    client: TestClient, store: AskedStore, engine: FakeEngine
+    client: TestClient, store: FakeStore, engine: FakeEngine
 ) -> None:
     assert client.get("/health/ready").json() == {"status": "ready", "collection": "docs", "index": 1, "revision": 1}
     store.away = True
@@ -294,12 +294,12 @@ def test_health_is_of_the_process_and_readiness_of_all(
     assert reply.status_code == 503 and "words" in reply.json()["error"] and reply.headers["retry-after"]
 
 
-def test_nothing_published_is_not_ready(client: TestClient, store: AskedStore) -> None:
+def test_nothing_published_is_not_ready(client: TestClient, store: FakeStore) -> None:
     store.live.clear()
     assert client.get("/health/ready").status_code == 503
 
 
-def test_several_collections_are_ready_together(client: TestClient, store: AskedStore) -> None:
+def test_several_collections_are_ready_together(client: TestClient, store: FakeStore) -> None:
     store.publish("other")
     assert client.get("/health/ready").status_code == 200
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.api import AskedStore, FakeEngine
+from kit.api import FakeEngine, FakeStore
 
 from jobs.__main__ import VERBS
 from serve.api.routes import create_app
@@ -144,7 +144,7 @@ def test_every_make_target_of_a_page_exists():
 
 
 def routes() -> set[str]:
-    app = create_app(FakeEngine(AskedStore()), AskedStore())  # type: ignore[arg-type]
+    app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
     return {route.path for route in app.routes}  # type: ignore[attr-defined]
 
 

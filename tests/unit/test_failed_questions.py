@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from kit.api import AskedStore, FakeEngine, MemoryRecorder
+from kit.api import FakeEngine, FakeStore, MemoryRecorder
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.retriever import ModelNotReady
@@ -19,7 +19,7 @@ WAYS = ["query", "query/stream", "chat", "chat streamed"]
 
 @pytest.fixture
 def engine() -> FakeEngine:
-    return FakeEngine(AskedStore())
+    return FakeEngine(FakeStore())
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def recorder() -> MemoryRecorder:
 
 @pytest.fixture
 def client(engine: FakeEngine, recorder: MemoryRecorder) -> TestClient:
-    app = create_app(engine, AskedStore(), recorder=recorder)  # type: ignore[arg-type]
+    app = create_app(engine, FakeStore(), recorder=recorder)  # type: ignore[arg-type]
 
     async def with_key(scope: Any, receive: Any, send: Any) -> None:
         scope.setdefault("state", {})["key"] = Key("team", ("query",))

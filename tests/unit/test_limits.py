@@ -40,7 +40,7 @@ class Guard:
         return TokenGrant(True, 0.0, left - 1)
 
 
-class Uncounted(Metrics):
+class SilentMetrics(Metrics):
     """Metrics that go nowhere."""
 
     def __init__(self) -> None: ...
@@ -73,7 +73,7 @@ def guard() -> Guard:
 
 
 def client(guard: Guard, **policy: Any) -> TestClient:
-    app = protect(application(), guard, Policy(**{"host": "0.0.0.0", **policy}), Uncounted())
+    app = protect(application(), guard, Policy(**{"host": "0.0.0.0", **policy}), SilentMetrics())
     return TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 5), raise_server_exceptions=False)
 
 
@@ -154,8 +154,8 @@ def test_a_body_may_be_as_large_as_said(guard: Guard, size: int, status: int) ->
     assert reply.json()["bytes"] == size if status == 200 else "1000 bytes" in reply.json()["error"]
 
 
-class Sent:
-    """What an application sent; `messages` are what the client sends it, the last one for ever."""
+class Connection:
+    """A client's end: it sends `messages`, the last one for ever, and keeps what the application sends."""
 
     def __init__(self, *messages: dict[str, Any]) -> None:
         self._messages = list(messages)
@@ -188,37 +188,37 @@ PIECE = {"type": "http.request", "body": b"x" * 400, "more_body": True}
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"5")], [(b"content-length", b"-1")]])
 def test_a_body_without_end_is_stopped_at_the_limit_whatever_its_length_claims(headers: Any) -> None:
-    sent = Sent(PIECE)
-    asyncio.run(BodyLimit(takes_body, 1000)(request(headers=headers), sent.receive, sent.send))
-    assert sent.status == 413 and sent.received == 3
+    connection = Connection(PIECE)
+    asyncio.run(BodyLimit(takes_body, 1000)(request(headers=headers), connection.receive, connection.send))
+    assert connection.status == 413 and connection.received == 3
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read() -> None:
-    sent = Sent(PIECE)
+    connection = Connection(PIECE)
     scope = request(headers=[(b"content-length", b"1001")])
-    asyncio.run(BodyLimit(takes_body, 1000)(scope, sent.receive, sent.send))
-    assert sent.status == 413 and sent.received == 0
+    asyncio.run(BodyLimit(takes_body, 1000)(scope, connection.receive, connection.send))
+    assert connection.status == 413 and connection.received == 0
 
 
 def test_a_body_in_pieces_comes_whole() -> None:
-    sent = Sent(PIECE, PIECE, {"type": "http.request", "body": b"end", "more_body": False})
-    asyncio.run(BodyLimit(takes_body, 1000)(request(), sent.receive, sent.send))
-    assert sent.sent[1]["body"] == b"x" * 800 + b"end"
+    connection = Connection(PIECE, PIECE, {"type": "http.request", "body": b"end", "more_body": False})
+    asyncio.run(BodyLimit(takes_body, 1000)(request(), connection.receive, connection.send))
+    assert connection.sent[1]["body"] == b"x" * 800 + b"end"
 
 
 def test_a_client_that_leaves_while_sending_reaches_no_application() -> None:
-    sent = Sent(PIECE, {"type": "http.disconnect"})
-    asyncio.run(BodyLimit(takes_body, 1000)(request(), sent.receive, sent.send))
-    assert sent.sent == []
+    connection = Connection(PIECE, {"type": "http.disconnect"})
+    asyncio.run(BodyLimit(takes_body, 1000)(request(), connection.receive, connection.send))
+    assert connection.sent == []
 
 
 def test_a_body_that_never_ends_is_not_waited_for() -> None:
     async def never() -> Any:
         await asyncio.sleep(60)
 
-    sent = Sent(PIECE)
-    asyncio.run(BodyLimit(takes_body, 1000, timeout_s=0.01)(request(), never, sent.send))
-    assert sent.status == 408
+    connection = Connection(PIECE)
+    asyncio.run(BodyLimit(takes_body, 1000, timeout_s=0.01)(request(), never, connection.send))
+    assert connection.status == 408
 
 
 def test_an_application_hears_that_its_client_has_gone() -> None:
@@ -227,8 +227,8 @@ def test_an_application_hears_that_its_client_has_gone() -> None:
     async def listening(scope: Any, receive: Any, send: Any) -> None:
         heard.extend([await receive(), await receive()])
 
-    sent = Sent({"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"})
-    asyncio.run(BodyLimit(listening, 1000)(request(), sent.receive, sent.send))
+    connection = Connection({"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"})
+    asyncio.run(BodyLimit(listening, 1000)(request(), connection.receive, connection.send))
     assert heard[1] == {"type": "http.disconnect"}
 
 
@@ -246,15 +246,15 @@ def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however
 
         places = QuestionLimit(answering, 3)
 
-        def ask(sent: Sent, **more: Any) -> asyncio.Task[None]:
-            return asyncio.ensure_future(places(request(**more), sent.receive, sent.send))
+        def ask(connection: Connection, **more: Any) -> asyncio.Task[None]:
+            return asyncio.ensure_future(places(request(**more), connection.receive, connection.send))
 
-        under_way = [ask(Sent(PIECE)), ask(Sent(PIECE)), ask(Sent(PIECE), path="/broken")]
+        under_way = [ask(Connection(PIECE)), ask(Connection(PIECE)), ask(Connection(PIECE), path="/broken")]
         await asyncio.sleep(0)
-        refused = Sent(PIECE)
+        refused = Connection(PIECE)
         await ask(refused)
         assert refused.status == 503 and (b"retry-after", b"2") in refused.sent[0]["headers"]
-        waiting = ask(Sent(PIECE), method="GET")  # no question: takes no place
+        waiting = ask(Connection(PIECE), method="GET")  # no question: takes no place
         await asyncio.sleep(0)
         assert places.in_progress == 3
         under_way[0].cancel()  # the client has gone
@@ -295,7 +295,7 @@ def test_a_stream_leaves_piece_by_piece(guard: Guard) -> None:
 
     headers = [(b"authorization", b"Bearer " + TOKEN.encode()), (b"origin", b"https://a.test")]
     scope = request(path="/stream", query_string=b"", headers=headers, asgi={"spec_version": "2.4"})
-    protected = protect(app, guard, Policy(host="0.0.0.0", rate=5, cors_origins=["https://a.test"]), Uncounted())
+    protected = protect(app, guard, Policy(host="0.0.0.0", rate=5, cors_origins=["https://a.test"]), SilentMetrics())
     asyncio.run(protected(scope, receive, send))  # type: ignore[arg-type]
     assert left == [(b"a", 1), (b"b", 2), (b"c", 3)]
 

@@ -11,7 +11,7 @@ import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.api import CSV, TEXT, AskedStore, FakeEngine, served
+from kit.api import CSV, TEXT, FakeEngine, FakeStore, run_server
 
 from pipelines.records import Citation, Message
 from pipelines.store import StoreUnavailable
@@ -25,7 +25,7 @@ class Service:
     """One server for all tests of this file: its engine is told what to do, and forgets between tests."""
 
     def __init__(self) -> None:
-        self.store = AskedStore()
+        self.store = FakeStore()
         self.engine = FakeEngine(self.store)
         self.url = ""
 
@@ -34,7 +34,7 @@ class Service:
 def running() -> Iterator[Service]:
     service = Service()
     app = create_app(service.engine, service.store)  # type: ignore[arg-type]
-    with served(app) as base:
+    with run_server(app) as base:
         service.url = f"{base}/v1"
         yield service
 
@@ -265,8 +265,8 @@ def test_footnotes_are_marks_in_the_text_and_their_sources_below(client: openai.
 
 
 def test_footnotes_can_be_the_services_habit() -> None:
-    store = AskedStore()
-    with served(create_app(FakeEngine(store), store, openai_sources="footnotes")) as base:  # type: ignore[arg-type]
+    store = FakeStore()
+    with run_server(create_app(FakeEngine(store), store, openai_sources="footnotes")) as base:  # type: ignore[arg-type]
         body = {"model": "docs", "messages": [USER]}
         said = [
             httpx.post(f"{base}/v1/chat/completions", json={**body, **more}).json()["choices"][0]["message"]["content"]

@@ -23,7 +23,7 @@ def body(text: bytes, more: bool = False) -> Message:
     return {"type": "http.response.body", "body": text, "more_body": more}
 
 
-def saying(*messages: Message, then: Exception | None = None) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def app_sending(*messages: Message, then: Exception | None = None) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """An application that sends `messages` and then dies, silently as Ray's proxy does or with an exception."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,8 +35,10 @@ def saying(*messages: Message, then: Exception | None = None) -> Callable[[Scope
     return app
 
 
-def sent(app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/query", **more: Any) -> list[Message]:
-    """What the client gets of `app` behind the middleware."""
+def reply_of(
+    app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/query", **more: Any
+) -> list[Message]:
+    """Return the messages that the client gets from `app` behind the middleware."""
     messages: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -74,20 +76,20 @@ def test_a_whole_reply_passes_as_it_is():
 
         scope = {"type": "http", "path": "/", "headers": [], "asgi": {"spec_version": "2.4"}}
         asyncio.run(response(scope, receive, send))
-        assert sent(saying(*bare)) == bare
+        assert reply_of(app_sending(*bare)) == bare
 
 
 def test_a_replica_that_dies_before_its_answer_is_503_with_retry_after():
-    assert is_come_back(sent(saying()))
-    assert is_come_back(sent(saying(then=RuntimeError("the proxy itself failed"))))
+    assert is_come_back(reply_of(app_sending()))
+    assert is_come_back(reply_of(app_sending(then=RuntimeError("the proxy itself failed"))))
 
 
 def test_a_status_without_a_word_of_the_body_is_no_answer_yet():
-    assert is_come_back(sent(saying(start(200))))
+    assert is_come_back(reply_of(app_sending(start(200))))
 
 
 def test_a_stream_that_breaks_ends_in_an_error_event():
-    messages = sent(saying(start(200, EVENTS), body(b"event: hits\ndata: {}\n\n", more=True)))
+    messages = reply_of(app_sending(start(200, EVENTS), body(b"event: hits\ndata: {}\n\n", more=True)))
     assert [m["type"] for m in messages] == ["http.response.start", "http.response.body", "http.response.body"]
     name, data = messages[-1]["body"].decode().strip().split("\n")
     assert name == "event: error" and not messages[-1].get("more_body")
@@ -95,21 +97,21 @@ def test_a_stream_that_breaks_ends_in_an_error_event():
 
 
 def test_openais_clients_are_told_in_their_own_shape():
-    [_, reply] = sent(saying(), "/v1/chat/completions")
+    [_, reply] = reply_of(app_sending(), "/v1/chat/completions")
     assert json.loads(reply["body"])["error"]["code"] == "unavailable"
-    broken = sent(saying(start(200, EVENTS), body(b"data: {}\n\n", more=True)), "/v1/chat/completions")
+    broken = reply_of(app_sending(start(200, EVENTS), body(b"data: {}\n\n", more=True)), "/v1/chat/completions")
     assert json.loads(broken[-1]["body"].decode().removeprefix("data: "))["error"]["type"] == "server_error"
 
 
 def test_a_stream_that_is_whole_gets_nothing_added():
     whole = [start(200, EVENTS), body(b"event: answer\ndata: {}\n\n", more=True), body(b"")]
-    assert sent(saying(*whole)) == whole
+    assert reply_of(app_sending(*whole)) == whole
 
 
 def test_a_503_of_the_proxys_own_says_when_to_come_back():
-    first, _ = sent(saying(start(503), body(b"unavailable")))
+    first, _ = reply_of(app_sending(start(503), body(b"unavailable")))
     assert dict(first["headers"])[b"retry-after"].isdigit()
-    first, _ = sent(saying(start(503, [(b"Retry-After", b"9")]), body(b"saturated")))
+    first, _ = reply_of(app_sending(start(503, [(b"Retry-After", b"9")]), body(b"saturated")))
     assert first["headers"] == [(b"Retry-After", b"9")]
 
 
@@ -125,7 +127,7 @@ def test_what_never_begins_is_given_up():
             return
 
     for app in (hangs, swallows):
-        assert is_come_back(sent(app, longest_s=0.05))
+        assert is_come_back(reply_of(app, longest_s=0.05))
 
 
 def test_a_question_does_not_wait_for_a_replica_that_is_still_starting():
@@ -133,7 +135,7 @@ def test_a_question_does_not_wait_for_a_replica_that_is_still_starting():
         await asyncio.sleep(60)
 
     looks = iter([False, True])
-    assert is_come_back(sent(waits, absent=lambda: next(looks), check_s=0.02))
+    assert is_come_back(reply_of(waits, absent=lambda: next(looks), check_s=0.02))
 
 
 def test_a_slow_answer_is_waited_for_while_its_replica_runs():
@@ -142,7 +144,7 @@ def test_a_slow_answer_is_waited_for_while_its_replica_runs():
         await send(start())
         await send(body(b"a"))
 
-    assert [m.get("body") for m in sent(slow, absent=lambda: False, check_s=0.02)] == [None, b"a"]
+    assert [m.get("body") for m in reply_of(slow, absent=lambda: False, check_s=0.02)] == [None, b"a"]
 
 
 def test_an_answer_that_has_begun_may_take_its_time():
@@ -152,7 +154,7 @@ def test_an_answer_that_has_begun_may_take_its_time():
         await asyncio.sleep(0.3)
         await send(body(b"b"))
 
-    assert [m["body"] for m in sent(slow, longest_s=0.1)[1:]] == [b"a", b"b"]
+    assert [m["body"] for m in reply_of(slow, longest_s=0.1)[1:]] == [b"a", b"b"]
 
 
 def test_websockets_are_left_alone():
@@ -164,7 +166,7 @@ def test_websockets_are_left_alone():
     async def receive() -> Message:
         return {"type": "websocket.connect"}
 
-    asyncio.run(AlwaysAnswer(saying())({"type": "websocket", "path": "/"}, receive, send))
+    asyncio.run(AlwaysAnswer(app_sending())({"type": "websocket", "path": "/"}, receive, send))
     assert messages == []
 
 

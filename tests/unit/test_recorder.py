@@ -19,7 +19,7 @@ def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
     return Hit(f"c{n}", url, ("a",), "Title", ("H",), "word " * 200, "h", 0.5, "rrf", ranks, scores, sources)
 
 
-def answered(id: str, **more: Any) -> Answer:
+def make_answer(id: str, **more: Any) -> Answer:
     values: dict[str, Any] = {
         "question": f"question {id}", "text": "Yes [1].", "agent": "extractive", "citations": (), "hits": (),
         "degraded": (), "timings": {"retrieve": 0.1}, "index": 3, "revision": 4, "id": id,
@@ -59,7 +59,7 @@ def test_what_is_recorded_is_written_by_the_time_it_is_closed() -> None:
     ledger = Ledger()
     recorder = Recorder(ledger)
     for n in range(250):
-        recorder.record(answered(str(n)), QuestionContext("docs", "x", "compact", "ci"))
+        recorder.record(make_answer(str(n)), QuestionContext("docs", "x", "compact", "ci"))
     recorder.close()
     assert ledger.ids == [str(n) for n in range(250)] and recorder.dropped == 0
     row = ledger.rows[0]
@@ -69,7 +69,7 @@ def test_what_is_recorded_is_written_by_the_time_it_is_closed() -> None:
 def test_it_is_written_without_closing_too() -> None:
     ledger = Ledger()
     recorder = Recorder(ledger)
-    recorder.record(answered("a"))
+    recorder.record(make_answer("a"))
     until = time.monotonic() + 10
     while not ledger.rows and time.monotonic() < until:
         time.sleep(0.005)
@@ -83,7 +83,7 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
         Citation(1, "https://d.test/other#x", "T", "snip"),
         Citation(9, "https://nowhere.test/", "T", "snip"),
     )
-    answer = answered(
+    answer = make_answer(
         "a",
         citations=citations,
         hits=(hit(1), hit(2), hit(3, ("https://d.test/3#a", "https://d.test/other#x"))),
@@ -102,7 +102,7 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
     assert (row.standalone, row.why, row.known, row.degraded) == ("standing alone", "no LLM", False, ["bm25"])
     assert (row.prompt_tokens, row.completion_tokens, row.calls, row.cost) == (10, 5, 2, 0.01)
     assert (row.index, row.revision, row.answer, row.error) == (3, 4, "Yes [1].", None)
-    assert row_of(answered("a", queries=("question a",))).standalone == ""
+    assert row_of(make_answer("a", queries=("question a",))).standalone == ""
 
 
 def test_a_failure_is_a_row_with_its_reason() -> None:
@@ -120,7 +120,7 @@ def test_an_outage_loses_nothing_that_fits() -> None:
     ledger = Ledger(away=3)
     recorder = Recorder(ledger, pause_s=0.001)
     for id in "abc":
-        recorder.record(answered(id))
+        recorder.record(make_answer(id))
     recorder.close()
     assert sorted(ledger.ids) == ["a", "b", "c"] and ledger.away == 0 and recorder.dropped == 0
 
@@ -130,7 +130,7 @@ def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(caplog: p
     ledger.open.clear()  # the database hangs
     recorder = Recorder(ledger, most_waiting=5)
     for n in range(200):  # would never end if it waited
-        recorder.record(answered(str(n))) if n % 2 else recorder.record_failure(str(n), "why?", "gone")
+        recorder.record(make_answer(str(n))) if n % 2 else recorder.record_failure(str(n), "why?", "gone")
     ledger.open.set()
     recorder.close()
     assert len(ledger.rows) + recorder.dropped == 200 and 5 <= len(ledger.rows) <= 5 + 5 + 1
@@ -141,10 +141,10 @@ def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(caplog: p
 def test_a_database_that_stays_away_does_not_keep_the_service_from_ending() -> None:
     recorder = Recorder(Ledger(away=10**9), pause_s=0.001)
     for n in range(20):
-        recorder.record(answered(str(n)))
+        recorder.record(make_answer(str(n)))
     recorder.close(timeout_s=0.05)
     assert recorder.dropped == 20
-    recorder.record(answered("late"))
+    recorder.record(make_answer("late"))
     assert recorder.dropped == 21
 
 
@@ -153,7 +153,7 @@ def test_a_row_that_the_database_refuses_takes_no_other_with_it() -> None:
     ledger.open.clear()
     recorder = Recorder(ledger)
     for id in ("a", "b", "bad", "c", "d"):
-        recorder.record(answered(id))
+        recorder.record(make_answer(id))
     ledger.open.set()
     recorder.close()
     assert sorted(ledger.ids) == ["a", "b", "c", "d"] and recorder.dropped == 1
@@ -170,7 +170,7 @@ def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(caplog: 
     caplog.set_level(logging.INFO)
     ledger = Ledger()
     recorder = Recorder(ledger, enabled=False, retention_days=30)
-    recorder.record(answered("a"))
+    recorder.record(make_answer("a"))
     recorder.record_failure("b", "q", "e")
     until = time.monotonic() + 10
     while not ledger.forgotten and time.monotonic() < until:
@@ -183,7 +183,7 @@ def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(caplog: 
 def test_kept_for_ever_means_that_nothing_is_forgotten() -> None:
     ledger = Ledger()
     recorder = Recorder(ledger, retention_days=None)
-    recorder.record(answered("a"))
+    recorder.record(make_answer("a"))
     recorder.close()
     assert ledger.ids == ["a"] and ledger.forgotten == []
 
@@ -194,7 +194,7 @@ def test_many_threads_may_record() -> None:
 
     def asking(name: str) -> None:
         for n in range(100):
-            recorder.record(answered(f"{name}{n}"))
+            recorder.record(make_answer(f"{name}{n}"))
 
     threads = [threading.Thread(target=asking, args=(name,)) for name in "abcd"]
     for thread in threads:

@@ -80,8 +80,8 @@ def ask(*responses: Response, timeout_s: float = 5.0) -> Any:
     return asyncio.run(call_step("the retriever", in_turn(*responses), timeout_s))
 
 
-def said(*responses: Response, timeout_s: float = 5.0) -> list[str | AgentResult]:
-    """What a remote agent says whose calls give `responses`."""
+def answer_parts(*responses: Response, timeout_s: float = 5.0) -> list[str | AgentResult]:
+    """Return the parts of a remote agent's answer whose calls give `responses`."""
     handle: Any = SimpleNamespace(answer=SimpleNamespace(remote=in_turn(*responses)))
     handle.options = lambda **_: handle
     like: Any = SimpleNamespace(name="strong", secrets=(), check=None)
@@ -138,19 +138,19 @@ def test_a_step_that_says_nothing_is_given_up_and_its_call_cancelled() -> None:
 
 
 def test_an_agent_that_dies_before_its_first_word_is_asked_once_more() -> None:
-    assert said(Response(died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
-    assert said(Response("", died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
+    assert answer_parts(Response(died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
+    assert answer_parts(Response("", died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
 
 
 def test_an_agent_that_dies_while_it_speaks_is_not_begun_anew_unseen() -> None:
     with pytest.raises(StepDied):
-        said(Response("", "Call ", died()), Response("", "Call it.", AgentResult()))
+        answer_parts(Response("", "Call ", died()), Response("", "Call it.", AgentResult()))
 
 
 def test_no_replica_of_an_agent_in_time() -> None:
     absent = Response(hang=True)
     with pytest.raises(StepUnavailable, match="in time"):
-        said(absent, timeout_s=0.05)
+        answer_parts(absent, timeout_s=0.05)
     assert absent.cancelled == 1
 
 
@@ -161,7 +161,7 @@ def test_an_agent_that_has_its_task_may_think_longer_than_a_replica_is_waited_fo
                 await asyncio.sleep(0.3)
             return await super().__anext__()
 
-    assert said(Thinking("", "Call it.", AgentResult()), timeout_s=0.1) == ["Call it.", AgentResult()]
+    assert answer_parts(Thinking("", "Call it.", AgentResult()), timeout_s=0.1) == ["Call it.", AgentResult()]
 
 
 def test_an_agent_says_first_that_it_has_the_task() -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, settings
-from kit.api import AskedStore, FakeEngine
+from kit.api import FakeEngine, FakeStore
 from schemathesis.checks import not_a_server_error
 
 from serve.api.routes import create_app
 
-store = AskedStore()
+store = FakeStore()
 config = schemathesis.Config.from_dict({"generation": {"mode": "all", "allow-x00": True}})
 schema = schemathesis.openapi.from_asgi(
     "/openapi.json",

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from kit.api import TEXT, AskedStore, FakeEngine, MemoryRecorder, served, wait_for
+from kit.api import TEXT, FakeEngine, FakeStore, MemoryRecorder, run_server, wait_for
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.engine import Delta
@@ -22,12 +22,12 @@ CHAT = {"model": "docs", "messages": [{"role": "user", "content": "csv?"}]}
 
 
 @pytest.fixture
-def store() -> AskedStore:
-    return AskedStore()
+def store() -> FakeStore:
+    return FakeStore()
 
 
 @pytest.fixture
-def engine(store: AskedStore) -> FakeEngine:
+def engine(store: FakeStore) -> FakeEngine:
     return FakeEngine(store)
 
 
@@ -37,13 +37,13 @@ def recorder() -> MemoryRecorder:
 
 
 @pytest.fixture
-def client(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> TestClient:
+def client(engine: FakeEngine, store: FakeStore, recorder: MemoryRecorder) -> TestClient:
     return TestClient(create_app(engine, store, recorder=recorder, observer=recorder))  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def base(engine: FakeEngine, store: AskedStore, recorder: MemoryRecorder) -> Iterator[str]:
-    with served(create_app(engine, store, recorder=recorder, heartbeat_s=0.05)) as url:  # type: ignore[arg-type]
+def base(engine: FakeEngine, store: FakeStore, recorder: MemoryRecorder) -> Iterator[str]:
+    with run_server(create_app(engine, store, recorder=recorder, heartbeat_s=0.05)) as url:  # type: ignore[arg-type]
         yield url
 
 
@@ -53,14 +53,14 @@ def events(text: str) -> list[tuple[str, Any]]:
     return [(block["event"], json.loads(block["data"])) for block in blocks]
 
 
-def streamed(client: TestClient, **more: Any) -> list[tuple[str, Any]]:
+def stream_events(client: TestClient, **more: Any) -> list[tuple[str, Any]]:
     reply = client.post("/query/stream", json={**QUESTION, **more})
     assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/event-stream")
     return events(reply.text)
 
 
 def test_hits_come_first_then_deltas_then_citations_then_the_whole_answer(client: TestClient) -> None:
-    found = streamed(client)
+    found = stream_events(client)
     assert [name for name, _ in found] == ["hits", *["delta"] * 5, "citation", "answer"]
     assert found[0][1].keys() == {"hits", "index", "revision", "queries"}
     assert "".join(body["text"] for name, body in found if name == "delta") == TEXT == found[-1][1]["answer"]
@@ -69,7 +69,7 @@ def test_hits_come_first_then_deltas_then_citations_then_the_whole_answer(client
 
 def test_the_last_event_is_what_query_replies(client: TestClient) -> None:
     whole, reply = (
-        streamed(client, conversation="c")[-1][1],
+        stream_events(client, conversation="c")[-1][1],
         client.post("/query", json={**QUESTION, "conversation": "c"}),
     )
     assert {**whole, "id": ""} == {**reply.json(), "id": ""}
@@ -82,13 +82,13 @@ def test_each_event_is_one_line_of_data_for_every_client(client: TestClient) -> 
 
 def test_a_score_that_is_no_number_is_null(client: TestClient, engine: FakeEngine) -> None:
     engine.hit = replace(engine.hit, score=float("nan"))
-    found = streamed(client)
+    found = stream_events(client)
     assert found[0][1]["hits"][0]["score"] is None and found[-1][1]["hits"][0]["score"] is None
 
 
 def test_a_void_beginning_is_said_to_be_void(client: TestClient, engine: FakeEngine) -> None:
     engine.resets = True
-    deltas = [body for name, body in streamed(client) if name == "delta"]
+    deltas = [body for name, body in stream_events(client) if name == "delta"]
     assert deltas[0] == {"text": "never mind"} and deltas[1]["reset"] is True and "reset" not in deltas[2]
 
 
@@ -105,16 +105,16 @@ def test_what_fails_before_the_first_event_is_an_http_status(
 
 def test_what_fails_later_is_the_last_event(client: TestClient, engine: FakeEngine, recorder: MemoryRecorder) -> None:
     engine.fails_midway = StepUnavailable("the agent is full")
-    name, body = streamed(client)[-1]
+    name, body = stream_events(client)[-1]
     assert name == "error" and body["error"] == "the agent is full" and body["retry_after"] > 0
     engine.fails_midway = RuntimeError("secret")
-    name, body = streamed(client)[-1]
+    name, body = stream_events(client)[-1]
     assert name == "error" and "secret" not in str(body)
     assert recorder.rows == []
 
 
 def test_a_streamed_answer_is_written_down(client: TestClient, recorder: MemoryRecorder) -> None:
-    whole = streamed(client)[-1][1]
+    whole = stream_events(client)[-1][1]
     assert [row["answer"].id for row in recorder.rows] == [whole["id"]]  # type: ignore[attr-defined]
     assert [answer.id for answer in recorder.counted] == [whole["id"]] and len(recorder.first_deltas) == 1
 

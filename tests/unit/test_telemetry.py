@@ -25,7 +25,7 @@ from serve.telemetry import (
 )
 
 
-class Counted(Metrics):
+class CountingMetrics(Metrics):
     """Metrics that are kept here and not sent to Ray."""
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class Counted(Metrics):
 
 
 @pytest.fixture
-def counted() -> Counted:
-    return Counted()
+def metrics() -> CountingMetrics:
+    return CountingMetrics()
 
 
-def client(counted: Counted | None = None) -> TestClient:
+def client(metrics: CountingMetrics | None = None) -> TestClient:
     app = FastAPI()
 
     @app.post("/query")
@@ -64,7 +64,7 @@ def client(counted: Counted | None = None) -> TestClient:
     async def health() -> dict[str, str]:
         return {}
 
-    return TestClient(Telemetry(app, counted or Counted()), raise_server_exceptions=False)
+    return TestClient(Telemetry(app, metrics or CountingMetrics()), raise_server_exceptions=False)
 
 
 def test_a_request_keeps_its_id_and_a_mad_one_is_replaced() -> None:
@@ -82,24 +82,24 @@ def test_behind_a_proxy_that_names_the_request_it_is_not_named_twice() -> None:
     async def named(scope: Any, receive: Any, send: Any) -> None:
         await JSONResponse({"id": request_id()})(scope, receive, send)
 
-    reply = TestClient(Telemetry(named, Counted(), reply_id=False)).get("/", headers={"X-Request-ID": "a"})
+    reply = TestClient(Telemetry(named, CountingMetrics(), reply_id=False)).get("/", headers={"X-Request-ID": "a"})
     assert "X-Request-ID" not in reply.headers and reply.json()["id"] == "a"
 
 
-def test_requests_are_counted_by_the_pattern_of_their_path(counted: Counted) -> None:
-    asking = client(counted)
+def test_requests_are_counted_by_the_pattern_of_their_path(metrics: CountingMetrics) -> None:
+    asking = client(metrics)
     for path in ("/items/1", "/items/2", "/nowhere/3", "/broken", "/refused"):
         asking.get(path)
     expected = [("/items/{item}", 200), ("/items/{item}", 200), ("none", 404), ("/broken", 500), ("/refused", 401)]
-    assert counted.requests == expected
+    assert metrics.requests == expected
 
 
-def test_a_client_that_leaves_before_its_reply_is_counted_as_gone(counted: Counted) -> None:
+def test_a_client_that_leaves_before_its_reply_is_counted_as_gone(metrics: CountingMetrics) -> None:
     async def silent(scope: Any, receive: Any, send: Any) -> None: ...
 
     scope = {"type": "http", "method": "POST", "path": "/query", "headers": []}
-    asyncio.run(Telemetry(silent, counted)(scope, None, None))  # type: ignore[arg-type]
-    assert counted.requests == [("none", 499)]
+    asyncio.run(Telemetry(silent, metrics)(scope, None, None))  # type: ignore[arg-type]
+    assert metrics.requests == [("none", 499)]
 
 
 @pytest.fixture
@@ -161,13 +161,13 @@ def test_a_record_without_request_is_a_line_too() -> None:
 
 
 def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFixture) -> None:
-    counted = telemetry.process_metrics()
+    metrics = telemetry.process_metrics()
     answer = Answer(
         "q", "a", "extractive", (), (), ("bm25",), {"retrieve": 0.1}, 1, 1, usage=Usage(10, 0, 1, 0.5)
     )  # fmt: skip
-    counted.count_answer(answer)
-    counted.count_request("/query", 200)
-    counted.observe_first_delta(0.01)
+    metrics.count_answer(answer)
+    metrics.count_request("/query", 200)
+    metrics.observe_first_delta(0.01)
     assert caplog.records == []
-    counted.observe_first_delta("not a number")  # type: ignore[arg-type]
+    metrics.observe_first_delta("not a number")  # type: ignore[arg-type]
     assert "not counted" in caplog.text
