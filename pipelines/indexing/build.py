@@ -1,7 +1,8 @@
-"""The Ray Data chain: pages become chunks, chunks become vectors, vectors are stored. The only file here with Ray.
+"""The Ray Data chain: pages become chunks, chunks become vectors, vectors are stored.
 
-What is done already stands in the database, not in Ray: a stage that runs twice changes nothing, and a run that
-follows a killed one goes on where that one was. Only URLs and texts that lack a vector travel between stages.
+Progress is kept in the database, not in Ray: a stage that runs twice changes nothing, and the run after a killed one
+continues where that one stopped. Only URLs, and texts that lack a vector, travel between stages. No other file of
+indexing knows Ray.
 """
 
 import functools
@@ -19,7 +20,7 @@ import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
 
 from pipelines.embedding.embedder import load_embedder
-from pipelines.indexing.chunking.page_cutter import CutPage, PageCutter
+from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.pools import Pools
@@ -31,20 +32,20 @@ from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
 TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
 
-# Ray Data hands on what a task yields once that much has gathered. About 400 texts: enough for the encoder
-# to sort by length, little enough that a kill loses only seconds of embedding.
+# Ray Data passes on the output of a task in blocks of this size. About 400 texts: enough for the encoder to sort by
+# length, and few enough that a kill loses only seconds of embedding.
 BLOCK_BYTES = 384 << 10
-# Pages of one task over stored pages, and of one step inside any task (bounds the bodies held in memory).
+# Pages of one task over stored pages, and of one step within any task (it limits the bodies held in memory).
 PAGES_PER_TASK, PAGES_PER_STEP = 200, 32
-# While the database restarts after a crash a stage waits this long before it gives up.
+# How long a stage waits for a database that restarts after a crash.
 DATABASE_PATIENCE_S = 60.0
-# A GPU stage must name its batch; so many texts keep a small encoder busy.
+# A GPU stage must name its batch size; this many texts keep a small encoder busy.
 GPU_BATCH = 512
 
 
 @dataclass(frozen=True)
 class BuildJob:
-    """What every stage of one run needs to know; small, because Ray copies it into each task."""
+    """The settings of every stage of one run; small, because Ray copies them into each task."""
 
     database_url: str
     collection: str
@@ -61,7 +62,7 @@ class BuildJob:
 
 
 def build(pages: Dataset, job: BuildJob) -> Dataset:
-    """pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
+    """Chain pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
     pools = job.pools
     chunked = pages.map_batches(
         cast(Any, chunk_pages),
@@ -92,7 +93,7 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
 
 
 def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
-    """The URLs of pages that the database holds, one task for each range {first, last}."""
+    """Return the URLs of stored pages, one task for each range {first, last}."""
     rows = [{"first": part["first"], "last": part["last"]} for part in ranges]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
     return source.map_batches(
@@ -105,7 +106,7 @@ def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
 
 
 def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
-    """The URLs of pages as they are crawled, one task (and crawler process) for each host."""
+    """Return the URLs of pages as they are crawled, one task (and crawler process) for each host."""
     rows = [{"host": number} for number in range(len(hosts))]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
     return source.map_batches(
@@ -119,7 +120,7 @@ def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
 
 
 def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
-    """Read the files of a folder or bucket and commit them as pages; a row with the number of `pages` a batch."""
+    """Read the files of a folder or bucket and commit them as pages; each batch is a row with its number of `pages`."""
     system, paths = folder.files()
     files = ray.data.read_binary_files(paths, filesystem=system, include_paths=True, num_cpus=job.pools.task_cpus)
     return files.map_batches(
@@ -132,14 +133,14 @@ def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
 
 
 def configure(slow_source: bool) -> None:
-    """Set what Ray Data takes from its context only: block size, no time-out behind a slow site, quiet output."""
+    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output."""
     context = DataContext.get_current()
     context.target_max_block_size = BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is raised, and reported once by its job
-    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # a short input; not worth a line
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is raised, and its job reports it once
+    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
     warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
 
 
@@ -154,10 +155,10 @@ def urls_of_ranges(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
 
 
 def crawl_host(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
-    """Crawl one host, yielding URLs as they are committed; its report is stored last.
+    """Crawl one host: yield URLs as they are committed, and store the report at the end.
 
-    Ray Data holds a yield back until a block is full, so each one is filled up to a block: pages reach the next
-    stage within a second however slow the site is.
+    Ray Data holds output back until a block is full, so each batch is padded to a block: pages reach the next stage
+    within a second, however slow the site is.
     """
     settings = hosts[batch["host"][0].as_py()]
     pages = crawl(settings, job.database_url, job.collection, job.run)
@@ -187,7 +188,7 @@ def save_file_batch(batch: pa.Table, job: BuildJob, folder: FolderSettings) -> p
 
 
 def chunk_pages(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
-    """Read, section and chunk the pages whose present input the index lacks; stage them; yield texts to embed."""
+    """Read and cut the pages that the index lacks in their present state, stage them, yield texts to embed."""
     store, urls = _store(job.database_url), batch["url"].to_pylist()
     for start in range(0, len(urls), PAGES_PER_STEP):
         wanted = urls[start : start + PAGES_PER_STEP]
@@ -197,9 +198,9 @@ def chunk_pages(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
 
 
 class EmbedTexts:
-    """An actor that embeds: the model is loaded once, batches come as large as the blocks before it.
+    """An actor that embeds; it loads the model once and takes whole blocks as batches.
 
-    What the embedder warns of (a GPU that is not there) goes along with the vectors: nobody reads an actor's log.
+    Warnings of the embedder (a missing GPU) travel with the vectors, because nobody reads the log of an actor.
     """
 
     def __init__(self, job: BuildJob) -> None:
@@ -226,7 +227,7 @@ class EmbedTexts:
 
 
 def store_vectors(batch: pa.Table, job: BuildJob) -> pa.Table:
-    """Stage vectors; a row says how many, how long embedding and storing took, and what an embedder warned of."""
+    """Stage vectors; return a row with their number, the seconds of embedding and storing, and warnings."""
     began = time.perf_counter()
     hashes = batch["embed_hash"].to_pylist()
     if hashes:
@@ -272,7 +273,7 @@ def _read(entry: PageToIndex, job: BuildJob) -> StagedPage:
 
 
 def _filler(rows: int) -> pa.Array:
-    """Bytes that make `rows` rows just more than one block."""
+    """Return bytes that make `rows` rows slightly larger than one block."""
     return pa.array([b"\0" * (BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
 
 
@@ -282,5 +283,5 @@ def _store(url: str) -> Store:
 
 
 @functools.cache
-def _reader(settings: IndexSettings) -> PageReader[CutPage]:
+def _reader(settings: IndexSettings) -> PageReader[PageChunks]:
     return PageReader(PageCutter(settings))

@@ -1,6 +1,6 @@
-"""How much of a cluster each stage takes, decided before anything starts so that nothing waits for ever.
+"""Plans how much of a cluster each stage takes, before anything starts, so that nothing waits forever.
 
-Knows nodes as mappings of free resources (`{"CPU": 8.0, "GPU": 1.0}`). Knows no Ray and starts nothing.
+Nodes are mappings of free resources (`{"CPU": 8.0, "GPU": 1.0}`). Knows no Ray and starts nothing.
 """
 
 import math
@@ -14,29 +14,30 @@ THREADS = 4
 # Reading, sectioning and chunking cost a fiftieth of embedding on CPUs (1.8 ms to 81 ms a chunk, Ray's docs, MiniLM,
 # one core); storing as much again.
 READING_SHARE = 1 / 20
-# Free CPUs that a node needs to take part: below that, sharing one core would only slow everything.
+# Free CPUs that a node needs to take part: with fewer, sharing one core would slow down everything.
 LEAST_CPUS = 0.5
-# A crawling or storing task waits more than it works: this share of a reading task's CPUs.
+# A crawling or storing task mostly waits: it takes this share of a reading task's CPUs.
 LIGHT = 0.2
-# Fewer, larger actors are worth a tenth of the CPUs: each loads the model into its own memory.
+# A tenth of the CPUs may stay unused for fewer, larger actors: each loads the model into its own memory.
 NEARLY = 0.9
+GPUS_PER_EMBEDDER = 1.0
 _ROUNDING = 1e-6
 
 
 class ClusterTooSmall(RuntimeError):
-    """No node has room for one embedding actor and one reading task; nothing was started."""
+    """No node has room for an embedding actor and a reading task; nothing was started."""
 
 
 class ImpossiblePool(ValueError):
-    """An actor pool was asked for that no cluster can hold."""
+    """No cluster can hold the requested actor pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """What the stages take of the cluster.
+    """The resources of the stages; all of them together fit the free resources.
 
-    `embedders` actors with `cpus`, `threads` and `gpus` each; `task_cpus` of a reading task, `light_cpus` of one that
-    crawls or stores; at most `crawls` hosts crawled at once. All of that together fits the free resources.
+    There are `embedders` actors with `cpus`, `threads` and `gpus` each. A reading task takes `task_cpus`, one that
+    crawls or stores `light_cpus`. At most `crawls` hosts are crawled at once.
     """
 
     embedders: int
@@ -48,21 +49,23 @@ class Pools:
     crawls: int
 
 
-def plan_pools(nodes: Sequence[Node], embedders: int | None = None, gpus: float = 1.0) -> tuple[Pools, str]:
-    """Pools that the free resources of `nodes` can hold, and a message if that is less than was asked for.
+def plan_pools(
+    nodes: Sequence[Node], embedders: int | None = None, gpus: float = GPUS_PER_EMBEDDER
+) -> tuple[Pools, str]:
+    """Return pools that fit the free resources of `nodes`, and a message if they are smaller than requested.
 
-    `embedders` None takes as many as fit. With GPUs every actor takes `gpus` of one (a fraction shares it), else up
-    to 4 CPUs. Raises ClusterTooSmall, ImpossiblePool.
+    `embedders` None takes as many as fit. With GPUs every actor takes `gpus` of one (a fraction shares it), otherwise
+    up to 4 CPUs. Raises ClusterTooSmall, ImpossiblePool.
     """
-    _check_asked(embedders, gpus)
+    _check_request(embedders, gpus)
     usable = [node for node in nodes if node.get("CPU", 0.0) >= LEAST_CPUS]
     if not usable:
         free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
         raise ClusterTooSmall(
-            f"the cluster's nodes have {free} CPUs free, one with at least {LEAST_CPUS:g} is needed: "
+            f"the cluster's nodes have {free} CPUs free, and a node with at least {LEAST_CPUS:g} is needed: "
             "wait for other work to end, add a node, or run without RAY_ADDRESS on this machine alone"
         )
-    slots = [gpu_slots(node.get("GPU", 0.0), gpus) for node in usable]
+    slots = [count_gpu_slots(node.get("GPU", 0.0), gpus) for node in usable]
     if any(slots):
         return _fit(usable, slots, _cpus_beside_gpus(usable, slots), gpus, embedders)
     cpus = _cpus_of_actor(usable)
@@ -73,15 +76,15 @@ def plan_pools(nodes: Sequence[Node], embedders: int | None = None, gpus: float 
     return pools, message
 
 
-def gpu_slots(free: float, each: float) -> int:
-    """How many actors with `each` GPUs fit on a node with `free` ones; a fraction comes from one single GPU."""
+def count_gpu_slots(free: float, each: float) -> int:
+    """Return how many actors with `each` GPUs fit on a node with `free` ones; a fraction comes from a single GPU."""
     if each >= 1:
         return int(free / each + _ROUNDING)
     whole, part = divmod(free, 1.0)
     return int(whole) * int(1 / each + _ROUNDING) + int(part / each + _ROUNDING)
 
 
-def _check_asked(embedders: int | None, gpus: float) -> None:
+def _check_request(embedders: int | None, gpus: float) -> None:
     if embedders is not None and embedders < 1:
         raise ImpossiblePool(f"{embedders} embedding actors: at least 1 is needed")
     if gpus <= 0 or (gpus > 1 and gpus != int(gpus)):
@@ -91,9 +94,10 @@ def _check_asked(embedders: int | None, gpus: float) -> None:
 def _fit(
     nodes: Sequence[Node], slots: Sequence[int], cpus: float, gpus: float, embedders: int | None
 ) -> tuple[Pools, str]:
-    """Pools with at most one actor a slot.
+    """Return pools with at most one actor a slot.
 
-    Wherever Ray puts the actors, some node keeps as much free as the poorest has left: tasks are cut to fit there.
+    Wherever Ray places the actors, some node keeps at least as many free CPUs as the fullest node would: tasks are
+    sized to fit there.
     """
     most = sum(slots)
     actors = min(embedders or most, most)
@@ -101,20 +105,20 @@ def _fit(
     task = min(1.0, left / 2)
     light = task * LIGHT
     crawls = int((left - task - light) / light + _ROUNDING)
-    threads = min(THREADS, int(cpus) + 1)  # the CPU kept for reading is idle most of the time
+    threads = min(THREADS, int(cpus) + 1)  # the CPU reserved for reading is idle most of the time
     wanted = embedders or most
     message = f"{wanted} embedding actors do not fit the free resources: using {actors}" if actors < wanted else ""
     return Pools(actors, cpus, threads, gpus, task, light, crawls), message
 
 
 def _room(node: Node) -> float:
-    """CPUs of a node that embedding may take; the others read, crawl and store."""
+    """Return how many CPUs of a node embedding may take; the others read, crawl and store."""
     cpus = node["CPU"]
     return cpus - max(min(1.0, cpus / 2), cpus * READING_SHARE)
 
 
 def _cpus_of_actor(nodes: Sequence[Node]) -> float:
-    """The largest size up to THREADS that uses nearly as many CPUs of all nodes as any: every actor holds a model."""
+    """Return the largest actor, up to THREADS, that uses NEARLY as many CPUs of all nodes as the best size does."""
     rooms = [_room(node) for node in nodes]
     sizes = [room / math.ceil(room / THREADS) for room in rooms]
     used = {size: size * sum(int(room / size + _ROUNDING) for room in rooms) for size in sizes}
@@ -122,5 +126,5 @@ def _cpus_of_actor(nodes: Sequence[Node]) -> float:
 
 
 def _cpus_beside_gpus(nodes: Sequence[Node], slots: Sequence[int]) -> float:
-    """CPUs of an actor whose work is on a GPU: one, or what the fullest node can give each."""
+    """Return the CPUs of an actor that works on a GPU: one, or its share on the fullest node."""
     return min(1.0, *(_room(node) / taken for node, taken in zip(nodes, slots, strict=True) if taken))

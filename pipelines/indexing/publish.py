@@ -1,7 +1,7 @@
-"""What a run has prepared becomes what readers see: in place, or as a new index beside the live one.
+"""Publishes what a run has staged: in place, or as a new index beside the live one.
 
-Decides which of the two is cheaper and whether vanished pages may be deleted; the transactions themselves are
-the store's. Knows neither Ray nor where pages come from.
+Decides which of the two is cheaper, and whether vanished pages may be deleted; the transactions are the store's. Knows
+neither Ray nor the source of pages.
 """
 
 from dataclasses import dataclass, replace
@@ -21,43 +21,43 @@ from pipelines.store import (
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Whether pages that are gone are deleted from the index, and if not, why."""
+    """Whether vanished pages may be deleted from the index, and the reason if not."""
 
     allowed: bool
     reason: str = ""
 
 
 def decide_deletion(deletable: int, pages: int, complete: bool, stopped_by: str, most: float) -> Deletion:
-    """Deleting needs a complete run, and no more than the share `most` of the index's pages may go at once."""
+    """Allow deletion after a complete run, if at most the share `most` of the index's pages has vanished."""
     if not complete:
         return Deletion(False, f"the crawl is not complete ({stopped_by}): nothing is deleted")
     if pages and deletable / pages > most:
         return Deletion(
             False,
-            f"{deletable} of {pages} pages have vanished, more than --max-delete-ratio {most:g} allows: nothing is "
-            "deleted. Is the site broken? If not, run again with a larger ratio.",
+            f"{deletable} of {pages} pages have vanished, more than `--max-delete-ratio {most:g}` allows: nothing is "
+            "deleted. Is the site broken? If not, run again with a larger ratio",
         )
     return Deletion(True)
 
 
-def live_index(store: Store, collection: str) -> Index | None:
-    """The live index, if there is one."""
+def find_live_index(store: Store, collection: str) -> Index | None:
+    """Return the live index, if there is one."""
     try:
         return store.live_index(collection)
     except NoLiveIndex:
         return None
 
 
-def base_index(store: Store, collection: str, settings: IndexSettings) -> Index | None:
-    """The index that a run brings up to date: the live one or a candidate made with the same settings."""
-    for index in (live_index(store, collection), store.candidate_index(collection)):
+def find_base_index(store: Store, collection: str, settings: IndexSettings) -> Index | None:
+    """Return the index that a run brings up to date: the live one, or a candidate, if it has the same settings."""
+    for index in (find_live_index(store, collection), store.candidate_index(collection)):
         if index is not None and index.fingerprint == settings.fingerprint:
             return index
     return None
 
 
-def cheaper_in_place(changed: int, chunks: int) -> bool:
-    """Whether changing so many chunks in an HNSW index takes less time than copying and building all of it anew."""
+def is_cheaper_in_place(changed: int, chunks: int) -> bool:
+    """Return whether changing `changed` chunks of an HNSW index is faster than building all of it anew."""
     return changed / INSERT_ROWS_PER_S <= chunks / BUILD_ROWS_PER_S
 
 
@@ -73,12 +73,12 @@ def publish_run(
 ) -> Publication:
     """Build or change the index that `run` was staged for, and make it live if `publish`.
 
-    Readers see the old state until all of the new one is there. Raises LostCollection, VectorsMissing.
+    Readers see the old state until the new one is complete. Raises LostCollection, VectorsMissing.
     """
     changed = store.staged_changes(run, base.id) if base else 0
-    in_place = base is not None and cheaper_in_place(changed, store.index_stats(base.id)["chunks"])
+    in_place = base is not None and is_cheaper_in_place(changed, store.index_stats(base.id)["chunks"])
     if base is not None and (
-        not _anything(store, lock, run, base, delete) or (in_place and _may_change(base, publish))
+        not _changes_anything(store, lock, run, base, delete) or (in_place and _may_change_in_place(base, publish))
     ):
         publication = lock.publish_in_place(run, base, delete)
     else:
@@ -89,20 +89,23 @@ def publish_run(
 
 
 def rollback(store: Store, lock: RunLock, run: int) -> tuple[Index, Index, int]:
-    """Make the index that was live before live again; returns (from, to, its new revision). Raises NoSuchIndex."""
+    """Make the previous index live again; return the index that was live, that one, and its revision.
+
+    Raises NoSuchIndex.
+    """
     live = store.live_index(lock.collection)
     previous = store.previous_index(lock.collection)
     if previous is None:
-        raise NoSuchIndex(f"collection {lock.collection!r} has no retired index to go back to")
+        raise NoSuchIndex(f"collection {lock.collection!r} has no retired index to return to: see `raydex status`")
     return live, previous, lock.promote(run, previous.id)
 
 
-def _anything(store: Store, lock: RunLock, run: int, base: Index, delete: bool) -> bool:
-    """Whether the run would change any row of `base`."""
+def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete: bool) -> bool:
+    """Return whether the run would change any row of `base`."""
     staged = store.staged_counts(run)["pages"]
     return bool(staged or (delete and store.deletable_pages(lock.collection, base.id)[0]))
 
 
-def _may_change(base: Index, publish: bool) -> bool:
-    """Readers must not see an unpublished change: without publishing, only a candidate changes in place."""
+def _may_change_in_place(base: Index, publish: bool) -> bool:
+    """Return whether a change in place may be seen: without publishing, only a candidate may change."""
     return publish or base.state == "candidate"

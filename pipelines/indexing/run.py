@@ -17,7 +17,7 @@ from pipelines.cluster import check_reach, connect_ray
 from pipelines.indexing.collection import Collection
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import hold_collection, record_run
-from pipelines.indexing.publish import Deletion, base_index, decide_deletion, live_index, publish_run
+from pipelines.indexing.publish import Deletion, decide_deletion, find_base_index, find_live_index, publish_run
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, Progress, ReindexSummary, RunLog
 from pipelines.records import Index, IndexSettings
@@ -54,7 +54,7 @@ def reindex_copy(
 def plan_reindex(store: Store, collection: Collection, options: ReindexOptions = DEFAULTS) -> dict[str, Any]:
     """Return what a reindex would do; fetch nothing, write nothing."""
     collection.check_folders(options.relative_paths)
-    base = base_index(store, collection.name, index_settings(collection.index, options))
+    base = find_base_index(store, collection.name, index_settings(collection.index, options))
     stale = store.ranges_to_index(collection.name, 0, base.id if base else None, collection.rules().digest, 10**9)
     return {
         "collection": collection.name,
@@ -109,12 +109,12 @@ class ReindexRun:
     def __call__(self) -> ReindexSummary:
         store, name, log = self.store, self.collection.name, self.log
         with log.timed("total"):
-            base = base_index(store, name, self.settings)
+            base = find_base_index(store, name, self.settings)
             gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
             self._gather(gatherer)
             staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
             with log.timed("publish"):
-                live = live_index(store, name)
+                live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
                 publication = self._publish(base, live, deletion)
         outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED

@@ -10,6 +10,7 @@ from pipelines.embedding.embedder import Backend, load_embedder
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import IndexChoices
+from pipelines.indexing.pools import GPUS_PER_EMBEDDER
 from pipelines.records import IndexSettings
 from pipelines.store import BuildResources
 
@@ -35,7 +36,7 @@ class ReindexOptions:
     retry_failed: bool = False
     backend: Backend = "auto"
     embedders: int | None = None
-    gpus_per_embedder: float = 1.0
+    gpus_per_embedder: float = GPUS_PER_EMBEDDER
     resources: BuildResources = field(default_factory=BuildResources)
     ray_address: str = "local"
     model_cache: Path | None = None
@@ -47,7 +48,7 @@ class ReindexOptions:
 def index_settings(choices: IndexChoices, options: ReindexOptions) -> IndexSettings:
     """Complete what a collection chose by what the model knows of itself: its identity and dimension.
 
-    Raises ModelNotFound, ChunkSizeRefused, WrongDimension.
+    Raises ModelNotFound, InvalidChunkSize, WrongDimension.
     """
     settings = choices.settings()
     counter = load_tokenizer(settings.model)

@@ -12,7 +12,7 @@ from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, small_site
 from psycopg import sql
 
 from pipelines.indexing.lock import hold_collection
-from pipelines.indexing.publish import cheaper_in_place, decide_deletion, rollback
+from pipelines.indexing.publish import decide_deletion, is_cheaper_in_place, rollback
 from pipelines.records import Index
 from pipelines.store import (
     ChangesPruned,
@@ -534,8 +534,8 @@ def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(s
 
 
 def test_changing_in_place_is_chosen_by_cost(workshop):
-    assert cheaper_in_place(10, 10_000)
-    assert not cheaper_in_place(9_000, 10_000)
+    assert is_cheaper_in_place(10, 10_000)
+    assert not is_cheaper_in_place(9_000, 10_000)
     site = small_site()
     workshop.reindex(site)
     assert workshop.reindex(changed(site, p01={"s": "Other."})).in_place

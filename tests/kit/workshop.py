@@ -12,7 +12,7 @@ from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.url_rules import UrlRules
-from pipelines.indexing.publish import base_index, publish_run
+from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.records import Block, Chunk, Document, FetchedPage, Hit, Index, IndexSettings, Page, Section
 from pipelines.store import BuildResources, Publication, RunLock, StagedPage, Store
 
@@ -41,7 +41,7 @@ class Workshop:
         return int(self.embedder.embedded)  # type: ignore[attr-defined]
 
     def base(self) -> Index | None:
-        return base_index(self.store, self.name, self.settings)
+        return find_base_index(self.store, self.name, self.settings)
 
     def lock(self) -> RunLock:
         """The collection's lock, taken."""

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
-from pipelines.indexing.chunking.chunker import Chunker, ChunkSizeRefused
-from pipelines.indexing.chunking.packing import words_within
+from pipelines.indexing.chunking.chunker import Chunker, InvalidChunkSize
+from pipelines.indexing.chunking.packing import split_words
 from pipelines.records import Block, BlockKind, Chunk, Document, Section
 
 URL = "https://docs.example/page.html"
@@ -195,7 +195,7 @@ def test_a_sentence_too_long_is_cut_between_words() -> None:
 
 def test_words_within_a_budget_join_to_the_text_again() -> None:
     text = "  one two,three\n\nfour     five "
-    parts = words_within(text, 6, lambda texts: [len(text) for text in texts])
+    parts = split_words(text, 6, lambda texts: [len(text) for text in texts])
     assert "".join(parts) == text
     assert max(map(len, parts)) <= 6
 
@@ -299,10 +299,10 @@ def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
     ],
 )
 def test_sizes_that_cannot_hold_are_refused(size: int, overlap: int, unit: str, said: str) -> None:
-    with pytest.raises(ChunkSizeRefused, match=said):
+    with pytest.raises(InvalidChunkSize, match=said):
         Chunker(MINILM, size, overlap, unit)  # type: ignore[arg-type]
 
 
 def test_a_prefix_that_fills_the_window_is_refused() -> None:
-    with pytest.raises(ChunkSizeRefused, match="prefix"):
+    with pytest.raises(InvalidChunkSize, match="prefix"):
         Chunker(replace(MINILM, chunk_prefix=sentences(40)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.indexing.pools import ClusterTooSmall, ImpossiblePool, Pools, gpu_slots, plan_pools
+from pipelines.indexing.pools import ClusterTooSmall, ImpossiblePool, Pools, count_gpu_slots, plan_pools
 
 
 def cpus_at_once(pools: Pools) -> float:
@@ -60,11 +60,11 @@ def test_a_small_head_does_not_shrink_the_actors_of_big_workers():
 
 
 def test_a_fraction_of_a_gpu_comes_from_one_gpu():
-    assert gpu_slots(2.0, 0.4) == 4  # not 5: the fifth would be made of what is left of both
-    assert gpu_slots(1.5, 0.5) == 3
-    assert gpu_slots(0.3, 0.1) == 3
-    assert gpu_slots(0.5, 1.0) == 0
-    assert gpu_slots(3.0, 2.0) == 1
+    assert count_gpu_slots(2.0, 0.4) == 4  # not 5: the fifth would be made of what is left of both
+    assert count_gpu_slots(1.5, 0.5) == 3
+    assert count_gpu_slots(0.3, 0.1) == 3
+    assert count_gpu_slots(0.5, 1.0) == 0
+    assert count_gpu_slots(3.0, 2.0) == 1
 
 
 def test_gpus_that_others_use_are_not_waited_for():
@@ -107,7 +107,7 @@ def test_every_plan_fits_every_placement(nodes, embedders, gpus):
         rooms, to_place = [], pools.embedders
         for node in order(nodes, key=lambda node: node["CPU"]):
             cpu = node["CPU"]
-            fits = gpu_slots(node["GPU"], pools.gpus) if pools.gpus else to_place
+            fits = count_gpu_slots(node["GPU"], pools.gpus) if pools.gpus else to_place
             placed = min(to_place, fits, int(cpu / pools.cpus + 1e-6))
             to_place -= placed
             rooms.append(cpu - placed * pools.cpus)

@@ -1,6 +1,6 @@
-"""A document's sections become chunks that the embedding model reads whole.
+"""Cuts the sections of a document into chunks that the embedding model reads whole.
 
-Of the model it knows the token counts and nothing else; it knows no HTML.
+Of the model it knows the token counts only. Knows no HTML.
 """
 
 from collections import Counter
@@ -8,25 +8,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipelines.indexing.chunking.packing import GAP, Pack, Packer, text_of, whole, words_within
-from pipelines.indexing.chunking.weights import WordWeights, characters
-from pipelines.records import Chunk, ChunkUnit, Document, Section, digest
+from pipelines.indexing.chunking.packing import GAP, Pack, Packer, pack_text, pack_whole, split_words
+from pipelines.indexing.chunking.weights import WordWeights, count_characters
+from pipelines.records import Chunk, ChunkUnit, Document, IndexSettings, Section, digest
 
-# The heading path may take a third of what the model reads, so that text is always the greater part.
+# The heading path may take a third of the model's input, so that text is always the larger part.
 HEADINGS_SHARE = 3
 
-# Fewer tokens leave no room for a heading, special tokens and one sign that a model reads as a dozen tokens.
+# Fewer tokens leave no room for a heading, special tokens and one character that a model reads as a dozen tokens.
 SMALLEST_SIZE = 32
 
-SHRINK = 0.8  # budget of each further attempt, where a model's token counts of parts do not add up to the whole's
+SHRINK = 0.8  # budget of each further attempt, where a model's token counts of parts do not add up to the whole
 
 
-class ChunkSizeRefused(ValueError):
-    """Chunk size and overlap that contradict each other or the embedding model."""
+DEFAULTS = IndexSettings()
+
+
+class InvalidChunkSize(ValueError):
+    """Chunk size and overlap contradict each other or the embedding model."""
 
 
 class TokenLimits(Protocol):
-    """What the chunker asks of an embedding model; `pipelines.embedding.tokens.TokenCounter` answers it."""
+    """The token limits of an embedding model; `pipelines.embedding.tokens.TokenCounter` is one."""
 
     @property
     def identity(self) -> str: ...
@@ -39,7 +42,7 @@ class TokenLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A chunk before it is known to fit: a part of a section under its heading path."""
+    """A part of a section under its heading path, which may still be too long for a chunk."""
 
     section: Section
     path: str
@@ -54,12 +57,18 @@ class _Draft:
 class Chunker:
     """Cuts documents into chunks of at most `size` tokens (heading path and special tokens included).
 
-    `size` 0 is as much as the model reads. With `unit` "characters", `size` counts the characters of the text
-    alone, and the model's token limit holds on top. `overlap`, in the same unit, repeats the last words of
-    prose in the next chunk of its section. Raises ChunkSizeRefused.
+    `size` 0 is as much as the model reads. With `unit` "characters", `size` counts the characters of the text alone,
+    and the token limit of the model applies as well. `overlap`, in the same unit, repeats the last words of prose in
+    the next chunk of its section. Raises InvalidChunkSize.
     """
 
-    def __init__(self, counter: TokenLimits, size: int = 0, overlap: int = 0, unit: ChunkUnit = "tokens") -> None:
+    def __init__(
+        self,
+        counter: TokenLimits,
+        size: int = DEFAULTS.chunk_size,
+        overlap: int = DEFAULTS.chunk_overlap,
+        unit: ChunkUnit = DEFAULTS.chunk_unit,
+    ) -> None:
         _check(size, overlap, unit, counter.max_tokens)
         self._counter = counter
         self._limit = size if size and unit == "tokens" else counter.max_tokens
@@ -67,22 +76,23 @@ class Chunker:
         self._overlap = overlap
         self._bare = counter.count_tokens([""])[0]  # special tokens and prefix
         if self._bare * 2 > self._limit:
-            raise ChunkSizeRefused(
-                f"chunk size {self._limit}: prefix and special tokens of the model alone take {self._bare}; "
-                "set a larger chunk_size"
+            raise InvalidChunkSize(
+                f"chunk_size {self._limit}: the prefix and special tokens of the model take {self._bare} of it; "
+                "set a larger one"
             )
         self._weigh = WordWeights(self._tokens)
         self._gap = self._tokens([GAP])[0]
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """The chunks of a document in page order; a section without text has none."""
+        """Return the chunks of a document in page order; a section without text has none."""
         paths = self._paths(document)
         drafts = [
-            _draft(section, path, whole(section.blocks)) for section, path in zip(document.sections, paths, strict=True)
+            _draft(section, path, pack_whole(section.blocks))
+            for section, path in zip(document.sections, paths, strict=True)
         ]
         seen: Counter[tuple[str, str]] = Counter()
         chunks: list[Chunk] = []
-        for draft, tokens in self._settled([draft for draft in drafts if draft.text]):
+        for draft, tokens in self._settle([draft for draft in drafts if draft.text]):
             key = (draft.section.anchor, draft.text)
             chunks.append(self._chunk(document, draft, tokens, len(chunks), seen[key]))
             seen[key] += 1
@@ -111,22 +121,22 @@ class Chunker:
         room = (self._limit - self._bare) // HEADINGS_SHARE
         weights = self._weigh([" > ".join(path) for path in names])
         return [
-            " > ".join(path if weight <= room else self._shortened(path, room))
+            " > ".join(path if weight <= room else self._shorten(path, room))
             for path, weight in zip(names, weights, strict=True)
         ]
 
-    def _shortened(self, names: list[str], room: int) -> list[str]:
-        """The last of `names` that fit into `room` tokens; of a single one too long, its first words."""
+    def _shorten(self, names: list[str], room: int) -> list[str]:
+        """Return the last of `names` that fit into `room` tokens, or the first words of one that is too long."""
         for start in range(1, len(names)):
             if self._weigh([" > ".join(names[start:])])[0] <= room:
                 return names[start:]
-        return [words_within(names[-1], room, self._weigh)[0].strip()]
+        return [split_words(names[-1], room, self._weigh)[0].strip()]
 
     # -- cutting and packing
 
-    def _settled(self, drafts: list[_Draft], attempt: int = 0) -> list[tuple[_Draft, int]]:
-        """The drafts, those too long cut until they fit, each with its exact count of tokens."""
-        likely = [draft for draft in drafts if self._likely(draft)]
+    def _settle(self, drafts: list[_Draft], attempt: int = 0) -> list[tuple[_Draft, int]]:
+        """Cut drafts that are too long until all fit; return each with its exact number of tokens."""
+        likely = [draft for draft in drafts if self._seems_to_fit(draft)]
         counts = self._counter.count_tokens([draft.embed_text for draft in likely])
         fitting = {id(draft): n for draft, n in zip(likely, counts, strict=True) if n <= self._limit}
         settled: list[tuple[_Draft, int]] = []
@@ -134,19 +144,19 @@ class Chunker:
             if id(draft) in fitting:
                 settled.append((draft, fitting[id(draft)]))
             else:
-                settled.extend(self._settled(self._split(draft, attempt), attempt + 1))
+                settled.extend(self._settle(self._split(draft, attempt), attempt + 1))
         return settled
 
-    def _likely(self, draft: _Draft) -> bool:
-        """Whether `draft` fits as far as can be told without the tokenizer; a single character has to."""
+    def _seems_to_fit(self, draft: _Draft) -> bool:
+        """Return whether `draft` fits by the estimate of the word weights; a single character always does."""
         if self._characters and len(draft.text) > self._characters:
             return False
         return len(draft.text) == 1 or self._weigh([draft.embed_text])[0] + self._bare <= self._limit
 
     def _split(self, draft: _Draft, attempt: int) -> list[_Draft]:
-        """Shorter drafts. Not every model's token counts of parts add up exactly: each attempt aims lower."""
+        """Return shorter drafts. The token counts of parts do not add up exactly, so each attempt aims lower."""
         if self._characters and not attempt:
-            packer = Packer(self._characters, self._overlap, len(GAP), characters)
+            packer = Packer(self._characters, self._overlap, len(GAP), count_characters)
         else:
             room = self._limit - self._bare - self._weigh([draft.path])[0] - 1
             overlap = 0 if self._characters else self._overlap
@@ -160,26 +170,26 @@ class Chunker:
 
 def _check(size: int, overlap: int, unit: ChunkUnit, max_tokens: int) -> None:
     if unit not in ("tokens", "characters"):
-        raise ChunkSizeRefused(f"chunk_unit {unit!r}: choose tokens or characters")
+        raise InvalidChunkSize(f"chunk_unit {unit!r}: choose tokens or characters")
     if size < 0 or overlap < 0:
-        raise ChunkSizeRefused(f"chunk_size {size}, chunk_overlap {overlap}: neither can be negative")
+        raise InvalidChunkSize(f"chunk_size {size}, chunk_overlap {overlap}: neither can be negative")
     tokens = size if size and unit == "tokens" else max_tokens
     if tokens > max_tokens:
-        raise ChunkSizeRefused(
+        raise InvalidChunkSize(
             f"chunk_size {size}: the embedding model reads {max_tokens} tokens and would drop the rest; "
             f"set at most {max_tokens}, or 0 for as much as it reads"
         )
     if min(tokens, size or tokens) < SMALLEST_SIZE:
-        raise ChunkSizeRefused(f"chunk_size {size}: set at least {SMALLEST_SIZE} {unit}, or 0 for the model's limit")
+        raise InvalidChunkSize(f"chunk_size {size}: set at least {SMALLEST_SIZE} {unit}, or 0 for the model's limit")
     if overlap >= (size or tokens):
-        raise ChunkSizeRefused(f"chunk_overlap {overlap}: must be less than the chunk_size, {size or tokens} {unit}")
+        raise InvalidChunkSize(f"chunk_overlap {overlap}: must be less than the chunk_size, {size or tokens} {unit}")
 
 
 def _draft(section: Section, path: str, pack: Pack) -> _Draft:
-    return _Draft(section, path, pack, text_of(pack))
+    return _Draft(section, path, pack, pack_text(pack))
 
 
 def _names(title: str, headings: Sequence[str]) -> list[str]:
-    """Title and headings on one line each, none twice in a row."""
+    """Return title and headings, each on one line, none twice in a row."""
     names = [" ".join(name.split()) for name in (title, *headings)]
     return [name for name, before in zip(names, ["", *names], strict=False) if name and name != before]

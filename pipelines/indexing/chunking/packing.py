@@ -1,7 +1,7 @@
-"""The blocks of a section are cut and packed so that each pack keeps within a budget.
+"""Packs the blocks of a section so that each pack stays within a budget.
 
-Only a block that is too long by itself is cut, at the best place that its kind offers. Knows no model: what a
-text weighs is asked of the caller's function.
+Only a block that is too long by itself is cut, at the best place that its kind offers. Knows no model: a function of
+the caller weighs texts.
 """
 
 import re
@@ -18,7 +18,7 @@ Weigh = Callable[[list[str]], list[int]]
 
 GAP = "\n\n"  # between blocks of a pack
 
-# Where a block that is too long may be cut, best place first; below that come words, then characters.
+# Where a block that is too long may be cut, best place first; after these come words, then characters.
 _PARAGRAPH = re.compile(r"(?<=\n)(?=[ \t]*\n)")
 _LINE = re.compile(r"(?<=\n)")
 _SENTENCE = re.compile(r"(?<=[.!?]\s)(?=\S)|(?<=[。！？])")
@@ -34,7 +34,7 @@ _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A text that is not cut any more; neighbours of one `block` (its place in the section) have no gap."""
+    """A text that is not cut further; `block` is its block's place in the section. Within a block there are no gaps."""
 
     block: int
     kind: BlockKind
@@ -45,22 +45,23 @@ class Atom:
 Pack = tuple[Atom, ...]
 
 
-def whole(blocks: Sequence[Block]) -> Pack:
-    """The blocks uncut, a table with its header as first line."""
+def pack_whole(blocks: Sequence[Block]) -> Pack:
+    """Return the blocks uncut, a table with its header as first line."""
     return tuple(
-        Atom(place, block.kind, _headed(block.text, block.header), block.header) for place, block in enumerate(blocks)
+        Atom(place, block.kind, _with_header(block.text, block.header), block.header)
+        for place, block in enumerate(blocks)
     )
 
 
-def text_of(pack: Pack) -> str:
-    """What a reader sees: code with its line breaks and indentation, a table's part under its header."""
+def pack_text(pack: Pack) -> str:
+    """Return the text of a pack: code with its line breaks and indentation, a part of a table under its header."""
     runs = groupby(pack, key=lambda atom: atom.block)
-    return GAP.join(filter(None, (_joined(list(run)) for _, run in runs)))
+    return GAP.join(filter(None, (_join(list(run)) for _, run in runs)))
 
 
-def words_within(text: str, budget: int, weigh: Weigh) -> list[str]:
-    """`text` in parts of at most `budget`, cut between words, else after punctuation, else anywhere."""
-    weigh(_WORD.findall(text) + _CLAUSE.findall(text))  # at once: the splitter asks for one at a time
+def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
+    """Split `text` into parts of at most `budget`: between words, else after punctuation, else anywhere."""
+    weigh(_WORD.findall(text) + _CLAUSE.findall(text))  # all at once: the splitter would weigh one at a time
     splitter = RecursiveCharacterTextSplitter(
         separators=[r"\s+", r"[,;:、，；：]", ""],
         is_separator_regex=True,
@@ -75,9 +76,9 @@ def words_within(text: str, budget: int, weigh: Weigh) -> list[str]:
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs atoms into packs of at most `budget`: the sum of atoms' weights and of gaps between blocks.
+    """Packs atoms into packs of at most `budget`: the sum of their weights and of the gaps between blocks.
 
-    `overlap` is how much of a pack's last prose, in whole words, the next repeats if it goes on with prose.
+    `overlap` is how much of a pack's last prose, in whole words, the next pack repeats if it continues with prose.
     """
 
     budget: int
@@ -93,7 +94,7 @@ class Packer:
             cost = self._cost(pack, atom, weight)
             if pack and used + cost > self.budget:
                 packs.append(pack)
-                pack, used = self._carried(pack, atom, weight)
+                pack, used = self._carry(pack, atom, weight)
                 cost = self._cost(pack, atom, weight)
             pack, used = (*pack, atom), used + cost
         return [*packs, pack] if pack else packs
@@ -104,8 +105,8 @@ class Packer:
         header = 0 if _has_header(atom.text, atom.header) else self.weigh([atom.header])[0]
         return weight + header + (self.gap if pack else 0)
 
-    def _carried(self, pack: Pack, following: Atom, weight: int) -> tuple[Pack, int]:
-        """The tail of `pack` that the next one repeats, and its weight; nothing where it would not fit."""
+    def _carry(self, pack: Pack, following: Atom, weight: int) -> tuple[Pack, int]:
+        """Return the tail of `pack` that the next pack repeats, and its weight; nothing if it would not fit."""
         last = pack[-1]
         if not self.overlap or last.kind != "prose" or following.kind != "prose":
             return (), 0
@@ -116,7 +117,7 @@ class Packer:
         return (carried, used) if fits else ((), 0)
 
     def _tail(self, text: str) -> str:
-        """The last words of `text` that weigh at most `overlap` together."""
+        """Return the last words of `text` that weigh at most `overlap` together."""
         words = _WORD.findall(text)[-self.overlap :]
         start, used = len(words), 0
         for weight in reversed(self.weigh(words)):
@@ -127,7 +128,7 @@ class Packer:
         return "".join(words[start:])
 
     def _cut_to_fit(self, atoms: Pack) -> list[tuple[Atom, int]]:
-        """The atoms with their weights, those over the budget cut."""
+        """Return the atoms with their weights; an atom over the budget is cut."""
         fitting: list[tuple[Atom, int]] = []
         for atom, weight in zip(atoms, self.weigh([atom.text for atom in atoms]), strict=True):
             fitting.extend([(atom, weight)] if weight <= self.budget else self._cut(atom))
@@ -135,15 +136,15 @@ class Packer:
 
     def _cut(self, atom: Atom) -> list[tuple[Atom, int]]:
         header = self.weigh([atom.header])[0]
-        if header > self.budget // 3:  # repeated on each part, it would leave too little room for rows
+        if header > self.budget // 3:  # repeated in each part, it would leave too little room for rows
             atom, header = replace(atom, header=""), 0
         parts = self._parts(atom.text, BOUNDARIES[atom.kind], self.budget - header)
         return [(replace(atom, text=text), weight) for text, weight in parts]
 
     def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...], room: int) -> list[tuple[str, int]]:
-        """`text` in parts of at most `room`; joined they are `text` again."""
+        """Split `text` into parts of at most `room` with their weights; joined they are `text` again."""
         if not boundaries:
-            texts = words_within(text, room, self.weigh)
+            texts = split_words(text, room, self.weigh)
             return list(zip(texts, self.weigh(texts), strict=True))
         texts = [part for part in boundaries[0].split(text) if part]
         parts: list[tuple[str, int]] = []
@@ -152,15 +153,15 @@ class Packer:
         return parts
 
 
-def _joined(run: list[Atom]) -> str:
-    """One block's atoms, without blank lines at either end; the first line of code keeps its indentation."""
+def _join(run: list[Atom]) -> str:
+    """Join the atoms of one block, without blank lines at either end; the first line of code keeps its indentation."""
     body = "".join(atom.text for atom in run)
     if run[0].kind == "prose":
         return body.strip()
-    return _headed(_BLANK_LINES.sub("", body).rstrip(), run[0].header)
+    return _with_header(_BLANK_LINES.sub("", body).rstrip(), run[0].header)
 
 
-def _headed(text: str, header: str) -> str:
+def _with_header(text: str, header: str) -> str:
     return text if not text or _has_header(text, header) else f"{header}\n{text}"
 
 

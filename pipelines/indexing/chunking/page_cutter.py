@@ -1,4 +1,4 @@
-"""A page, read and cut in one step: what a killable child does with each page. Knows no database and no Ray."""
+"""Reads and cuts a page in one step: the work that a killable child process does. Knows no database and no Ray."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from pipelines.records import Chunk, IndexSettings, Page
 
 
 @dataclass(frozen=True, slots=True)
-class CutPage:
-    """What an index needs of a page: title, language, the number of its sections, and its chunks."""
+class PageChunks:
+    """The chunks of a page, with its title, its language and the number of its sections."""
 
     title: str
     language: str
@@ -19,7 +19,7 @@ class CutPage:
 
 
 class PageCutter:
-    """Reads pages and cuts them as `settings` say. Pickles as its settings, and is ready once it is unpickled."""
+    """Reads pages and cuts them by `settings`. It pickles as its settings, and is ready once it is unpickled."""
 
     def __init__(self, settings: IndexSettings) -> None:
         self._settings = settings
@@ -29,8 +29,8 @@ class PageCutter:
     def __reduce__(self) -> tuple[type["PageCutter"], tuple[IndexSettings]]:
         return PageCutter, (self._settings,)
 
-    def __call__(self, page: Page) -> CutPage:
+    def __call__(self, page: Page) -> PageChunks:
         """Read and cut `page`. Raises UnreadablePage."""
         document = read_page(page)
         chunks = self._chunker(document)
-        return CutPage(document.title, document.language, len(document.sections), tuple(chunks))
+        return PageChunks(document.title, document.language, len(document.sections), tuple(chunks))

@@ -1,4 +1,4 @@
-"""Tags and version of a page, from its URL alone.
+"""Derives the tags and the version of a page from its URL.
 
 The patterns come from the collection file. Knows neither pages nor the database.
 """
@@ -11,14 +11,15 @@ from pipelines.records import digest
 
 
 class InvalidUrlRule(ValueError):
-    """A pattern for tags or versions that is not a regular expression."""
+    """A pattern for tags or versions is not a regular expression, or has no group."""
 
 
 @dataclass(frozen=True)
 class UrlRules:
-    """`tags` maps a regular expression to the tag of the URLs it is found in; `version` captures one in group 1.
+    """Rules for tags and versions. Raises InvalidUrlRule.
 
-    Raises InvalidUrlRule.
+    `tags` maps a regular expression to the tag of all URLs in which it is found; group 1 of `version` captures the
+    version.
     """
 
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -35,14 +36,14 @@ class UrlRules:
 
     @property
     def digest(self) -> str:
-        """Changes when a page's metadata may change: part of what an index remembers of each page."""
+        """A hash that changes when the metadata of pages may change; the index keeps it with each page."""
         return digest(*(f"{pattern}\t{tag}" for pattern, tag in sorted(self.tags.items())), self.version or "")[:8]
 
     def tags_of(self, url: str) -> tuple[str, ...]:
-        """The tags of `url`, each once, in the order of their patterns."""
+        """Return the tags of `url`, each once, in the order of their patterns."""
         return tuple(dict.fromkeys(tag for pattern, tag in self.tags.items() if re.search(pattern, url)))
 
     def version_of(self, url: str) -> str | None:
-        """The version that `url` names, if it names one."""
+        """Return the version that `url` names, if it names one."""
         match = re.search(self.version, url) if self.version else None
         return match.group(1) if match else None

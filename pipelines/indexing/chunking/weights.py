@@ -1,14 +1,14 @@
-"""About how many tokens a text has, fast: each word is counted once and remembered.
+"""Estimates the number of tokens of a text, fast: each word is counted once and remembered.
 
-Exact for models that split at spaces before all else (BERT), close for others: whoever needs the exact count asks
-the model's tokenizer.
+The estimate is exact for models that split at spaces first (BERT) and close for others; the model's tokenizer gives
+the exact count.
 """
 
 import re
 from collections.abc import Callable
 
-# A text never weighs less than its length divided by this: a model reads a word of 100,000 characters as one
-# unknown token, and indentation as nothing. English prose has 4 to 5 characters a token.
+# A text never weighs less than its length divided by this: a model reads a word of 100,000 characters as one unknown
+# token, and ignores indentation. English prose has 4 to 5 characters a token.
 CHARACTERS_PER_TOKEN = 16
 
 REMEMBERED = 4_000_000  # characters of words kept, about 50 MB; all of Ray's documentation has 1,000,000
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\s?\S+")  # with the space before it, which byte-level mode
 
 
 class WordWeights:
-    """Weighs texts in tokens, special tokens not included; `count` is asked for words never seen before."""
+    """Weighs texts in tokens, without special tokens; `count` is called for new words only."""
 
     def __init__(self, count: Callable[[list[str]], list[int]]) -> None:
         self._count = count
@@ -41,10 +41,10 @@ class WordWeights:
 
 
 def _by_length(text: str) -> int:
-    """The least that a text of this length weighs."""
+    """Return the least weight of a text of this length."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
-def characters(texts: list[str]) -> list[int]:
-    """Weighs texts by their length."""
+def count_characters(texts: list[str]) -> list[int]:
+    """Weigh texts by their length."""
     return [len(text) for text in texts]
