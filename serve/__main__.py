@@ -1,4 +1,7 @@
-"""`python -m serve`: serves on this machine until Ctrl-C, with its own Postgres unless DATABASE_URL is set."""
+"""`python -m serve` and `raydex serve`: serves on this machine until Ctrl-C.
+
+Unless DATABASE_URL is set, it runs a Postgres of its own.
+"""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Middleware for Ray's HTTP proxy: a replica that dies during a request becomes a 503 with Retry-After.
+"""Middleware for Ray's HTTP proxy that answers 503 when a replica dies during a request.
 
 When a replica dies, Ray's proxy sends nothing more; its server then answers a bare 500, or cuts a stream. Ray loads
 the middleware from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is

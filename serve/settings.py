@@ -1,4 +1,4 @@
-"""Settings of the service, from the environment (RAYDEX_…, DATABASE_URL) or from serve/config.yaml."""
+"""Settings of the service, from the environment (RAYDEX_…) or from config.yaml."""
 
 from pathlib import Path
 from typing import Annotated, Literal

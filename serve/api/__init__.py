@@ -1,1 +1,4 @@
-"""The HTTP API: routes.py lists every route; the other files hold their handlers, requests and replies."""
+"""The HTTP API.
+
+routes.py lists every route; the other files hold their handlers, requests and replies.
+"""

@@ -1,4 +1,4 @@
-"""Turns every exception of the application into a reply that says what to do, never a stack trace."""
+"""Turns every exception into a reply that says what to do, never into a stack trace."""
 
 import logging
 import uuid

@@ -1,4 +1,4 @@
-"""Turns citation marks in a streamed text into Markdown footnotes, with their sources below it."""
+"""Turns the citation marks of a streamed text into Markdown footnotes."""
 
 import re
 from collections.abc import Sequence

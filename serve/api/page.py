@@ -1,4 +1,4 @@
-"""Serves the page web/index.html, with a policy that lets it run its own script and nothing else."""
+"""Serves the page web/index.html, which may run its own script and nothing else."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Requests of the API: their fields, limits and examples, and the question that they ask the engine.
+"""Requests of the API: their fields, limits and examples.
 
 FastAPI validates requests by these and describes them on the OpenAPI page.
 """

@@ -1,4 +1,4 @@
-"""Builds the HTTP application: every route of the API is listed here, with its handler and its errors.
+"""Lists every route of the API, with its handler and its errors.
 
 Knows neither Ray nor the environment, and not who may ask: guard/ stands in front.
 """

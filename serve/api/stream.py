@@ -1,4 +1,4 @@
-"""Streams an answer as server-sent events while it is made, and cancels it when its client leaves.
+"""Streams an answer as server-sent events; cancels it when its client leaves.
 
 An encoder of each API turns the engine's events into server-sent events.
 """

@@ -1,7 +1,7 @@
-"""ASGI middleware that checks API keys: a valid Bearer key, or no key and a request from this machine.
+"""ASGI middleware that checks API keys.
 
-It stands inside the application, since a replica's port can be reached past any proxy. Pure ASGI: streams are not
-buffered and disconnects pass through.
+Without a key only requests from this machine pass, unless keys are required. It stands inside the application, since a
+replica's port can be reached past any proxy. Pure ASGI: streams are not buffered and disconnects pass through.
 """
 
 import re

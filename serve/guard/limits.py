@@ -1,4 +1,4 @@
-"""ASGI middleware that limits each key's rate, the size of a request and the questions in progress.
+"""ASGI middleware that limits the rate of a key, the size of a request and concurrency.
 
 Pure ASGI, as in keys.py.
 """

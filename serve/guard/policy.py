@@ -1,4 +1,4 @@
-"""Builds the protection around the application: CORS, request id, key, rate, body size and concurrency."""
+"""Wraps the application in its protection: CORS, keys, rates, sizes, concurrency."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
