@@ -21,8 +21,9 @@ from urllib.parse import unquote, urlsplit
 import tantivy
 from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 
+from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Hit, Index, digest
-from pipelines.store import ChangesPruned, clean
+from pipelines.store import ChangesPruned
 
 log = logging.getLogger(__name__)
 
@@ -327,12 +328,12 @@ class LexicalIndex:
 
     def _conditions(self, searcher: tantivy.Searcher, filters: Filters) -> Iterator[Query]:
         if filters.tags:
-            yield Query.term_set_query(self._schema, "tag", [clean(tag) for tag in filters.tags])
+            yield Query.term_set_query(self._schema, "tag", [clean_for_storage(tag) for tag in filters.tags])
         for field, value in (("version", filters.version), ("language", filters.language)):
             if value is not None:
-                yield Query.term_query(self._schema, field, clean(value), index_option="basic")
+                yield Query.term_query(self._schema, field, clean_for_storage(value), index_option="basic")
         if filters.url_prefix:
-            yield self._under(searcher, clean(filters.url_prefix))
+            yield self._under(searcher, clean_for_storage(filters.url_prefix))
 
     def _under(self, searcher: tantivy.Searcher, prefix: str) -> Query:
         """Chunks whose URL begins so. A folder is one term; any other prefix is all the terms that it begins."""

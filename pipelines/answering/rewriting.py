@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.answering.sanitizing.invisible import visible
+from pipelines.characters import clean_for_model
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.replies import item_key, read_items
 from pipelines.llm.session import ChatModel, LLMSession
@@ -79,14 +79,16 @@ class Rewriter:
     async def rewrite(self, question: str) -> Rewrite:
         """`question` and up to `num_queries` - 1 further queries. One query alone needs no call."""
         more = self.num_queries - 1
-        if self.llm is None or more < 1 or not visible(question).strip():
+        if self.llm is None or more < 1 or not clean_for_model(question).strip():
             return Rewrite((question,))
         calls = LLMSession(self.llm, system=SYSTEM)
         room = _room(self.llm, calls, REWRITE, more * QUERY_TOKENS)
-        shown = _shortened(self.llm, visible(question), room)
+        shown = _shortened(self.llm, clean_for_model(question), room)
         prompt = REWRITE.format(count=more, question=shown) if shown else ""
         text = await self._ask(calls, prompt, more * QUERY_TOKENS)
-        return _rewritten(parse_queries(text, question, self.num_queries), calls, failed=not read_items(visible(text)))
+        return _rewritten(
+            parse_queries(text, question, self.num_queries), calls, failed=not read_items(clean_for_model(text))
+        )
 
     async def condense(self, question: str, history: Sequence[Message]) -> Rewrite:
         """One query: `question` as it is understood without `history`, the turns before it, oldest first.
@@ -94,11 +96,11 @@ class Rewriter:
         The first question of a conversation stays as it is, without a call; so does one for which the model gives
         anything but one line of sensible length.
         """
-        if self.llm is None or not _turns(history) or not visible(question).strip():
+        if self.llm is None or not _turns(history) or not clean_for_model(question).strip():
             return Rewrite((question,))
         calls = LLMSession(self.llm, system=SYSTEM)
         room = _room(self.llm, calls, CONDENSE, 2 * QUERY_TOKENS)
-        shown = _shortened(self.llm, visible(question), room // 2)
+        shown = _shortened(self.llm, clean_for_model(question), room // 2)
         before = _transcript(self.llm, history, room - self.llm.count(shown))
         prompt = CONDENSE.format(history=before, question=shown) if before and shown else ""
         text = await self._ask(calls, prompt, 2 * QUERY_TOKENS)
@@ -145,7 +147,7 @@ def _transcript(llm: ChatModel, history: Sequence[Message], room: int) -> str:
     turns: list[str] = []
     for turn in reversed(_turns(history)):
         speaker = "Reader" if turn.role == "user" else "Assistant"
-        line = f"{speaker}: {_shortened(llm, visible(turn.content), int(room * LONGEST_TURN))}"
+        line = f"{speaker}: {_shortened(llm, clean_for_model(turn.content), int(room * LONGEST_TURN))}"
         if llm.count("\n".join([line, *turns])) > room:
             break
         turns.insert(0, line)
@@ -162,13 +164,15 @@ def _turns(history: Sequence[Message]) -> list[Message]:
 
 def parse_queries(text: str, question: str, most: int) -> list[str]:
     """Return `question`, then the queries that a model wrote, each once: `most` in all, none too long for a query."""
-    items = read_items(visible(text))
-    queries = [item for item in items if len(item) <= LONGEST_QUERY and item_key(item) != item_key(visible(question))]
+    items = read_items(clean_for_model(text))
+    queries = [
+        item for item in items if len(item) <= LONGEST_QUERY and item_key(item) != item_key(clean_for_model(question))
+    ]
     return [question, *queries][: max(most, 1)]
 
 
 def parse_standalone(text: str, question: str) -> str:
     """Return the one question that a model wrote; "" for none, several lines, a refusal or an essay."""
-    queries = read_items(visible(_NAMED.sub("", text.strip(), count=1)))
+    queries = read_items(clean_for_model(_NAMED.sub("", text.strip(), count=1)))
     longest = max(LONGEST_QUERY, 2 * len(question))
     return queries[0] if len(queries) == 1 and len(queries[0]) <= longest else ""

@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.embedding.tokens import TokenCounter, hash_words, load_tokenizer, readable
+from pipelines.characters import clean_for_tokenizer
+from pipelines.embedding.tokens import TokenCounter, hash_words, load_tokenizer
 
 Vectors = NDArray[np.float32]
 Backend = Literal["auto", "torch", "onnx", "onnx-int8"]
@@ -52,12 +53,12 @@ class Embedder(ABC):
         """
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
-        texts = [readable(text) for text in texts]
+        texts = [clean_for_tokenizer(text) for text in texts]
         return normalised(self._vectors(texts, self.counter.chunk_prefix), texts, self.dimension)
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question, of shape (dimension,). Raises EmbeddingFailed."""
-        texts = [readable(text)]
+        texts = [clean_for_tokenizer(text)]
         return normalised(self._vectors(texts, self.counter.query_prefix), texts, self.dimension)[0]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

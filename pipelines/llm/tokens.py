@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from pipelines.characters import clean_for_tokenizer
+
 # What every current tokenizer splits at: a word, here in tokens of three ASCII letters, a digit (Llama 2 and Gemma keep
 # each apart), line breaks and tabs, any other sign.
 _PIECES = re.compile(r"[A-Za-z]{1,3}|[0-9]|[\t-\r\x1c-\x1f]+|[^ \t-\r\x1c-\x1fA-Za-z0-9]")
@@ -32,14 +34,9 @@ def counter(tokenizer: str) -> Callable[[str], int]:
         raise TokenizerNotFound(f"tokenizer {tokenizer!r}: give a readable tokenizer.json or its folder") from error
     model.no_truncation()
     model.no_padding()
-    return lambda text: len(model.encode(_readable(text), add_special_tokens=False).ids)
+    return lambda text: len(model.encode(clean_for_tokenizer(text), add_special_tokens=False).ids)
 
 
 def estimate(text: str) -> int:
     """Tokens of `text`, rather too many than too few."""
     return len(_PIECES.findall(text)) + (0 if text.isascii() else len(_LONG.findall(text)))
-
-
-def _readable(text: str) -> str:
-    """Without lone surrogates: no tokenizer takes them."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -5,7 +5,7 @@ that load staging tables may be repeated after any failure without storing anyth
 and no command line.
 """
 
-from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect, clean
+from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect
 from pipelines.store.copies import Copies, copy_name, is_copy
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
@@ -67,7 +67,6 @@ __all__ = [
     "VectorsMissing",
     "can_connect",
     "choose_vector_type",
-    "clean",
     "copy_name",
     "dump",
     "is_copy",

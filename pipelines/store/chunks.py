@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 
 from psycopg import sql
 
+from pipelines.characters import clean_for_storage
 from pipelines.records import Hit
-from pipelines.store.connection import Connection, Database, clean, statement
+from pipelines.store.connection import Connection, Database, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ def _listed(names: Iterable[str], table: str = "") -> sql.Composed:
 def _clean(value: Any) -> Any:
     """Return a value as COPY takes it: clean text, and lists for tuples."""
     if isinstance(value, str):
-        return clean(value)
-    return [clean(part) for part in value] if isinstance(value, tuple) else value
+        return clean_for_storage(value)
+    return [clean_for_storage(part) for part in value] if isinstance(value, tuple) else value
 
 
 class ChunkColumns:

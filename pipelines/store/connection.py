@@ -19,6 +19,8 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from pipelines.characters import clean_for_storage
+
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
 
@@ -173,19 +175,14 @@ def is_alive(connection: Connection) -> bool:
     return True
 
 
-def clean(text: str) -> str:
-    """`text` without what aborts a whole COPY: NUL and lone surrogates."""
-    return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")
-
-
 def storable(value: Any) -> Any:
     """`value` as Postgres' jsonb takes it: no NUL or lone surrogate in texts and names, null for NaN and infinities."""
     if isinstance(value, str):
-        return clean(value)
+        return clean_for_storage(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {clean(str(name)): storable(inner) for name, inner in value.items()}
+        return {clean_for_storage(str(name)): storable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [storable(inner) for inner in value]
     return value

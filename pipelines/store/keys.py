@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from psycopg.rows import DictRow
 
-from pipelines.store.connection import Database, clean
+from pipelines.characters import clean_for_storage
+from pipelines.store.connection import Database
 
 SCOPES = ("query", "admin")
 KEY_PREFIX = "rdx_"
@@ -107,7 +108,7 @@ class Keys(Database):
 
     def revoke_key(self, name: str) -> Key:
         """Revoke a key; revoking it again changes nothing. Raises NoSuchKey."""
-        row = self._one("revoke_key", {"name": clean(name)})
+        row = self._one("revoke_key", {"name": clean_for_storage(name)})
         if row is None:
             raise NoSuchKey(name)
         return _key(row)
@@ -134,7 +135,7 @@ def _key(row: DictRow) -> Key:
 
 
 def _check_key(name: str, scopes: Sequence[str], rate: int | None, days: float | None) -> None:
-    if not name.strip() or name != clean(name) or len(name) > 100:
+    if not name.strip() or name != clean_for_storage(name) or len(name) > 100:
         raise BadKey(f"the key's name is {name[:100]!r}: it must have 1 to 100 characters and must not be blank")
     unknown = set(scopes) - set(SCOPES)
     if unknown or not scopes:

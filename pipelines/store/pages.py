@@ -11,8 +11,9 @@ from typing import Any
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from pipelines.characters import clean_for_storage
 from pipelines.records import FetchedPage, KnownPage, Page, content_hash
-from pipelines.store.connection import Connection, Database, clean, statement
+from pipelines.store.connection import Connection, Database, statement
 
 # A page that could not be read is tried so often (the machine may have been busy), then only on request.
 READ_ATTEMPTS = 3
@@ -65,7 +66,7 @@ class Pages(Database):
 
     def fail_pages(self, collection: str, failures: Iterable[tuple[str, str]]) -> None:
         """Record (url, reason) of pages that could not be read; what an index holds of them stays."""
-        rows = [{"collection": collection, "url": url, "error": clean(reason)} for url, reason in failures]
+        rows = [{"collection": collection, "url": url, "error": clean_for_storage(reason)} for url, reason in failures]
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
@@ -148,15 +149,15 @@ def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:
     return {
         "collection": collection,
         "run": run,
-        "url": clean(page.url),
+        "url": clean_for_storage(page.url),
         "state": page.state,
         "http_status": page.http_status,
-        "etag": clean(page.etag) if page.etag else None,
+        "etag": clean_for_storage(page.etag) if page.etag else None,
         "content_hash": None if body is None else content_hash(body, page.content_type, page.charset),
         "body": None if body is None else zlib.compress(body, 6),
-        "content_type": clean(page.content_type),
-        "charset": clean(page.charset) if page.charset else None,
-        "links": [clean(link) for link in page.links],
-        "canonical": clean(page.canonical) if page.canonical else None,
-        "error": clean(page.error) if page.error else None,
+        "content_type": clean_for_storage(page.content_type),
+        "charset": clean_for_storage(page.charset) if page.charset else None,
+        "links": [clean_for_storage(link) for link in page.links],
+        "canonical": clean_for_storage(page.canonical) if page.canonical else None,
+        "error": clean_for_storage(page.error) if page.error else None,
     }

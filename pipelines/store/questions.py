@@ -11,7 +11,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from pipelines.store.connection import Database, clean, storable
+from pipelines.characters import clean_for_storage
+from pipelines.store.connection import Database, storable
 
 RATINGS = (-1, 0, 1)
 DAY_S = 86_400
@@ -74,7 +75,7 @@ class Questions(Database):
 
     def question(self, id: str) -> dict[str, Any] | None:
         """Return the row of a question, keyed by the fields of QuestionRow; None if it does not exist (yet)."""
-        row = self._one("question", {"id": clean(id)})
+        row = self._one("question", {"id": clean_for_storage(id)})
         return dict(row) if row else None
 
     def conversation(self, id: str, most: int = 5, key_name: str = "") -> list[Turn]:
@@ -82,7 +83,7 @@ class Questions(Database):
 
         Only turns asked with the key `key_name` ("": without a key): guessing an id shows nobody else's turns.
         """
-        rows = self._all("conversation", {"conversation": clean(id), "most": most, "key_name": key_name})
+        rows = self._all("conversation", {"conversation": clean_for_storage(id), "most": most, "key_name": key_name})
         return [Turn(row["question"], row["answer"], tuple(row["cited"])) for row in reversed(rows)]
 
     def record_feedback(self, question_id: str, rating: int, comment: str = "", key_name: str = "") -> int:
@@ -94,20 +95,25 @@ class Questions(Database):
             raise BadRating(f"the rating is {rating!r}: it must be -1, 0 or 1")
         row = self._one(
             "record_feedback",
-            {"question_id": clean(question_id), "rating": rating, "comment": clean(comment), "key_name": key_name},
+            {
+                "question_id": clean_for_storage(question_id),
+                "rating": rating,
+                "comment": clean_for_storage(comment),
+                "key_name": key_name,
+            },
         )
         return int((row or {})["id"])
 
     def feedback(self, question_id: str) -> list[dict[str, Any]]:
         """Return all feedback on an answer (rating, comment, created, key_name), oldest first."""
-        return [dict(row) for row in self._all("feedback_of", {"question_id": clean(question_id)})]
+        return [dict(row) for row in self._all("feedback_of", {"question_id": clean_for_storage(question_id)})]
 
     def rated_questions(self, collection: str) -> list[dict[str, Any]]:
         """Return the answered questions to a collection that were rated, oldest first.
 
         Each has question, standalone, answer, known, citations, hits, asked_at and `rating`, the sum of its ratings.
         """
-        return [dict(row) for row in self._all("rated_questions", {"collection": clean(collection)})]
+        return [dict(row) for row in self._all("rated_questions", {"collection": clean_for_storage(collection)})]
 
     def forget_questions(self, days: float) -> int:
         """Delete questions asked more than `days` ago; return how many.

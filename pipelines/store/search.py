@@ -13,9 +13,10 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import DictRow
 
+from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, chunk_table, drop_index
-from pipelines.store.connection import Connection, clean, snapshot, statement
+from pipelines.store.connection import Connection, snapshot, statement
 
 # A filter is searched exactly that keeps at most this share of the chunks, but never more than EXACT_MOST. Measured
 # on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept: exactly, with the filters'
@@ -217,7 +218,7 @@ class Indexes(ChunkTables):
     def chunks_of_pages(self, index: int, urls: Collection[str]) -> list[Hit]:
         """The chunks of these pages, page by page in reading order. Raises NoSuchIndex."""
         with _of(index):
-            asked = {"urls": list(map(clean, urls))}
+            asked = {"urls": list(map(clean_for_storage, urls))}
             rows = self._all("chunks_of_pages", asked, chunk=chunk_table(index), **self.columns.parts)
         return [self.columns.read_hit(row, "none") for row in rows]
 
@@ -295,8 +296,8 @@ def _index(row: Mapping[str, Any]) -> Index:
 
 def _set_in(filters: Filters) -> dict[str, Any]:
     """The filters that are set, as parameters."""
-    asked = {**asdict(filters), "tags": [clean(tag) for tag in filters.tags]}
-    return {name: clean(v) if isinstance(v, str) else v for name, v in asked.items() if v not in (None, [])}
+    asked = {**asdict(filters), "tags": [clean_for_storage(tag) for tag in filters.tags]}
+    return {name: clean_for_storage(v) if isinstance(v, str) else v for name, v in asked.items() if v not in (None, [])}
 
 
 def _conditions(kept: Mapping[str, Any]) -> sql.Composable:

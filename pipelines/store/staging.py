@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.characters import clean_for_storage
 from pipelines.records import Chunk
 from pipelines.store.chunks import ChunkTables, vectors_of
-from pipelines.store.connection import Connection, clean, statement
+from pipelines.store.connection import Connection, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +95,9 @@ class Staging(ChunkTables):
 
 def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
     row = {field.name: getattr(page, field.name) for field in fields(page)}
-    cleaned = {"title": clean(page.title), "language": clean(page.language), "tags": list(page.tags)}
+    cleaned = {
+        "title": clean_for_storage(page.title),
+        "language": clean_for_storage(page.language),
+        "tags": list(page.tags),
+    }
     return row | cleaned | {"run": run, "chunks": len(page.chunks)}

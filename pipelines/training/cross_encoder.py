@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.answering.reranking.base import document, encodable
+from pipelines.answering.reranking.base import document
+from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit, digest
@@ -141,7 +142,10 @@ def _dataset(triples: Sequence[Triple], plan: Plan) -> Any:
     """One row a pair, or for the listwise loss one a question."""
     from datasets import Dataset
 
-    lists = [(encodable(t.question), [encodable(text) for text in (t.positive, *t.negatives)]) for t in triples]
+    lists = [
+        (clean_for_tokenizer(t.question), [clean_for_tokenizer(text) for text in (t.positive, *t.negatives)])
+        for t in triples
+    ]
     if plan.loss == "listwise":
         labels = [[1.0] + [0.0] * (len(texts) - 1) for _, texts in lists]
         questions, documents = (list(column) for column in zip(*lists, strict=True))

@@ -13,7 +13,8 @@ from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.store import NoLiveIndex, StoreUnavailable, clean
+from pipelines.characters import clean_for_storage
+from pipelines.store import NoLiveIndex, StoreUnavailable
 from serve.failure import RETRY_AFTER_S, Failure
 from serve.telemetry import CLIENT_LEFT, request_id
 
@@ -116,5 +117,5 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 
 def _shorten(text: str) -> str:
-    text = clean(text)
+    text = clean_for_storage(text)
     return text if len(text) <= MOST_MESSAGE_CHARACTERS else f"{text[:MOST_MESSAGE_CHARACTERS]}…"

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from pipelines.characters import clean_for_storage
 from pipelines.records import Citation
-from pipelines.store import clean
 
 
 class Footnotes:
@@ -49,8 +49,8 @@ def format_footnotes(citations: Sequence[Citation]) -> str:
 
 
 def _escape(title: str) -> str:
-    return re.sub(r"([\\\[\]`*_<>])", r"\\\1", " ".join(clean(title).split()))
+    return re.sub(r"([\\\[\]`*_<>])", r"\\\1", " ".join(clean_for_storage(title).split()))
 
 
 def _target(source: str) -> str:
-    return clean(source).translate({ord("<"): "%3C", ord(">"): "%3E", ord("\n"): "%0A", ord(" "): "%20"})
+    return clean_for_storage(source).translate({ord("<"): "%3C", ord(">"): "%3E", ord("\n"): "%0A", ord(" "): "%20"})

@@ -16,8 +16,9 @@ from sse_starlette import ServerSentEvent
 
 from pipelines.answering.engine import Delta, Event, QueryEngine
 from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.characters import clean_for_storage
 from pipelines.records import Answer
-from pipelines.store import NoLiveIndex, Store, clean
+from pipelines.store import NoLiveIndex, Store
 from serve.api.errors import failure_of
 from serve.api.footnotes import Footnotes, format_footnotes
 from serve.api.openai_schemas import (
@@ -72,7 +73,7 @@ class OpenAIRoutes:
         for row in await self._published():
             if model in (DEFAULT_MODEL, row["name"]):
                 return _model(model, row)
-        raise NoLiveIndex(f"there is no model {clean(model)!r}: GET /v1/models lists the models")
+        raise NoLiveIndex(f"there is no model {clean_for_storage(model)!r}: GET /v1/models lists the models")
 
     async def embeddings(self, body: EmbeddingsIn) -> EmbeddingsOut:
         texts = [body.input] if isinstance(body.input, str) else body.input
@@ -100,7 +101,7 @@ def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
 
 
 def _completion(answer: Answer, session: QuestionSession, model: str, footnotes: bool) -> ChatOut:
-    text = clean(answer.text)
+    text = clean_for_storage(answer.text)
     if footnotes:
         marks = Footnotes()
         text = marks.feed(text) + marks.close() + format_footnotes(answer.citations)
@@ -161,7 +162,7 @@ class ChatChunks:
         return make_event(None, failure_of(error).openai_body)
 
     def _delta(self, delta: Delta) -> str:
-        text = clean(delta.text)
+        text = clean_for_storage(delta.text)
         if self._footnotes is None:
             return f"\n\n{text}" if delta.reset else text
         before = ""

@@ -8,7 +8,8 @@ from sse_starlette import ServerSentEvent
 
 from pipelines.answering.engine import Delta, Event, QueryEngine
 from pipelines.answering.retrieval.retriever import Retrieval
-from pipelines.store import Store, clean
+from pipelines.characters import clean_for_storage
+from pipelines.store import Store
 from serve.api.errors import failure_of
 from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut
 from serve.api.requests import FeedbackIn, QueryIn, SearchIn
@@ -66,7 +67,9 @@ class AnswerEvents:
         if isinstance(event, Retrieval):
             return [make_event("hits", _hits(event))]
         if isinstance(event, Delta):
-            return [make_event("delta", {"text": clean(event.text), **({"reset": True} if event.reset else {})})]
+            return [
+                make_event("delta", {"text": clean_for_storage(event.text), **({"reset": True} if event.reset else {})})
+            ]
         answer = self._session.finish(event)
         citations = [make_event("citation", CitationOut.of(citation)) for citation in answer.citations]
         return [*citations, make_event("answer", AnswerOut.of(answer, self._session.conversation, self._prompts))]
@@ -83,7 +86,7 @@ class AnswerEvents:
 def _hits(retrieval: Retrieval) -> dict[str, Any]:
     return {
         "hits": [HitOut.of(hit).model_dump() for hit in retrieval.hits],
-        "queries": [clean(query) for query in retrieval.queries],
+        "queries": [clean_for_storage(query) for query in retrieval.queries],
         "index": retrieval.index.id,
         "revision": retrieval.revision,
     }

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.characters import clean_for_storage
 from pipelines.records import Answer, Citation, Exchange, Hit
-from pipelines.store import clean
 
 
 class CitationOut(BaseModel):
@@ -26,10 +26,10 @@ class CitationOut(BaseModel):
     def of(cls, citation: Citation) -> Self:
         return cls(
             n=citation.n,
-            source=clean(citation.source),
-            title=clean(citation.title),
-            snippet=clean(citation.snippet),
-            headings=[clean(heading) for heading in citation.headings],
+            source=clean_for_storage(citation.source),
+            title=clean_for_storage(citation.title),
+            snippet=clean_for_storage(citation.snippet),
+            headings=[clean_for_storage(heading) for heading in citation.headings],
             scores=citation.scores,
             supported=citation.supported,
             support=citation.support,
@@ -82,7 +82,7 @@ class SearchOut(BaseModel):
     def of(cls, retrieval: Retrieval) -> Self:
         return cls(
             hits=[HitOut.of(hit) for hit in retrieval.hits],
-            queries=[clean(query) for query in retrieval.queries],
+            queries=[clean_for_storage(query) for query in retrieval.queries],
             degraded=list(retrieval.degraded),
             timings=retrieval.timings,
             index=retrieval.index.id,
@@ -145,7 +145,7 @@ class AnswerOut(BaseModel):
         return cls(
             id=answer.id,
             question=answer.question,
-            answer=clean(answer.text),
+            answer=clean_for_storage(answer.text),
             known=answer.known,
             citations=[CitationOut.of(citation) for citation in answer.citations],
             hits=[HitOut.of(hit) for hit in answer.hits],
@@ -154,7 +154,7 @@ class AnswerOut(BaseModel):
             degraded=list(answer.degraded),
             usage=_usage(answer),
             timings=answer.timings,
-            queries=[clean(query) for query in answer.queries],
+            queries=[clean_for_storage(query) for query in answer.queries],
             index=answer.index,
             revision=answer.revision,
             conversation=conversation,
@@ -170,8 +170,8 @@ def _usage(answer: Answer) -> UsageOut:
 
 
 def _exchange(exchange: Exchange) -> ExchangeOut:
-    messages = [ExchangeOut.MessageOut(role=m.role, content=clean(m.content)) for m in exchange.messages]
-    return ExchangeOut(model=exchange.model, messages=messages, completion=clean(exchange.completion))
+    messages = [ExchangeOut.MessageOut(role=m.role, content=clean_for_storage(m.content)) for m in exchange.messages]
+    return ExchangeOut(model=exchange.model, messages=messages, completion=clean_for_storage(exchange.completion))
 
 
 class CollectionOut(BaseModel):

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, C
 
 from pipelines.answering.engine import Question
 from pipelines.answering.settings import MOST_HITS
+from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Message
 
 # Ten thousand words are a question; a book is not.
@@ -27,7 +28,7 @@ def _storable(text: str) -> str:
 
 def _clean_question(text: str) -> str:
     """Remove NUL characters, which pasted text may hold and Postgres can't store."""
-    cleaned = text.replace("\0", "").strip()
+    cleaned = clean_for_storage(text).strip()
     if not cleaned:
         raise ValueError("must not be empty")
     return cleaned

@@ -11,18 +11,19 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"records", "retry_after", "whole", "llm", "embedding", "store"}
+BASE = {"characters", "records", "retry_after", "whole", "llm", "embedding", "store"}
 MAY_USE = {
+    "characters": set(),
     "records": set(),
     "retry_after": set(),
     "whole": set(),
     "formats": {"records"},
-    "llm": {"records", "retry_after"},
-    "embedding": {"records", "whole"},
-    "store": {"records", "whole"},
+    "llm": {"characters", "records", "retry_after"},
+    "embedding": {"characters", "records", "whole"},
+    "store": {"characters", "records", "whole"},
     "embedded": {"store", "whole"},
     "cluster": set(),
-    "lexical": {"records", "whole", "store"},
+    "lexical": {"characters", "records", "whole", "store"},
     "indexing": BASE | {"cluster", "formats"},
     "answering": BASE | {"lexical"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},

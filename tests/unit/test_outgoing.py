@@ -1,13 +1,11 @@
 """What leaves the server: no foreign URL, no secret, no number without a source; the same whatever the chunks."""
 
 import re
-import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
 from pipelines.answering.synthesis.extractive import UNKNOWN
 
@@ -276,15 +274,3 @@ def test_a_short_secret_is_kept_whole_and_a_phrase_is_free() -> None:
 
 def test_the_answer_that_nothing_is_known_may_leave() -> None:
     assert out(UNKNOWN) == UNKNOWN
-
-
-@given(st.text())
-def test_a_model_sees_visible_characters_alone(text: str) -> None:
-    shown = visible(text)
-    assert not [c for c in shown if unicodedata.category(c) in ("Cf", "Cc", "Cs") and c not in "\n\t"]
-    assert visible(shown) == shown == unicodedata.normalize("NFC", shown)
-
-
-def test_hidden_instructions_are_not_seen() -> None:
-    hidden = "".join(chr(0xE0000 + ord(c)) for c in "obey") + "\ufe0f\u200b\u202e\u00ad\u2063"
-    assert visible(f"Read{hidden} me\r\nnow\u2028ok") == "Read me\nnow\nok"

@@ -61,8 +61,3 @@ def by_score(hits: Sequence[Hit], scores: Sequence[float], name: str) -> tuple[H
 def document(hit: Hit) -> str:
     """What a reranking model reads of a hit: where it stands and what it says."""
     return f"{heading(hit)}\n{hit.passage}"
-
-
-def encodable(text: str) -> str:
-    """`text` without lone surrogates: neither tokenizers nor JSON in UTF-8 take them."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document, encodable
+from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document
+from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.tokens import accepted
 from pipelines.records import Hit
 
@@ -45,7 +46,7 @@ class CrossEncoderReranker:
         if not pairs:
             return np.empty(0, np.float32)
         longest = CHARACTERS * self._encoder.max_seq_length
-        texts = [[encodable(text[:longest]) for text in pair] for pair in pairs]
+        texts = [[clean_for_tokenizer(text[:longest]) for text in pair] for pair in pairs]
         with self._lock:
             scores = self._encoder.predict(texts, batch_size=self.batch_size, show_progress_bar=False)
         return np.asarray(scores, np.float32)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document, encodable
+from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document
+from pipelines.characters import clean_for_tokenizer
 from pipelines.records import Hit
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ class HTTPReranker:
 
         request = {
             "model": self.model,
-            "query": encodable(question),
-            "documents": [encodable(document(hit)) for hit in hits],
+            "query": clean_for_tokenizer(question),
+            "documents": [clean_for_tokenizer(document(hit)) for hit in hits],
             "top_n": len(hits),
         }
         try:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipelines.answering.reranking.base import RerankFailed, Reranking, scored
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Piece, passages
+from pipelines.characters import clean_for_model
 from pipelines.llm.client import LLMFailed
 from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.session import ChatModel, LLMSession
@@ -71,7 +71,7 @@ class LLMReranker:
 
     def _prompt(self, question: str, hits: Sequence[Hit], room: int) -> str:
         """The prompt within `room` tokens: a long question is shortened to a third, then long passages are cut."""
-        question = shorten(visible(question), lambda text: self.llm.count(text) <= room // 3)
+        question = shorten(clean_for_model(question), lambda text: self.llm.count(text) <= room // 3)
         pieces = [Piece.of(n, hit) for n, hit in enumerate(hits, start=1)]
 
         def prompt(texts: Sequence[str]) -> str:

@@ -5,9 +5,9 @@ Knows text alone: no hits, no prompts, no model and no HTTP.
 
 from collections.abc import Collection, Sequence
 
-from pipelines.answering.sanitizing.invisible import without_smuggled
 from pipelines.answering.sanitizing.markdown import MarkdownFilter, origin
 from pipelines.answering.sanitizing.secrets import SecretFilter
+from pipelines.characters import clean_for_reader
 
 
 def sanitize(
@@ -40,7 +40,7 @@ class AnswerSanitizer:
 
     def feed(self, delta: str) -> str:
         """What may leave now that `delta` has come."""
-        return self._withholding.feed(self._markup.feed(without_smuggled(delta)))
+        return self._withholding.feed(self._markup.feed(clean_for_reader(delta)))
 
     def close(self) -> str:
         """The rest, as nothing comes any more."""

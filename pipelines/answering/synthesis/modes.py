@@ -9,12 +9,12 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
 from pipelines.answering.synthesis.structured import SCHEMA, parse
+from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
 
@@ -102,7 +102,7 @@ class ContextOnly(Compact):
     """As Compact, from the task's given context instead of its hits."""
 
     def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
-        given = [Piece(n, visible(text)) for n, text in enumerate(task.context, 1)]
+        given = [Piece(n, clean_for_model(text)) for n, text in enumerate(task.context, 1)]
         return [passages(group) for group in asked.packs(asked.pieces(given))]
 
 

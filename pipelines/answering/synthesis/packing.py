@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutral, passages
+from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
 
@@ -32,9 +32,9 @@ class PromptPacker:
         count = lru_cache(32)(llm.count)  # packing and sending ask the same again
         self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, calls.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
-        self._variables = {name: visible(value) for name, value in task.variables.items()}
+        self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
-        question = neutral(visible(task.question))
+        question = neutral(clean_for_model(task.question))
         self._question = shorten(question, lambda text: self.window.count(text) <= most)
 
     def prompt(self, name: str, context: str = "", answer: str = "") -> str:

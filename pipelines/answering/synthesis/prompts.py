@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from string import Formatter
 
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.extractive import UNKNOWN, heading
+from pipelines.characters import clean_for_model
 from pipelines.records import Hit
 
 # A delimiter's opening or closing mark, also in the forms that a model reads as one.
@@ -221,7 +221,7 @@ class Piece:
     @classmethod
     def of(cls, n: int, hit: Hit) -> "Piece":
         """Hit number `n`, without what no reader sees."""
-        return cls(n, visible(hit.passage), visible(hit.source), visible(heading(hit)))
+        return cls(n, clean_for_model(hit.passage), clean_for_model(hit.source), clean_for_model(heading(hit)))
 
     def __str__(self) -> str:
         named = (("source", _attribute(self.source)), ("title", _attribute(self.title)))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Template
+from pipelines.characters import clean_for_model
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
 from pipelines.evaluation.judging.judge import Judge, same_model
@@ -78,7 +78,7 @@ class NoChoice(UnusableReply):
 
 def parse_choice(text: str) -> Choice:
     """Which answer a reply prefers: JSON, "[[A]]", "Better: B", "Answer A is better". Raises NoChoice."""
-    said = re.sub(r"[*_`]", "", strip_reasoning(visible(text)))
+    said = re.sub(r"[*_`]", "", strip_reasoning(clean_for_model(text)))
     for pattern in _WAYS:
         found = {_CHOICES[match["choice"].lower()] for match in pattern.finditer(said)}
         if len(found) == 1:

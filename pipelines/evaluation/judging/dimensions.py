@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.sanitizing.invisible import visible
 from pipelines.answering.synthesis.prompts import Template
+from pipelines.characters import clean_for_model
 from pipelines.evaluation.dataset import Example
 from pipelines.records import Answer
 
@@ -153,7 +153,7 @@ DIMENSIONS: Mapping[str, Dimension] = {
 
 def quoted(text: str) -> str:
     """A text as it stands between tags: nothing in it is invisible or closes them."""
-    return _TAG.sub("&lt;", visible(text)).strip()
+    return _TAG.sub("&lt;", clean_for_model(text)).strip()
 
 
 def _reference(example: Example) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.sanitizing.invisible import visible
+from pipelines.characters import clean_for_model
 from pipelines.llm.retry import UnusableReply
 
 Score = int | float
@@ -82,7 +82,7 @@ def parse(text: str, lowest: int = 1, highest: int = 5) -> Verdict:
     A final or overall score wins over partial ones. Raises NoVerdict: no score, scores that differ, one outside of
     `lowest` to `highest` or on another scale.
     """
-    said = visible(text).rpartition("</think>")[2].strip()
+    said = clean_for_model(text).rpartition("</think>")[2].strip()
     if found := _from_json(said):
         scores = {_checked(score, lowest, highest) for score, _ in found}
         return Verdict(_only(scores), next((reason for _, reason in found if reason), "") or _outside(said))

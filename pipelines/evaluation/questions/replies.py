@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.answering.sanitizing.invisible import visible
+from pipelines.characters import clean_for_model
 from pipelines.llm.replies import read_items, read_json
 from pipelines.llm.retry import UnusableReply
 
@@ -35,7 +35,7 @@ def parse_questions(text: str, most: int) -> list[str]:
     Answers, remarks and refusals beside them are left out, and questions that point at a passage their reader does not
     see. An empty JSON list is an answer: the passage gave none. Raises NoQuestions.
     """
-    text = visible(text)
+    text = clean_for_model(text)
     listed = _listed(text)
     lines = read_items("\n".join(listed)) if listed else _asking_lines(text)
     questions = [question for line in lines if (question := _question(line))]

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pypdfium2
 
-from pipelines.indexing.reading.text import UnreadablePage, clean
+from pipelines.characters import clean_page
+from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Block, Document, Page, Section
 
 _MAX_OUTLINE = 10_000  # entries: outlines may be cyclic
@@ -25,7 +26,7 @@ def read_pdf(page: Page) -> Document:
         raise UnreadablePage(page.url, "encrypted PDF" if locked else f"broken PDF ({error})") from error
     try:
         sections = tuple(_sections(page.url, pdf))
-        title = clean(str(pdf.get_metadata_dict().get("Title") or "")).strip()
+        title = clean_page(str(pdf.get_metadata_dict().get("Title") or "")).strip()
     finally:
         pdf.close()
     if not sections:
@@ -53,7 +54,7 @@ def _outline(pdf: pypdfium2.PdfDocument) -> list[_Entry]:
             break
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
-        title = " ".join(clean(bookmark.get_title() or "").split())
+        title = " ".join(clean_page(bookmark.get_title() or "").split())
         path = [*path[: bookmark.level], title]
         if index is not None and title:
             entries.append((index, tuple(part for part in path if part)))
@@ -68,7 +69,7 @@ def _page_text(pdf: pypdfium2.PdfDocument, number: int) -> str:
     finally:
         text_page.close()
         page.close()
-    return "\n".join(" ".join(line.split()) for line in clean(_HYPHEN.sub("", text)).split("\n"))
+    return "\n".join(" ".join(line.split()) for line in clean_page(_HYPHEN.sub("", text)).split("\n"))
 
 
 def _split_at(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, TypeVar
 
+from pipelines.characters import clean_for_storage, clean_page
 from pipelines.formats import format_of_page
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.reading.html import (
@@ -20,7 +21,7 @@ from pipelines.indexing.reading.html import (
     title_of,
 )
 from pipelines.indexing.reading.sections import section_html
-from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_paragraph, clean, decode
+from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_paragraph, decode
 from pipelines.records import Block, Document, Page, Section
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ def read_markdown(page: Page) -> Document:
 
     rendered, fields = render(_text(page))
     language = fields.get("lang") or fields.get("language") or ""
-    return _document_of_html(page.url, f"<body><main>{rendered}</main>", clean(fields.get("title", "")), language)
+    return _document_of_html(page.url, f"<body><main>{rendered}</main>", clean_page(fields.get("title", "")), language)
 
 
 def read_text(page: Page) -> Document:
@@ -65,7 +66,7 @@ def _text(page: Page) -> str:
     noise = sum(text.count(sign) for sign in "\0\x01\x02\x03\x04\x05\x06\x08\ufffd")
     if noise > 0.3 * len(text):
         raise UnreadablePage(page.url, "binary data, not text")
-    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+    return clean_for_storage(text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _document_of_html(url: str, text: str, title: str = "", language: str = "") -> Document:
@@ -89,7 +90,7 @@ def _document_of_html(url: str, text: str, title: str = "", language: str = "") 
 def _document_of_text(url: str, text: str, title: str = "") -> Document:
     """Return plain text as one section: a paragraph with columns or indentation keeps its lines, as code."""
     blocks: list[Block] = []
-    for part in clean(text).split("\n\n"):
+    for part in clean_page(text).split("\n\n"):
         lined = any("  " in line.rstrip() or line.startswith("\t") for line in part.split("\n"))
         words = as_listing(part) if lined else as_paragraph(part)
         if not words:

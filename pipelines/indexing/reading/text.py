@@ -5,7 +5,8 @@ Knows no HTML beyond the places where a page declares its charset.
 
 import codecs
 import re
-import unicodedata
+
+from pipelines.characters import clean_page
 
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
@@ -24,12 +25,6 @@ _META_WITHIN = 8192  # browsers read 1,024 bytes; Sphinx themes with inline styl
 _DETECT_WITHIN = 65536  # enough letters to tell encodings apart within some tens of milliseconds
 _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is accepted: truncated pages have one
 
-# Control characters other than tab and line feed; lone surrogates; characters without width that hide text or break
-# words (soft hyphen, zero width, bidi overrides, variation selectors, BOM, tags); noncharacters.
-_GARBAGE = re.compile(
-    "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f\ud800-\udfff\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
-    "\ufe00-\ufe0f\ufeff\ufffe\uffff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
-)
 LINE_BREAK = "\u2028"  # stands for <br> until a paragraph is written
 
 
@@ -45,24 +40,17 @@ class UnreadablePage(ValueError):
         return f"cannot read {self.url}: {self.reason}"
 
 
-def clean(text: str) -> str:
-    """Return `text` in Unicode's NFC, without NUL, control characters, lone surrogates and invisible characters."""
-    if text.isascii() and text.isprintable():
-        return text
-    return unicodedata.normalize("NFC", _GARBAGE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
-
-
 def as_paragraph(text: str) -> str:
     """Return `text` as prose: runs of white space become one space; only LINE_BREAK breaks a line."""
     if LINE_BREAK not in text:
-        return " ".join(clean(text).split())
-    lines = (" ".join(clean(line).split()) for line in text.split(LINE_BREAK))
+        return " ".join(clean_page(text).split())
+    lines = (" ".join(clean_page(line).split()) for line in text.split(LINE_BREAK))
     return "\n".join(line for line in lines if line)
 
 
 def as_listing(text: str) -> str:
     """Return `text` as code: with its line breaks and indentation, without blank lines around it."""
-    lines = [line.rstrip() for line in clean(text.replace(LINE_BREAK, "\n")).replace("\xa0", " ").split("\n")]
+    lines = [line.rstrip() for line in clean_page(text.replace(LINE_BREAK, "\n")).replace("\xa0", " ").split("\n")]
     while lines and not lines[0]:
         lines.pop(0)
     while lines and not lines[-1]:
