@@ -8,13 +8,13 @@ counted), 1 failed, 2 bad input.
 import argparse
 from pathlib import Path
 
-from jobs.cli import BadInput, add_collection, add_json, command, finish, main, say
+from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main, say
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import read_dataset, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
-from pipelines.evaluation.judging.dimensions import Dimension, dimension_of
+from pipelines.evaluation.judging.checks import check_as_text, check_judge
+from pipelines.evaluation.judging.dimensions import parse_dimensions
 from pipelines.evaluation.results import as_text, per_question, write_results
 from pipelines.evaluation.run import EvaluationOptions, evaluate, measured_collection
 
@@ -36,6 +36,8 @@ def arguments() -> argparse.ArgumentParser:
     answers.add_argument("--dimensions", default="quality", help="what is judged, by commas; NAME=FILE: a prompt")
     component = "answer each question from its reference section too: a score that retrieval can't spoil"
     answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=True, help=component)
+    check = "measure whether order, length or authorship of answers sways the judge (more calls: docs/judging.md)"
+    answers.add_argument("--check-judge", action="store_true", help=check)
     running = parser.add_argument_group("running")
     running.add_argument("--fresh", action="store_true", help="ask every question again, whatever is stored")
     running.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
@@ -77,23 +79,14 @@ def judge_of(args: argparse.Namespace, configuration: AnswerSettings) -> str:
     return agents[0].name if agents and args.answers else ""
 
 
-def dimension(text: str) -> Dimension:
-    """Return a built-in dimension by its name, or one of NAME=FILE. Raises BadDimension, TemplateError and BadInput."""
-    name, is_own, path = text.strip().partition("=")
-    if not is_own:
-        return dimension_of(name)
-    try:
-        return Dimension(name, Template(Path(path).read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--dimensions: {path} can't be read: {error}") from error
-
-
 def work(args: argparse.Namespace) -> int:
     configuration, ks = read_configuration(), numbers(args.k)
     check(args)
     examples = read_dataset(args.dataset)
     examples = sample(examples, args.limit or len(examples), args.seed)
-    judge, dimensions = judge_of(args, configuration), tuple(map(dimension, args.dimensions.split(",")))
+    judge, dimensions = judge_of(args, configuration), parse_dimensions(args.dimensions)
+    if args.check_judge and not judge:
+        raise BadInput("--check-judge needs --answers and an agent that judges")
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
     with open_store() as store:
         collection = measured_collection(store, args.collection or configuration.collection)
@@ -102,11 +95,15 @@ def work(args: argparse.Namespace) -> int:
         result = evaluate(
             store, configuration, examples, plan, dataset=args.dataset.name, options=options, progress=say
         )
+        text = as_text(result)
+        if args.check_judge:
+            checked = check_judge(store, configuration, examples, plan, result["evaluation"], options, say)
+            result, text = result | {"judge_check": checked}, f"{text}\n{check_as_text(checked)}"
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])
             write_results(args.out, result, per_question(examples, rows, plan))
-    finish(result, args.json, as_text(result))
-    return 0
+    finish(result, args.json, text)
+    return DONE
 
 
 if __name__ == "__main__":

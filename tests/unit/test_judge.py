@@ -1,4 +1,4 @@
-"""A judge gives a score, or an error with its reason that no mean ever sees; and its own biases can be measured."""
+"""A judge gives a score, or an error with its reason that no mean ever sees."""
 
 import asyncio
 import json
@@ -10,14 +10,6 @@ from kit.queued_model import QueuedModel
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.checks import (
-    NoChoice,
-    padded,
-    parse_choice,
-    position_bias,
-    self_preference,
-    verbosity_bias,
-)
 from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
 from pipelines.evaluation.judging.judge import Judge, Judgement, MemoryCache, same_model, tally
 from pipelines.llm.client import LLM, LLMBusy, LLMEmpty
@@ -92,7 +84,7 @@ def test_a_judgement_that_fails_is_an_error_and_no_score(said, words, calls):
 @pytest.mark.parametrize(
     ("dimension", "example", "given", "words"),
     [
-        ("quality", Example("q?", ("https://docs/x",)), answer(), "jobs.questions --answers"),
+        ("quality", Example("q?", ("https://docs/x",)), answer(), "raydex questions --answers"),
         ("hallucination", EXAMPLE, answer(context=""), "without context"),
         ("quality", EXAMPLE, answer(" \n"), "no text"),
         ("quality", EXAMPLE, answer("word " * 5_000), "the window of judge holds 4,000"),
@@ -163,7 +155,7 @@ def test_an_answer_can_not_leave_its_tags_or_give_itself_a_score():
 
 def test_prompts_are_data():
     (mine,) = dimensions_from({"brevity": "Is {answer} short? {question}"})
-    assert judged(Judge(QueuedModel("5"), (mine,)))["brevity"].score == 5
+    assert judged(Judge(QueuedModel("Score: 5"), (mine,)))["brevity"].score == 5
     with pytest.raises(BadDimension, match=r"must have \{answer\}"):
         dimensions_from({"x": "Rate {question}"})
     with pytest.raises(BadDimension, match=r"\{response\}"):
@@ -190,9 +182,6 @@ def test_over_http_with_a_server_that_babbles_first():
     assert [len(request.messages) for request in server.requests] == [2, 4]
 
 
-# ---------------------------------------------------------------------------------------------- judge checks
-
-
 def test_a_judge_of_its_own_answers_is_named_once():
     judge = Judge(QueuedModel(GOOD, model="openai/GPT-4o-2024-08-06"))
     for _ in range(2):
@@ -202,86 +191,9 @@ def test_a_judge_of_its_own_answers_is_named_once():
     assert other.warnings == [] and not same_model("gpt-4", "gpt-4-1106-preview")
 
 
-@pytest.mark.parametrize(
-    ("text", "choice"),
-    [
-        ('{"reasoning": "B is better in style, but A is right", "better": "A"}', "A"),
-        ('```json\n{"better": "tie"}\n```', "tie"),
-        ("Both are fine.\n[[C]]", "tie"),
-        ("**Better: B**", "B"),
-        ("Verdict: Answer A", "A"),
-        ("B", "B"),
-        ("Answer A is clearly better, as it is right.", "A"),
-    ],
-)
-def test_a_choice_is_read(text, choice):
-    assert parse_choice(text) == choice
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "Both have merits.", "Better: A\nBetter: B", "It is better a little", "Answer B is not better than answer A"],
-)
-def test_what_names_no_choice_or_both_is_none(text):
-    with pytest.raises(NoChoice):
-        parse_choice(text)
-
-
-def by_words(prompt: str) -> str:
-    """Prefers the answer that says "right", wherever it stands."""
-    first = prompt.split("<answer_a>")[1].split("</answer_a>", maxsplit=1)[0]
-    return json.dumps({"better": "A" if "right" in first else "B"})
-
-
-@pytest.mark.parametrize(
-    ("reply", "shares"), [(by_words, (1, 0, 0)), ('{"better": "A"}', (0, 1, 0)), ("[[B]]", (0, 0, 1))]
-)
-def test_a_judge_that_looks_at_the_order_is_found_out(reply, shares):
-    found = asyncio.run(position_bias(QueuedModel(reply), [(EXAMPLE, "right", "wrong"), (EXAMPLE, "wrong", "right")]))
-    assert (found.consistent.value, found.favours_first, found.favours_second) == shares
-    assert (found.judged, found.errors, found.usage.calls) == (2, 0, 4)
-
-
-def test_a_comparison_that_fails_is_counted_apart():
-    found = asyncio.run(position_bias(QueuedModel("Hm."), [(EXAMPLE, "one", "two")]))
-    assert (found.consistent, found.favours_first, found.judged, found.errors) == (None, None, 0, 1)
-
-
-def test_a_judge_that_likes_length_is_found_out():
-    pairs = [(EXAMPLE, answer(f"Use num_replicas {n}.")) for n in range(4)]
-    fond = Judge(QueuedModel(lambda p: "Score: 5" if "In summary" in p else "Score: 3"))
-    found = asyncio.run(verbosity_bias(fond, pairs))
-    assert (found.difference.difference, found.raised, found.judged) == (2, 1, 4)
-    fair = asyncio.run(verbosity_bias(Judge(QueuedModel("Score: 4")), pairs))
-    assert (fair.difference.difference, fair.raised) == (0, 0)
-    assert len(padded("word").split()) > 2 and padded("num_cpus").count("num_cpus") == 2
-
-
-def test_answers_judged_one_way_only_do_not_count_for_verbosity():
-    found = asyncio.run(
-        verbosity_bias(Judge(QueuedModel(lambda p: "?" if "In summary" in p else "4")), [(EXAMPLE, answer())])
-    )
-    assert (found.difference, found.judged, found.errors) == (None, 0, 1)
-
-
-def test_self_preference_is_what_is_left_when_strictness_and_quality_are_taken_out():
-    scores = {
-        ("a", "a"): [5, 5, None, 4],
-        ("a", "b"): [3, 3, 3, 2],
-        ("b", "a"): [3, 3, 3, 2],
-        ("b", "b"): [2, 2, 2, 1],
-    }
-    first, second = self_preference(scores)
-    assert (first.judge, first.own, first.others, first.preference.value) == ("a", 2, 1, 1)
-    assert (second.judge, second.own, second.others) == ("b", -1, -2)
-    assert first.preference.low == first.preference.high == 1
-    assert self_preference({("a", "a"): [5], ("a", "b"): [3]}) == []
-    assert self_preference({pair: [None] for pair in scores}) == []
-
-
 def test_no_score_is_ever_zero_or_not_a_number():
     replies = ["Score: NaN", '{"score": NaN, "reasoning": ""}', "Score: 0", '{"score": 0}', '{"score": Infinity}']
     for reply in replies:
         found = judged(Judge(QueuedModel(reply)))["quality"]
         assert found.score is None and found.error, reply
-    assert not math.isnan(judged(Judge(QueuedModel("1")))["quality"].score)
+    assert not math.isnan(judged(Judge(QueuedModel("Score: 1")))["quality"].score)

@@ -1,282 +1,225 @@
-"""Can a judge be trusted? Whether the order, the length or the author of answers sways it, measured on its own scores.
+"""Checks how far a judge can be trusted: whether order, length or authorship sway it on the answers of an evaluation.
 
-Knows a judge and answers; the biases are those of Zheng et al., "Judging LLM-as-a-Judge with MT-Bench and Chatbot
-Arena" (NeurIPS 2023): position, verbosity, self-enhancement.
+Measures what the answers allow, and says of the rest why it could not be measured.
 """
 
 import asyncio
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, TypeVar
 
-from pipelines.answering.synthesis.prompts import Template
-from pipelines.characters import clean_for_model
+from pipelines.answering.engine import CONTEXT_ONLY
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
+from pipelines.evaluation.evaluator import EvaluationPlan
+from pipelines.evaluation.judging.dimensions import Dimension
 from pipelines.evaluation.judging.judge import Judge, same_model
-from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
-from pipelines.llm.replies import strip_reasoning
-from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
-from pipelines.llm.session import ChatModel
-from pipelines.records import Answer, Usage
+from pipelines.evaluation.judging.position import measure_position_bias
+from pipelines.evaluation.judging.self_preference import measure_self_preference
+from pipelines.evaluation.judging.verbosity import measure_verbosity_bias
+from pipelines.evaluation.run import EvaluationOptions, NothingAnswered, evaluate
+from pipelines.evaluation.worker import UnknownJudge, make_judge
+from pipelines.records import Answer
+from pipelines.store import EvaluatedQuestion, Store
 
-Choice = Literal["A", "B", "tie"]
-
-COMPARE = Template("""\
-Two answers to a question stand below. Say which one is better, given a reference answer that is known to be right. \
-Neither their order, nor length, nor tone counts.
-
-<question>
-{question}
-</question>
-
-<reference_answer>
-{reference}
-</reference_answer>
-
-<answer_a>
-{a}
-</answer_a>
-
-<answer_b>
-{b}
-</answer_b>
-
-First say in a sentence what decides. Reply with one JSON object and nothing else: \
-{{"reasoning": "what decides", "better": "A"}}, where "better" is "A", "B" or "tie".""")
-
-REMINDER = 'Reply with one JSON object and nothing else: {"reasoning": "what decides", "better": "A", "B" or "tie"}'
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "better": {"type": "string", "enum": ["A", "B", "tie"]}},
-    "required": ["reasoning", "better"],
-    "additionalProperties": False,
-}
-
-_CHOICES: Mapping[str, Choice] = {"a": "A", "b": "B", "tie": "tie", "c": "tie", "equal": "tie", "both": "tie"}
-_ANSWER = r"(?:answer[ _]?)?"
-_CHOICE = r"(?P<choice>a|b|c|tie|equal|both)\b"
-# The clearest way of saying it first.
-_WAYS = [
-    re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-    for pattern in (
-        rf"""["']better["']\s*:\s*["']?{_ANSWER}{_CHOICE}""",
-        rf"\[\[\s*(?:answer )?{_CHOICE}\s*\]\]",
-        rf"\b(?:better|winner|choice|verdict|preferred)(?:\s+answer)?\s*(?:\bis\b|[:=])\s*{_ANSWER}[\"'\[(]*{_CHOICE}",
-        rf"^\W*{_ANSWER}{_CHOICE}\W*$",
-        r"\banswer[ _]?(?P<choice>[ab])\b[^.\n]{0,20}?\b(?:is\s+(?:(?!(?:not|no|never)\b)\w+\s+){0,2}better|wins)\b",
-    )
-]
+T = TypeVar("T")
+Report = Callable[[str], None]
 
 
-class NoChoice(UnusableReply):
-    """A reply does not say which of two answers is better."""
+class NotChecked(ValueError):
+    """A bias can't be measured on these answers; the message says what is missing."""
 
 
-def parse_choice(text: str) -> Choice:
-    """Which answer a reply prefers: JSON, "[[A]]", "Better: B", "Answer A is better". Raises NoChoice."""
-    said = re.sub(r"[*_`]", "", strip_reasoning(clean_for_model(text)))
-    for pattern in _WAYS:
-        found = {_CHOICES[match["choice"].lower()] for match in pattern.finditer(said)}
-        if len(found) == 1:
-            return found.pop()
-        if found:
-            raise NoChoice("the reply prefers both answers")
-    raise NoChoice("the reply names no better answer")
+def check_judge(
+    store: Store,
+    settings: AnswerSettings,
+    examples: Sequence[Example],
+    plan: EvaluationPlan,
+    evaluation: int,
+    options: EvaluationOptions,
+    progress: Report = lambda _: None,
+) -> dict[str, Any]:
+    """Return the position bias, verbosity bias and self-preference of the plan's judge, on the rows of `evaluation`.
 
-
-# ---------------------------------------------------------------------------------------------- position
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Which of two answers is better, asked in both orders: `winner` "A" or "B" only where both orders agree.
-
-    `first` and `second` are what was said of A before B and of B before A, both in the answers' own names.
+    A bias that can't be measured is {"skipped": why}. Two calls of the judge for each question measure its position
+    bias, one its verbosity bias. Self-preference takes agents with different models: each answers every question and
+    judges every answer. Raises UnknownJudge.
     """
-
-    winner: Choice | None
-    first: Choice | None
-    second: Choice | None
-    error: str | None
-    usage: Usage
-
-    @property
-    def consistent(self) -> bool:
-        """Whether the order made no difference."""
-        return self.error is None and self.first == self.second
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Over many pairs: the share judged alike in both orders, and the shares that favoured the one shown first, second.
-
-    None where no pair could be judged in both orders. A share of 1 is a judge without position bias.
-    """
-
-    consistent: Interval | None
-    favours_first: float | None
-    favours_second: float | None
-    judged: int
-    errors: int
-    usage: Usage
+    judge = make_judge(settings, plan, store)
+    if judge is None:
+        raise UnknownJudge("there is no judge to check: name an agent with `--judge`")
+    rows = store.evaluated_questions(evaluation)
+    answered = [(example, rows[example.id]) for example in examples if example.id in rows]
+    measures: dict[str, Callable[[], dict[str, Any]]] = {
+        "position": lambda: _position(judge, answered),
+        "verbosity": lambda: _verbosity(judge, answered),
+        "self_preference": lambda: _self_preference(store, settings, examples, plan, judge, options, progress),
+    }
+    found: dict[str, Any] = {"judge": plan.judge, "model": judge.llm.model}
+    for name, measure in measures.items():
+        progress(f"judge check: {name.replace('_', '-')}")
+        try:
+            found[name] = measure()
+        except (NotChecked, NothingAnswered) as error:
+            found[name] = {"skipped": str(error)}
+    return found
 
 
-async def compare(llm: ChatModel, example: Example, a: str, b: str) -> Comparison:
-    """Which of the texts `a` and `b` answers better, asked twice with their places swapped."""
-    one, other = await asyncio.gather(_better(llm, example, a, b), _better(llm, example, b, a))
-    second: Choice | None = {"A": "B", "B": "A", "tie": "tie"}[other.value] if other.value else None  # type: ignore[assignment]
-    winner: Choice | None = one.value if one.value == second else "tie"
-    error = one.error or other.error
-    return Comparison(None if error else winner, one.value, second, error, one.usage + other.usage)
+def _position(judge: Judge, answered: Sequence[tuple[Example, EvaluatedQuestion]]) -> dict[str, Any]:
+    """Compare each answer with the one from the reference sections, else with the reference answer, kept from view."""
+    pairs = []
+    for example, row in answered:
+        text, component = _text(row.answer), _text((row.answer or {}).get(CONTEXT_ONLY))
+        if text and component and text != component:
+            pairs.append((example, text, component))
+        elif text and example.answer and text != example.answer:
+            pairs.append((replace(example, answer=None), text, example.answer))
+    if not pairs:
+        raise NotChecked("no question has two different answers: it takes --component, or reference answers")
+    return asdict(_run(judge, measure_position_bias(judge.llm, pairs)))
 
 
-async def _better(llm: ChatModel, example: Example, a: str, b: str) -> ParsedReply[Choice]:
-    shown = {"question": example.question, "reference": example.answer or "(none is known)", "a": a, "b": b}
-    prompt = COMPARE.format(**{name: quoted(text) for name, text in shown.items()})
-    return await ask(llm, prompt, parse_choice, system=SYSTEM, reminder=REMINDER, schema=SCHEMA)
+def _verbosity(judge: Judge, answered: Sequence[tuple[Example, EvaluatedQuestion]]) -> dict[str, Any]:
+    dimension = _dimension(judge)
+    pairs = [(example, _answer(example, text)) for example, row in answered if (text := _text(row.answer))]
+    pairs = [(example, answer) for example, answer in pairs if _is_judgeable(dimension, example)]
+    if not pairs:
+        raise NotChecked(f"no answer can be judged by {dimension.name}: reference answers are missing")
+    bias = _run(judge, measure_verbosity_bias(judge, pairs, dimension.name))
+    return {"dimension": dimension.name, **asdict(bias)}
 
 
-async def position_bias(
-    llm: ChatModel, pairs: Sequence[tuple[Example, str, str]], at_once: int = 4, progress: Progress | None = None
-) -> Position:
-    """How far the order of two answers sways `llm`; `pairs` are examples with the texts of two answers."""
-    slots = ConcurrencyLimit(at_once)
-
-    async def one(example: Example, a: str, b: str) -> Comparison:
-        async with slots.free():
-            return await compare(llm, example, a, b)
-
-    compared = await gather_all([partial(one, *pair) for pair in pairs], progress)
-    judged = [c for c in compared if c.error is None]
-    return Position(
-        _mean([float(c.consistent) for c in judged]),
-        _share(judged, "A", "B"),
-        _share(judged, "B", "A"),
-        len(judged),
-        len(compared) - len(judged),
-        sum((c.usage for c in compared), Usage()),
-    )
-
-
-def _share(judged: Sequence[Comparison], first: Choice, second: Choice) -> float | None:
-    """The share of pairs in which `first` won in one order and `second` in the other."""
-    return sum((c.first, c.second) == (first, second) for c in judged) / len(judged) if judged else None
-
-
-# ---------------------------------------------------------------------------------------------- verbosity
-
-
-@dataclass(frozen=True, slots=True)
-class Verbosity:
-    """What padding does to scores: padded minus plain, with interval and p; a judge without this bias is not above 0.
-
-    `raised` is the share of answers whose score rose. None where no answer was judged both ways.
-    """
-
-    difference: PairedTest | None
-    raised: float | None
-    judged: int
-    errors: int
-    usage: Usage
+def _self_preference(
+    store: Store,
+    settings: AnswerSettings,
+    examples: Sequence[Example],
+    plan: EvaluationPlan,
+    judge: Judge,
+    options: EvaluationOptions,
+    progress: Report,
+) -> dict[str, Any]:
+    """Have every agent answer each question and every agent's model judge each answer; rows and judgements are kept."""
+    agents = _different_agents(settings)
+    if len(agents) < 2:
+        raise NotChecked("it takes two agents with different models, which judge each other")
+    dimension = _dimension(judge)
+    examples = [example for example in examples if _is_judgeable(dimension, example)]
+    if not examples:
+        raise NotChecked(f"no answer can be judged by {dimension.name}: reference answers are missing")
+    alone = replace(plan, judge="", component=False)
+    texts: dict[str, list[str]] = {}
+    for agent in agents:
+        one = settings.model_copy(update={"router": "fixed", "router_default": agent.name})
+        result = evaluate(store, one, examples, alone, dataset="judge check", options=options, progress=progress)
+        rows = store.evaluated_questions(result["evaluation"])
+        answers = [rows[example.id].answer if example.id in rows else None for example in examples]
+        # Another agent stands in for one that fails: its answer is not this model's.
+        texts[agent.model] = [_text(a) if a and a["agent"] == agent.name else "" for a in answers]
+    scores = {}
+    for agent in agents:
+        peer = make_judge(settings, replace(plan, judge=agent.name, dimensions=(dimension,)), store)
+        for model, answered in texts.items():
+            scores[agent.model, model] = _scores(peer, dimension, examples, answered) if peer else []
+    return {"dimension": dimension.name, "judges": [asdict(one) for one in measure_self_preference(scores)]}
 
 
-def padded(text: str) -> str:
-    """`text` at more than twice its length without a word of news: announced, then repeated.
+def _scores(
+    judge: Judge, dimension: Dimension, examples: Sequence[Example], texts: Sequence[str]
+) -> list[float | None]:
+    """Return the score of each text, None where there is no text or no score."""
+    pairs = [(example, _answer(example, text)) for example, text in zip(examples, texts, strict=True) if text]
+    judgements = _run(judge, judge.judge_all(pairs))
+    by_id = {example.id: found[dimension.name].score for (example, _), found in zip(pairs, judgements, strict=True)}
+    return [by_id.get(example.id) for example in examples]
 
-    After the "repetitive list" attack of Zheng et al., which rephrases; without a model it can but repeat.
-    """
+
+def _run(judge: Judge, measure: Coroutine[Any, Any, T]) -> T:
+    """Run `measure` to its end and close the judge's connections."""
+
+    async def closing() -> T:
+        try:
+            return await measure
+        finally:
+            await judge.close()
+
+    return asyncio.run(closing())
+
+
+def _dimension(judge: Judge) -> Dimension:
+    """Return the judge's first dimension that needs no context: rows keep the sources of an answer, not their texts."""
+    for dimension in judge.dimensions:
+        if "context" not in dimension.template.variables:
+            return dimension
+    raise NotChecked("it takes a dimension that is judged without the context, such as quality")
+
+
+def _is_judgeable(dimension: Dimension, example: Example) -> bool:
+    return "reference" not in dimension.template.variables or bool(example.answer)
+
+
+def _different_agents(settings: AnswerSettings) -> list[AgentSettings]:
+    """Return the first agent of each model."""
+    agents: list[AgentSettings] = []
+    for agent in all_agents(settings):
+        if not any(same_model(agent.model, other.model) for other in agents):
+            agents.append(agent)
+    return agents
+
+
+def _text(answer: Mapping[str, Any] | None) -> str:
+    return str(answer["text"]).strip() if answer else ""
+
+
+def _answer(example: Example, text: str) -> Answer:
+    return Answer(example.question, text, "", (), (), (), {}, 0, 0)
+
+
+# ---------------------------------------------------------------------------------------------- for a person
+
+
+def check_as_text(check: Mapping[str, Any]) -> str:
+    """Return the result of `check_judge` as lines for a person."""
+    describers: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "position": _describe_position,
+        "verbosity": _describe_verbosity,
+        "self_preference": _describe_self_preference,
+    }
+    lines = [f"judge check of {check['model']} (agent {check['judge']})"]
+    for name, describe in describers.items():
+        found = check[name]
+        text = f"not measured: {found['skipped']}" if "skipped" in found else describe(found)
+        lines.append(f"  {name.replace('_', '-')}: {text}")
+    return "\n".join(lines)
+
+
+def _describe_position(found: Mapping[str, Any]) -> str:
+    if found["consistent"] is None:
+        return f"no pair could be judged, {found['errors']:,} failed"
     return (
-        "This is a good question, and there is a clear answer to it. Let us look at it in detail, step by step, so "
-        f"that nothing is left open.\n\n{text}\n\nIn other words, and to put it in a more comprehensive way that "
-        f"covers all the points which have been made above:\n\n{text}\n\nIn summary, the explanation above answers "
-        "the question in full."
+        f"{_interval(found['consistent'])} of {found['judged']:,} pairs judged alike in both orders; "
+        f"{found['favours_first']:.3f} favour the first answer shown, {found['favours_second']:.3f} the second"
     )
 
 
-async def verbosity_bias(
-    judge: Judge, pairs: Sequence[tuple[Example, Answer]], dimension: str = "quality", progress: Progress | None = None
-) -> Verbosity:
-    """Whether padding the answers raises the scores that `judge` gives them in `dimension`."""
-    both = [*pairs, *((example, replace(answer, text=padded(answer.text))) for example, answer in pairs)]
-    judged = [judgements[dimension] for judgements in await judge.judge_all(both, progress)]
-    plain, longer = judged[: len(pairs)], judged[len(pairs) :]
-    scored = [
-        (float(one.score), float(other.score))
-        for one, other in zip(plain, longer, strict=True)
-        if one.score is not None and other.score is not None
-    ]
-    before, after = [one for one, _ in scored], [other for _, other in scored]
-    return Verbosity(
-        paired_test(after, before) if scored else None,
-        sum(other > one for one, other in scored) / len(scored) if scored else None,
-        len(scored),
-        len(pairs) - len(scored),
-        sum((judgement.usage for judgement in judged), Usage()),
+def _describe_verbosity(found: Mapping[str, Any]) -> str:
+    test = found["difference"]
+    if test is None:
+        return f"no answer could be judged both ways, {found['errors']:,} failed"
+    return (
+        f"padding changes {found['dimension']} by {test['difference']:+.3f} [{test['low']:+.3f}, {test['high']:+.3f}], "
+        f"p {test['p']:.3g}; {found['raised']:.3f} of {found['judged']:,} scores rise"
     )
 
 
-# ---------------------------------------------------------------------------------------------- self-preference
+def _describe_self_preference(found: Mapping[str, Any]) -> str:
+    if not found["judges"]:
+        return "not measured: no question was answered and judged by every model"
+    return "; ".join(
+        f"{one['judge']} {_interval(one['preference'])} (own answers {one['own']:+.3f} above its peers, others "
+        f"{one['others']:+.3f})"
+        for one in found["judges"]
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class SelfPreference:
-    """How much higher than its peers a judge rates its own answers, beyond how much higher it rates all others'.
-
-    `own` and `others` are mean differences to the other judges' scores of the same answers; `preference` is own minus
-    others, with its interval over questions.
-    """
-
-    judge: str
-    own: float
-    others: float
-    preference: Interval
-
-
-def self_preference(scores: Mapping[tuple[str, str], Sequence[float | None]]) -> list[SelfPreference]:
-    """The self-preference of every judge that also answered, most first.
-
-    `scores[judge, answerer]` are scores of the same questions in the same order, None where a judgement failed; such
-    questions are left out everywhere. It takes two judges and two answerers that all judged all: a judge that lacks
-    them is not in the result. A difference of differences, so that a strict judge and a good model cancel out.
-    """
-    judges = list(dict.fromkeys(judge for judge, _ in scores))
-    answerers = list(dict.fromkeys(answerer for _, answerer in scores))
-    found = [_preference(scores, judge, judges, answerers) for judge in judges]
-    return sorted((one for one in found if one), key=lambda one: -one.preference.value)
-
-
-def _preference(
-    scores: Mapping[tuple[str, str], Sequence[float | None]], judge: str, judges: list[str], answerers: list[str]
-) -> SelfPreference | None:
-    peers = [peer for peer in judges if not same_model(peer, judge)]
-    mine = [answerer for answerer in answerers if same_model(answerer, judge)]
-    theirs = [answerer for answerer in answerers if answerer not in mine]
-    needed = [(one, answerer) for one in (judge, *peers) for answerer in answerers]
-    if not (peers and mine and theirs) or any(pair not in scores for pair in needed):
-        return None
-    table = [dict(zip(needed, row, strict=True)) for row in zip(*(scores[pair] for pair in needed), strict=True)]
-    whole = [{pair: float(value) for pair, value in row.items() if value is not None} for row in table]
-    rows = [row for row in whole if len(row) == len(needed)]
-    if not rows:
-        return None
-    own = [_above_peers(row, judge, peers, mine) for row in rows]
-    others = [_above_peers(row, judge, peers, theirs) for row in rows]
-    preference = _mean([a - b for a, b in zip(own, others, strict=True)])
-    assert preference is not None
-    return SelfPreference(judge, sum(own) / len(own), sum(others) / len(others), preference)
-
-
-def _above_peers(row: Mapping[tuple[str, str], float], judge: str, peers: list[str], answerers: list[str]) -> float:
-    """How much higher than its peers `judge` scores the answers of `answerers` to one question, on average."""
-    differences = [
-        row[judge, answerer] - sum(row[peer, answerer] for peer in peers) / len(peers) for answerer in answerers
-    ]
-    return sum(differences) / len(differences)
-
-
-def _mean(values: Sequence[float]) -> Interval | None:
-    return bootstrap({"mean": values})["mean"] if values else None
+def _interval(mean: Mapping[str, float]) -> str:
+    return f"{mean['value']:.3f} [{mean['low']:.3f}, {mean['high']:.3f}]"

@@ -1,11 +1,12 @@
-"""What answers are judged by: dimensions, each a name and a prompt as data, filled from an example and an answer.
+"""Dimensions that answers are judged in: each a name and a prompt that an example and an answer fill.
 
-Knows texts; no model and no scores. What comes from readers, pages and models stands between tags that it can't close.
+Knows texts; no model and no scores. Text of readers, pages and models stands between tags that it can't close.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pipelines.answering.synthesis.prompts import Template
@@ -109,11 +110,11 @@ _TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|co
 
 
 class BadDimension(ValueError):
-    """A dimension is not known, or its prompt can't be used."""
+    """A dimension is unknown, or its prompt can't be used."""
 
 
 class NotJudgeable(ValueError):
-    """An answer lacks what a dimension judges it by; the message says what and how to get it."""
+    """An answer lacks what a dimension judges it by; the message says what, and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Dimension:
             )
 
     def prompt(self, example: Example, answer: Answer) -> str:
-        """The prompt for one answer. Raises NotJudgeable."""
+        """Return the prompt for one answer. Raises NotJudgeable."""
         if not answer.text.strip():
             raise NotJudgeable("the answer has no text")
         given = {"question": example.question, "answer": answer.text}
@@ -152,15 +153,13 @@ DIMENSIONS: Mapping[str, Dimension] = {
 
 
 def quoted(text: str) -> str:
-    """A text as it stands between tags: nothing in it is invisible or closes them."""
+    """Return a text that can stand between tags: nothing in it is invisible or closes them."""
     return _TAG.sub("&lt;", clean_for_model(text)).strip()
 
 
 def _reference(example: Example) -> str:
     if not example.answer:
-        raise NotJudgeable(
-            "the question has no reference answer: make them with «python -m jobs.questions --answers DATASET»"
-        )
+        raise NotJudgeable("the question has no reference answer: make it with `raydex questions --answers DATASET`")
     return example.answer
 
 
@@ -171,7 +170,7 @@ def _context(answer: Answer) -> str:
 
 
 def dimension_of(given: str | Dimension) -> Dimension:
-    """A dimension, by name if it is a built-in one. Raises BadDimension."""
+    """Return a dimension, by name if it is a built-in one. Raises BadDimension."""
     if isinstance(given, Dimension):
         return given
     if given not in DIMENSIONS:
@@ -180,5 +179,23 @@ def dimension_of(given: str | Dimension) -> Dimension:
 
 
 def dimensions_from(texts: Mapping[str, str]) -> tuple[Dimension, ...]:
-    """Dimensions from prompts by name, as a file gives them. Raises BadDimension and TemplateError."""
+    """Return dimensions from their prompts by name. Raises BadDimension and TemplateError."""
     return tuple(Dimension(name, Template(text)) for name, text in texts.items())
+
+
+def parse_dimensions(text: str) -> tuple[Dimension, ...]:
+    """Return the dimensions of a list such as "quality,brevity=brevity.txt": built-in names, or NAME=FILE of a prompt.
+
+    Raises BadDimension and TemplateError.
+    """
+    parts = [part.strip().partition("=") for part in text.split(",")]
+    return tuple(
+        Dimension(name, Template(_read_prompt(path))) if is_own else dimension_of(name) for name, is_own, path in parts
+    )
+
+
+def _read_prompt(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadDimension(f"the prompt {path} can't be read: {error}") from error

@@ -1,7 +1,7 @@
-"""Answers are judged by a language model: dimension by dimension, a score from 1 to 5 with its reasoning.
+"""Judges answers by a language model: in each dimension a score from 1 to 5 with its reasoning.
 
 Knows prompts, a model and a cache; not how the answers were made. A judgement that fails is an error with its reason,
-never a score: 0 or NaN would pass for one.
+never a score: 0 or NaN would count as one.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from pipelines.evaluation.judging.dimensions import (
     NotJudgeable,
     dimension_of,
 )
-from pipelines.evaluation.judging.verdict import Score, parse
+from pipelines.evaluation.judging.verdict import Score, parse_verdict
 from pipelines.evaluation.statistics import Interval, bootstrap
 from pipelines.llm.retry import TRIES, ConcurrencyLimit, Progress, ask, gather_all
 from pipelines.llm.session import ChatModel
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One answer in one dimension: a score of 1 to 5 with its reasoning, or the error why there is none.
+    """The judgement of one answer in one dimension: a score of 1 to 5 with its reasoning, or an error.
 
-    `usage` is what it cost now: nothing where it came from the cache. `hash` names all that it depends on.
+    `usage` is what it cost now: nothing where it came from the cache. `hash` names everything that it depends on.
     """
 
     dimension: str
@@ -52,19 +52,19 @@ class Judgement:
 
     @property
     def judgeable(self) -> bool:
-        """Whether there was what the dimension judges by, a reference answer or a context; else no model was asked."""
+        """Whether the dimension had its reference answer or context; without it no model was asked."""
         return bool(self.hash)
 
 
-class Cache(Protocol):
+class JudgementCache(Protocol):
     """Keeps judgements by their hash: rows of hash, dimension, model, score and reasoning."""
 
     def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """The rows kept under any of `hashes`, by hash."""
+        """Return the rows kept under any of `hashes`, by hash."""
         ...
 
     def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep `rows`, in the place of those with the same hash."""
+        """Keep `rows` in the place of those with the same hash."""
         ...
 
 
@@ -75,7 +75,7 @@ class MemoryCache:
         self.rows: dict[str, Mapping[str, Any]] = {}
 
     def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """The rows kept under any of `hashes`, by hash."""
+        """Return the rows kept under any of `hashes`, by hash."""
         return {hash: self.rows[hash] for hash in hashes if hash in self.rows}
 
     def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -90,7 +90,7 @@ class StoreCache:
         self._store = store
 
     def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """The rows that hold a score. Raises StoreUnavailable."""
+        """Return the rows that hold a score. Raises StoreUnavailable."""
         kept = self._store.get_judgements(hashes)
         return {hash: asdict(row) for hash, row in kept.items() if row.score is not None}
 
@@ -110,7 +110,7 @@ class Judge:
         self,
         llm: ChatModel,
         dimensions: Sequence[str | Dimension] = ("quality",),
-        cache: Cache | None = None,
+        cache: JudgementCache | None = None,
         at_once: int = 4,
         tries: int = TRIES,
     ) -> None:
@@ -120,49 +120,54 @@ class Judge:
 
     @property
     def identity(self) -> str:
-        """Names what scores depend on beside the answers: the model, and the dimensions with their prompts."""
+        """The name of everything that scores depend on beside the answers: the model, the dimensions, their prompts."""
         prompts = digest(SYSTEM, *(part for d in self.dimensions for part in (d.name, d.template.text)))
         return f"{self.llm.model}: {', '.join(d.name for d in self.dimensions)} ({prompts[:8]})"
 
     async def judge(self, example: Example, answer: Answer) -> Mapping[str, Judgement]:
-        """The judgement of `answer` in each dimension, by its name. Raises only what the cache raises."""
-        self._warn_of_itself(answer)
-        judged = await asyncio.gather(*(self._judged(dimension, example, answer) for dimension in self.dimensions))
-        return {judgement.dimension: judgement for judgement in judged}
+        """Return the judgement of `answer` in each dimension, by its name. Raises only what the cache raises."""
+        self._warn_of_own_answer(answer)
+        found = await asyncio.gather(*(self._judge(dimension, example, answer) for dimension in self.dimensions))
+        return {judgement.dimension: judgement for judgement in found}
 
     async def judge_all(
         self, pairs: Sequence[tuple[Example, Answer]], progress: Progress | None = None
     ) -> list[Mapping[str, Judgement]]:
-        """The judgements of many answers, in their order."""
+        """Return the judgements of many answers, in their order."""
         return await gather_all([partial(self.judge, *pair) for pair in pairs], progress)
 
-    async def _judged(self, dimension: Dimension, example: Example, answer: Answer) -> Judgement:
+    async def close(self) -> None:
+        """Close the model's connections, if it has any."""
+        close = getattr(self.llm, "close", None)
+        if close:
+            await close()
+
+    async def _judge(self, dimension: Dimension, example: Example, answer: Answer) -> Judgement:
         try:
             prompt = dimension.prompt(example, answer)
         except NotJudgeable as error:
             return Judgement(dimension.name, None, error=str(error), model=self.llm.model)
         hash = digest("judgement", dimension.name, self.llm.model, SYSTEM, prompt)
         async with self._slots.free():
-            kept = await self._kept(dimension, hash)
-            return kept or await self._asked(dimension, prompt, hash)
+            return await self._load(dimension, hash) or await self._ask(dimension, prompt, hash)
 
-    async def _asked(self, dimension: Dimension, prompt: str, hash: str) -> Judgement:
+    async def _ask(self, dimension: Dimension, prompt: str, hash: str) -> Judgement:
         reply = await ask(
             self.llm,
             prompt,
-            lambda text: parse(text, LOWEST, HIGHEST),
+            lambda text: parse_verdict(text, LOWEST, HIGHEST),
             system=SYSTEM,
             reminder=REMINDER,
             schema=SCHEMA,
             tries=self._tries,
         )
-        judged = Judgement(dimension.name, None, "", reply.error, reply.usage, self.llm.model, hash)
+        judgement = Judgement(dimension.name, None, "", reply.error, reply.usage, self.llm.model, hash)
         if reply.value is not None:
-            judged = replace(judged, score=reply.value.score, reasoning=reply.value.reasoning)
-            await self._keep(judged)
-        return judged
+            judgement = replace(judgement, score=reply.value.score, reasoning=reply.value.reasoning)
+            await self._save(judgement)
+        return judgement
 
-    async def _kept(self, dimension: Dimension, hash: str) -> Judgement | None:
+    async def _load(self, dimension: Dimension, hash: str) -> Judgement | None:
         row = (await asyncio.to_thread(self._cache.get, [hash])).get(hash) if self._cache else None
         if row is None:
             return None
@@ -170,12 +175,12 @@ class Judge:
             dimension.name, _score(row["score"]), row["reasoning"], model=self.llm.model, hash=hash, cached=True
         )
 
-    async def _keep(self, judged: Judgement) -> None:
+    async def _save(self, judgement: Judgement) -> None:
         if self._cache:
             names = ("hash", "dimension", "model", "score", "reasoning")
-            await asyncio.to_thread(self._cache.save, [{name: getattr(judged, name) for name in names}])
+            await asyncio.to_thread(self._cache.save, [{name: getattr(judgement, name) for name in names}])
 
-    def _warn_of_itself(self, answer: Answer) -> None:
+    def _warn_of_own_answer(self, answer: Answer) -> None:
         own = next((e.model for e in answer.exchanges if same_model(e.model, self.llm.model)), None)
         warning = f"{own} judges its own answers: models rate themselves too high, choose another judge"
         if own and warning not in self.warnings:
@@ -184,7 +189,7 @@ class Judge:
 
 
 def same_model(one: str, other: str) -> bool:
-    """Whether two names stand for one model: whatever its provider's prefix, its date and its case."""
+    """Return whether two names mean one model, whatever their provider's prefix, date and case."""
     return _bare(one) == _bare(other)
 
 
@@ -202,7 +207,7 @@ def _score(value: Any) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """One dimension over many answers: the mean score of what was judged (None: nothing was), errors by reason."""
+    """One dimension over many answers: the mean score of those judged (None: none was), and errors by reason."""
 
     dimension: str
     mean: Interval | None
@@ -213,14 +218,14 @@ class Tally:
 
 
 def tally(judgements: Sequence[Mapping[str, Judgement]]) -> dict[str, Tally]:
-    """The judgements of many answers by dimension; errors are counted apart and never enter a mean."""
-    names = dict.fromkeys(name for judged in judgements for name in judged)
-    return {name: _tally(name, [judged[name] for judged in judgements if name in judged]) for name in names}
+    """Return the sum of many answers' judgements by dimension; errors are counted apart and never enter a mean."""
+    names = dict.fromkeys(name for found in judgements for name in found)
+    return {name: _tally(name, [found[name] for found in judgements if name in found]) for name in names}
 
 
-def _tally(name: str, judged: Sequence[Judgement]) -> Tally:
-    scores = [float(j.score) for j in judged if j.score is not None]
-    reasons = Counter(j.error for j in judged if j.error is not None)
+def _tally(name: str, judgements: Sequence[Judgement]) -> Tally:
+    scores = [float(j.score) for j in judgements if j.score is not None]
+    reasons = Counter(j.error for j in judgements if j.error is not None)
     mean = bootstrap({name: scores})[name] if scores else None
-    usage = sum((j.usage for j in judged), Usage())
-    return Tally(name, mean, len(scores), len(judged) - len(scores), dict(reasons.most_common()), usage)
+    usage = sum((j.usage for j in judgements), Usage())
+    return Tally(name, mean, len(scores), len(judgements) - len(scores), dict(reasons.most_common()), usage)
