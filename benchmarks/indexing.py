@@ -1,9 +1,9 @@
-"""How fast a documentation folder becomes an index, against the bare encoder and against the tutorial's way.
+"""Measures how fast a documentation folder becomes an index, against the bare encoder and a tutorial's way.
 
-`python benchmarks/indexing.py [--pages 250] [--rounds 3] [--json]`. Every round runs each way once, in turn, on a
-fresh database; printed are medians and their ratios. Starting Ray is printed apart. «The tutorial's way» is that of
-the study's own repository (ray-project/llm-applications): html.parser, encoder calls of 100 texts, one INSERT per
-row, one connection per batch. It runs here without Ray, which only helps it.
+`python benchmarks/indexing.py [--pages 250] [--rounds 3] [--json]`. Every round runs each way once, in turn, on a fresh
+database; it prints medians and their ratios, and the start of Ray apart. The tutorial's way is that of the study's own
+repository (ray-project/llm-applications): html.parser, encoder calls of 100 texts, one INSERT per row, one connection
+per batch. It runs here without Ray, which only helps it.
 """
 
 import argparse
@@ -46,7 +46,7 @@ LOADED_ROWS = 5_000
 
 
 def unpack(folder: Path, pages: int) -> list[Path]:
-    """Every n-th page of the archive, `pages` in all, below `folder`; source listings (_modules) are left out."""
+    """Unpack every n-th page of the archive, `pages` in all, without source listings (_modules), below `folder`."""
     with tarfile.open(DATA / "ray-docs-html.tar.xz") as archive:
         members = [m for m in archive.getmembers() if m.name.endswith(".html") and "_modules/" not in m.name]
         chosen = members[:: max(1, len(members) // pages)][:pages]
@@ -59,7 +59,7 @@ def unpack(folder: Path, pages: int) -> list[Path]:
 
 @contextmanager
 def fresh_database(server: str, name: str) -> Iterator[str]:
-    """A new database on the server, dropped at the end."""
+    """Yield the URL of a new database on the server; drop it at the end."""
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"create database {name}")  # type: ignore[arg-type]
     try:
@@ -70,7 +70,7 @@ def fresh_database(server: str, name: str) -> Iterator[str]:
 
 
 def index_folder(url: str, folder: Path) -> dict[str, Any]:
-    """One reindex of `folder`, in this process and its Ray; returns the summary."""
+    """Reindex `folder` in this process and its Ray; return the summary."""
     choices = IndexChoices(chunk_unit="characters", chunk_size=SIZE, chunk_overlap=OVERLAP)
     collection = Collection(
         name="bench", folders=[Folder(path=str(folder), base_url=BASE_URL)], index=choices, max_delete_ratio=1
@@ -81,13 +81,13 @@ def index_folder(url: str, folder: Path) -> dict[str, Any]:
 
 
 def indexed_texts(url: str) -> list[str]:
-    """What the model read of every chunk of the live index, near enough: heading path and text."""
+    """Return about what the model read of every chunk of the live index: heading path and text."""
     with Store(url) as store, store.scan_chunks(store.live_index("bench").id) as (_, hits):
         return [" > ".join((hit.title, *hit.headings)) + "\n" + hit.text for hit in hits]
 
 
 def tutorial(url: str, files: list[Path], model: Any) -> int:
-    """Index `files` the tutorial's way; returns the number of chunks."""
+    """Index `files` the tutorial's way; return the number of chunks."""
     splitter = RecursiveCharacterTextSplitter(chunk_size=SIZE, chunk_overlap=OVERLAP)
     chunks = []
     for path in files:
@@ -109,7 +109,7 @@ def tutorial(url: str, files: list[Path], model: Any) -> int:
 
 
 def insert_row_by_row(url: str, rows: list[tuple[str, str, Any]]) -> None:
-    """The tutorial's sink: a connection for the batch, an INSERT for each row."""
+    """Store rows the tutorial's way: a connection for the batch, an INSERT for each row."""
     with psycopg.connect(url) as connection:
         register_vector(connection)
         for row in rows:
@@ -117,7 +117,7 @@ def insert_row_by_row(url: str, rows: list[tuple[str, str, Any]]) -> None:
 
 
 def load_rows(url: str, texts: list[str], vectors: np.ndarray) -> float:
-    """Rows per second of our sink alone: chunks and vectors into the staging tables."""
+    """Return the rows per second of loading alone: chunks and vectors into the staging tables."""
     with Store(url) as store:
         store.migrate()
         with hold_collection(store, "load") as lock:
@@ -134,7 +134,7 @@ def load_rows(url: str, texts: list[str], vectors: np.ndarray) -> float:
 
 
 def load_rows_tutorial(url: str, texts: list[str], vectors: np.ndarray) -> float:
-    """Rows per second of the tutorial's sink alone."""
+    """Return the rows per second of the tutorial's loading alone."""
     with psycopg.connect(url) as connection:
         connection.execute("create extension if not exists vector")
         connection.execute(
@@ -153,7 +153,7 @@ def _chunk(number: int, text: str) -> Chunk:
 
 
 def change_share(files: list[Path], share: float) -> int:
-    """Add a sentence to every n-th file, so that about `share` of them change; returns how many did."""
+    """Add a sentence to every n-th file, so that about `share` of them change; return how many did."""
     with_text = [path for path in files if "</p>" in path.read_text(errors="replace")]
     chosen = with_text[:: round(len(with_text) / max(1, share * len(files)))]
     for path in chosen:
@@ -169,7 +169,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def one_round(number: int, server: str, files: list[Path], folder: Path, models: tuple[Any, Any]) -> dict[str, float]:
-    """Every way once; chunks per second and seconds by name."""
+    """Run every way once; return chunks per second and seconds by name."""
     embedder, sentence_transformer = models
     figures: dict[str, float] = {}
     with fresh_database(server, f"raydex_{number}") as url:
@@ -198,7 +198,7 @@ def one_round(number: int, server: str, files: list[Path], folder: Path, models:
 
 
 def report(rounds: list[dict[str, float]], ray_start: float) -> dict[str, Any]:
-    """Medians, and ratios taken within each round."""
+    """Return medians, and ratios taken within each round."""
 
     def ratio(over: str, under: str) -> float:
         return round(statistics.median(figures[over] / figures[under] for figures in rounds), 3)

@@ -269,7 +269,7 @@ class Indexes(ChunkTables):
         """Every collection: name, live index, revision, stats, settings, published_at."""
         return self._all("collections")
 
-    def status(self, collection: str, most: int = 10) -> dict[str, Any]:
+    def status(self, collection: str, most: int = 5) -> dict[str, Any]:
         """Indexes, pages by state, last runs and failed pages of one collection."""
         named: dict[str, Any] = {"collection": collection, "most": most}
         return {

@@ -145,7 +145,7 @@ def test_a_crawl_stays_below_its_start_and_on_its_host(ledger):
             assert sorted(set(site.paths())) == ["/docs/a", "/docs/index.html", "/docs/out"]
             assert crawled.rows["/docs/out"]["state"] == "redirect"
             assert "leads out" in crawled.rows["/docs/out"]["error"]
-            assert not other.asked
+            assert not other.requests
             assert "/blog" in Crawled(site, ledger, start=("/docs/index.html",), no_parent=False, run=2).ok
 
 
@@ -229,7 +229,7 @@ def test_crawl_delay_is_kept(ledger):
     robots = Answer("User-agent: *\nCrawl-delay: 0.3\n")
     with Site({"/robots.txt": robots, "/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
         Crawled(site, ledger)
-        times = [asked.at for asked in site.asked if asked.path != "/robots.txt"]
+        times = [request.at for request in site.requests if request.path != "/robots.txt"]
     assert all(later - sooner > 0.25 for sooner, later in pairwise(times))
 
 
@@ -251,7 +251,7 @@ def test_retry_after_is_waited_for_and_bounded(ledger):
     with Site({"/": lambda _: next(busy, page())}) as site:
         began = time.monotonic()
         crawled = Crawled(site, ledger, max_retry_after_s=1.5)
-        first, second, third = (asked.at for asked in site.asked if asked.path == "/")
+        first, second, third = (request.at for request in site.requests if request.path == "/")
     assert crawled.ok == ["/"]
     assert second - first >= 0.95
     assert third - second >= 1.45
@@ -305,7 +305,7 @@ def test_bodies_are_bounded_packed_and_unpacked(ledger):
     }
     with Site(routes) as site:
         crawled = Crawled(site, ledger, max_page_bytes=1_000_000, retries=0, timeout_s=20)
-        assert all(asked.headers["accept-encoding"] == "gzip" for asked in site.asked)
+        assert all(request.headers["accept-encoding"] == "gzip" for request in site.requests)
     assert crawled.ok == ["/", "/found", "/packed"]
     for path in ("/bomb", "/big", "/endless"):
         assert crawled.rows[path]["state"] == "skipped"
@@ -365,7 +365,7 @@ def test_a_second_crawl_revalidates_and_follows_stored_links(ledger):
     with Site({"/": tagged, "/a": page()}) as site:
         Crawled(site, ledger)
         again = Crawled(site, ledger, run=2)
-        assert not any("if-modified-since" in asked.headers for asked in site.asked)
+        assert not any("if-modified-since" in request.headers for request in site.requests)
     assert again.ok == ["/", "/a"]
     assert (again.rows["/"]["http_status"], again.rows["/"]["body"]) == (304, None)
     assert again.report.counts["unchanged"] == 1
@@ -389,7 +389,7 @@ def test_retry_failed_asks_for_failed_pages_alone(ledger):
     routes = {"/": page("/a", "/b"), "/a": page(), "/b": Answer("", 500)}
     with Site(routes) as site:
         Crawled(site, ledger, retries=0)
-        site.asked.clear()
+        site.requests.clear()
         site.routes["/b"] = page("/new")
         again = Crawled(site, ledger, run=2, retry_failed_only=True)
         assert site.paths() == ["/b"]
@@ -432,7 +432,7 @@ def test_a_private_address_is_refused_before_a_connection(ledger):
     with Site({"/": page()}) as site:
         with pytest.raises(CrawlFailed, match=r"127\.0\.0\.1 is a loopback address.*--allow-private"):
             Crawled(site, ledger, allow_private=False)
-        assert not site.asked
+        assert not site.requests
 
 
 def test_a_name_that_turns_to_loopback_opens_no_connection(ledger):
@@ -441,7 +441,7 @@ def test_a_name_that_turns_to_loopback_opens_no_connection(ledger):
         rebinding = "tests.kit.page_ledger:RebindingLedger"
         job = CrawlSettings((f"{start}/",))
         assert list(crawl(job, str(ledger), "docs", 1, ledger=rebinding)) == []
-        assert not site.asked
+        assert not site.requests
         assert not Path(f"{ledger}.connects").exists()
         free = CrawlSettings((f"{start}/",), allow_private=True)
         assert len(list(crawl(free, f"{ledger}2", "docs", 1, ledger=rebinding))) == 1
@@ -456,7 +456,7 @@ def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
             monkeypatch.setenv(name, proxy.url)
         assert Crawled(site, ledger).ok == ["/"]
-        assert not proxy.asked
+        assert not proxy.requests
 
 
 @pytest.mark.parametrize(
@@ -479,7 +479,7 @@ def test_settings_that_cannot_work_are_refused_by_name(field, value):
 def test_a_start_that_moved_away_says_where_to_start(ledger):
     with Site({"/": page()}) as other, Site({"/": redirect(f"{other.url}/")}) as site:
         report = Crawled(site, ledger).report
-        assert not other.asked
+        assert not other.requests
     assert not report.complete
     assert report.stopped_by.endswith(f"to {other.url}/: start there instead")
 

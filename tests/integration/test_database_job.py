@@ -1,4 +1,4 @@
-"""`python -m jobs.database` holds the embedded Postgres for others, and lets go when it is told to."""
+"""`python -m jobs.database` keeps the embedded Postgres running for others, and releases it when it is stopped."""
 
 import os
 import signal

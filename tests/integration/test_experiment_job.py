@@ -81,7 +81,7 @@ def test_the_gate_has_an_exit_code_of_its_own(jobs, tmp_path):
     (verdict,) = dropped.summary["gate"]
     assert (verdict["run"], verdict["passed"]) == ("vectors", False)
     assert verdict["difference"][0] <= -1 / (PAGES + 1) + 1e-4
-    assert "FAILED: vectors against words" in dropped.said
+    assert "FAILED: vectors against words" in dropped.messages
     assert jobs.run("experiment", path, *gate, 1).code == 0
 
     earlier = tmp_path / "out" / "results.json"
@@ -104,6 +104,6 @@ def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
     }.items():
         done = jobs.run("experiment", path, *flags)
         assert done.code == 2
-        assert said in done.said
+        assert said in done.messages
     dry = jobs.run("experiment", sweep(tmp_path, grid={"chunk_size": [32, 64]}), "--dry-run").summary
     assert len(dry["to_build"]) == 2

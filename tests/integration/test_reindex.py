@@ -1,4 +1,4 @@
-"""The whole job, as a user runs it: folder or site in, index out, and what the next runs do and leave alone."""
+"""The whole job as a user runs it: folder or site in, index out, and what later runs do and leave alone."""
 
 import threading
 import time
@@ -84,8 +84,8 @@ def test_vanished_files_go_unless_they_are_too_many(jobs, folder):
     kept = jobs.reindex()
     assert kept.code == 3
     assert (kept.summary["pages"]["deleted"], kept.summary["chunks"]["total"]) == (0, 33)
-    assert "5 of 11 pages have vanished" in kept.said
-    assert "--max-delete-ratio 0.2" in kept.said
+    assert "5 of 11 pages have vanished" in kept.messages
+    assert "--max-delete-ratio 0.2" in kept.messages
     assert any("nothing is deleted" in warning for warning in kept.summary["warnings"])
     allowed = jobs.reindex("--max-delete-ratio", 0.5)
     assert (allowed.code, allowed.summary["pages"]["deleted"]) == (0, 5)
@@ -100,8 +100,8 @@ def test_new_settings_do_not_delete_what_may_not_be_deleted(jobs, folder):
     for _ in range(2):
         rebuilt = jobs.reindex("--model", "hash:32")
         assert (rebuilt.code, rebuilt.summary["published"]) == (3, False)
-        assert "6 of 12 pages have vanished" in rebuilt.said
-        assert "left as a candidate" in rebuilt.said
+        assert "6 of 12 pages have vanished" in rebuilt.messages
+        assert "left as a candidate" in rebuilt.messages
         assert len(jobs.texts()) == 36
     assert jobs.verb("status").summary["collections"]["docs"]["live"]["id"] == first["index"]
     allowed = jobs.reindex("--model", "hash:32", "--max-delete-ratio", 1)
@@ -192,7 +192,7 @@ def test_what_happens_to_pages_that_vanish_or_fail(jobs, site):
     assert len([source for source in texts if source.startswith("p02")]) == 3
 
     site.routes |= {"/p02.html": html_page("p02", {"usage": "Mended."}), "/p03.html": Answer("", 404)}
-    site.asked.clear()
+    site.requests.clear()
     retried = jobs.reindex("--retry-failed")
     assert retried.code == 0
     assert site.paths() == ["/p02.html"]
@@ -209,7 +209,7 @@ def test_what_happens_to_pages_that_vanish_or_fail(jobs, site):
         0,
         retried.summary["revision"],
     )
-    assert "cut short" in cut_short.said
+    assert "cut short" in cut_short.messages
     assert jobs.rows() == before
 
     site.routes |= good
@@ -221,9 +221,9 @@ def test_what_happens_to_pages_that_vanish_or_fail(jobs, site):
 
 def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(jobs, site):
     first = jobs.reindex().summary
-    site.asked.clear()
+    site.requests.clear()
     rebuilt = jobs.reindex("--model", "hash:32").summary
-    assert site.asked == []
+    assert site.requests == []
     assert rebuilt["index"] != first["index"]
     assert rebuilt["chunks"] | {"deleted": 0} == {
         "total": 28,
@@ -244,7 +244,7 @@ def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
     jobs.reindex()
     short = jobs.reindex("--max-pages", 3)
     assert short.code == 0
-    assert "max_pages" in short.said
+    assert "max_pages" in short.messages
     assert (short.summary["pages"]["deleted"], short.summary["chunks"]["total"]) == (0, 28)
 
 
@@ -306,12 +306,12 @@ def test_a_busy_collection_is_left_at_once_or_waited_for(jobs, folder, database_
         busy = jobs.reindex()
         assert busy.code == 75
         assert time.monotonic() - began < 5
-        assert f"run {run} (reindex" in busy.said
-        assert "--wait" in busy.said
+        assert f"run {run} (reindex" in busy.messages
+        assert "--wait" in busy.messages
         threading.Timer(1.5, lock.release).start()
         waited = jobs.reindex("--wait")
     assert waited.code == 0
-    assert "waiting for run" in waited.said
+    assert "waiting for run" in waited.messages
     assert waited.summary["chunks"]["total"] == 36
 
 
@@ -319,7 +319,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, datab
     dry = jobs.reindex("--dry-run")
     assert dry.code == 0
     assert dry.summary["index"] == "build new"
-    assert site.asked == []
+    assert site.requests == []
     with psycopg.connect(database_url) as connection:
         for table in ("run", "page", "index", "collection"):
             count = connection.execute(psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table)))
@@ -330,7 +330,7 @@ SITE = {"sites": [{"start_urls": ["https://a.test/"]}]}
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "words"),
     [
         ({"sites": [{"start_urls": ["https://a.test/"], "max_pages": 0}]}, ["sites.0.max_pages", "0"]),
         ({"sites": [{"start_urls": ["https://a.test/"], "depth": 3}]}, ["sites.0.depth", "3"]),
@@ -348,18 +348,18 @@ SITE = {"sites": [{"start_urls": ["https://a.test/"]}]}
         (["a list"], ["must hold keys and values"]),
     ],
 )  # fmt: skip
-def test_a_collection_file_that_cannot_be_used_is_named_with_key_and_value(jobs, tmp_path, content, said):
+def test_a_collection_file_that_cannot_be_used_is_named_with_key_and_value(jobs, tmp_path, content, words):
     file = tmp_path / "wrong.yaml"
     file.write_text(yaml.safe_dump(content))
     done = jobs.run("reindex", file)
     assert done.code == 2
-    for word in [*said, *(["wrong.yaml"] if "nothing" not in said[0] and "hash" not in said[0] else [])]:
-        assert word in done.said, done.said
-    assert "Traceback" not in done.said
+    for word in [*words, *(["wrong.yaml"] if "nothing" not in words[0] and "hash" not in words[0] else [])]:
+        assert word in done.messages, done.messages
+    assert "Traceback" not in done.messages
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "words"),
     [
         ((), "nothing to index"),
         (("--path", "/tmp"), "--base-url"),
@@ -370,18 +370,18 @@ def test_a_collection_file_that_cannot_be_used_is_named_with_key_and_value(jobs,
         (("--path", "/tmp", "--base-url", BASE, "--embedders", "0"), "0 embedding actors"),
     ],
 )  # fmt: skip
-def test_flags_that_cannot_be_used_are_bad_input(jobs, flags, said):
+def test_flags_that_cannot_be_used_are_bad_input(jobs, flags, words):
     done = jobs.run("reindex", *flags)
     assert done.code == 2
-    assert said in done.said
-    assert "Traceback" not in done.said
+    assert words in done.messages
+    assert "Traceback" not in done.messages
 
 
 @pytest.mark.parametrize("verb", ["publish", "rollback"])
 def test_verbs_on_a_collection_that_is_not_there_are_bad_input(jobs, verb):
     done = jobs.verb(verb)
     assert done.code == 2
-    assert "docs" in done.said
+    assert "docs" in done.messages
 
 
 def test_a_run_that_fails_is_recorded_with_its_error_and_the_next_one_goes_on(jobs, folder):

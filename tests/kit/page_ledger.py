@@ -1,4 +1,4 @@
-"""A PageLedger in a JSON-lines file: a real process can write it and a test read it, without a database."""
+"""A PageLedger in a JSON-lines file: a crawler process writes it and a test reads it, without a database."""
 
 import base64
 import json
@@ -54,9 +54,9 @@ def _row(page: FetchedPage, run: int, before: dict | None) -> dict:
 
 
 class RebindingLedger(FileLedger):
-    """Opened in the crawler process, where rebind.test then is public once and loopback ever after.
+    """Makes rebind.test resolve to a public address once, then to loopback, in the process that opens it.
 
-    Stands in for a hostile DNS server alone. Each connection that the process opens is a line in PATH.connects.
+    Stands in for a hostile DNS server, nothing else. Each connection of the process is a line in PATH.connects.
     """
 
     def __init__(self, path: str):
@@ -77,7 +77,7 @@ class RebindingLedger(FileLedger):
 
 
 class BrokenLedger(FileLedger):
-    """Fails at the first save, as a database does that went away."""
+    """Fails at the first save, like a database that went away."""
 
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
         raise ConnectionError("the ledger went away")

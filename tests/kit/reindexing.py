@@ -1,4 +1,4 @@
-"""Driving `jobs.reindex` and its sisters in this process, and the tiny documentation site they work on."""
+"""Runs `jobs.reindex` and its sisters in this process, on a tiny documentation site."""
 
 import html
 import importlib
@@ -20,7 +20,7 @@ Sections = Mapping[str, str]
 
 
 def html_page(title: str, sections: Sections, head: str = "", links: tuple[str, ...] = ()) -> str:
-    """A page as Sphinx writes it: each section has its id."""
+    """Return a page as Sphinx writes it: each section has its id."""
     parts = "".join(
         f'<section id="{anchor}"><h2>{anchor.title()}</h2><p>{html.escape(text)}</p></section>'
         for anchor, text in sections.items()
@@ -33,7 +33,7 @@ def html_page(title: str, sections: Sections, head: str = "", links: tuple[str, 
 
 
 def site_sections(pages: int) -> dict[str, dict[str, str]]:
-    """Pages p00, p01… of three sections, each with words of its own."""
+    """Return pages p00, p01, … of three sections, each with words of its own."""
     return {
         f"p{page:02}": {
             anchor: f"This {anchor} of page {page} treats subject {page * 31 + number} and matter {page * 17 + number}."
@@ -44,19 +44,19 @@ def site_sections(pages: int) -> dict[str, dict[str, str]]:
 
 
 def write_site(folder: Path, site: Mapping[str, Sections]) -> None:
-    """`site` as HTML files."""
+    """Write `site` as HTML files."""
     folder.mkdir(exist_ok=True)
     for name, sections in site.items():
         (folder / f"{name}.html").write_text(html_page(f"Page {name}", sections))
 
 
 @dataclass
-class Done:
-    """How a job ended: exit code, its JSON object, everything it said."""
+class JobResult:
+    """How a job ended: exit code, its JSON object, and its messages on standard error."""
 
     code: int
     summary: dict[str, Any]
-    said: str
+    messages: str
 
 
 @dataclass
@@ -68,30 +68,30 @@ class Jobs:
     name: str = "docs"
     common: list[str] = field(default_factory=list)
 
-    def run(self, verb: str, *flags: object) -> Done:
-        """`python -m jobs.<verb> <flags> --json`, in this process."""
+    def run(self, verb: str, *flags: object) -> JobResult:
+        """Run `python -m jobs.<verb> <flags> --json` in this process."""
         module = importlib.import_module(f"jobs.{verb}")
         self.capsys.readouterr()
         code = run_job(module.arguments(), module.work, [*map(str, flags), "--json"])
         printed = self.capsys.readouterr()
         lines = printed.out.strip().splitlines()
-        return Done(code, json.loads(lines[-1]) if lines else {}, printed.err)
+        return JobResult(code, json.loads(lines[-1]) if lines else {}, printed.err)
 
-    def reindex(self, *flags: object) -> Done:
+    def reindex(self, *flags: object) -> JobResult:
         return self.run("reindex", "--collection", self.name, *self.common, *flags)
 
-    def verb(self, verb: str, *flags: object) -> Done:
+    def verb(self, verb: str, *flags: object) -> JobResult:
         return self.run(verb, "--collection", self.name, *flags)
 
     def rows(self) -> dict[str, tuple[str, str]]:
-        """Each chunk of the live index: its place in the table and the transaction that wrote it."""
+        """Return, for each chunk of the live index, its place in the table and the transaction that wrote it."""
         with Store(self.url) as store, psycopg.connect(self.url) as connection:
             table = sql.Identifier(f"chunk_{store.live_index(self.name).id}")
             rows = connection.execute(sql.SQL("select id, ctid::text, xmin::text from {}").format(table))
             return {name: (ctid, xmin) for name, ctid, xmin in rows}
 
     def texts(self) -> dict[str, str]:
-        """The text under each source (without its base) of the live index."""
+        """Return the text under each source (without its base) of the live index."""
         with Store(self.url) as store, store.scan_chunks(store.live_index(self.name).id) as (_, hits):
             return {hit.source.split("/", 3)[3]: hit.text for hit in hits}
 

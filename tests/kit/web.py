@@ -14,7 +14,7 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass
 class Answer:
-    """What a route answers; `headers` replace the type that is guessed."""
+    """The answer of a route; `headers` replace the default ones."""
 
     body: bytes | str = b""
     status: int = 200
@@ -25,17 +25,17 @@ Route = Answer | str | Callable[["Handler"], Answer | str | None]
 
 
 @dataclass
-class Asked:
+class Request:
     path: str
     headers: dict[str, str]
     at: float
 
 
 class Site:
-    """Serves `routes` on a free loopback port; `asked` are the requests so far."""
+    """Serves `routes` on a free loopback port; `requests` are those so far."""
 
     def __init__(self, routes: dict[str, Route]):
-        self.routes, self.asked = routes, []
+        self.routes, self.requests = routes, []
         self.most_at_once = self._at_once = 0
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"site": self}))
@@ -43,8 +43,9 @@ class Site:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def paths(self) -> list[str]:
-        """Paths of the pages asked for, without robots.txt, sitemaps and llms.txt."""
-        return [a.path for a in self.asked if not a.path.endswith(("robots.txt", "sitemap.xml", "llms.txt"))]
+        """Return the paths of requested pages, without robots.txt, sitemaps and llms.txt."""
+        aside = ("robots.txt", "sitemap.xml", "llms.txt")
+        return [request.path for request in self.requests if not request.path.endswith(aside)]
 
     def use_tls(self, certificate: Path) -> None:
         """Serve https from now on."""
@@ -54,9 +55,9 @@ class Site:
         self.url = self.url.replace("http:", "https:")
 
     @contextmanager
-    def counted(self, asked: Asked) -> Iterator[None]:
+    def count(self, request: Request) -> Iterator[None]:
         with self._lock:
-            self.asked.append(asked)
+            self.requests.append(request)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
         try:
@@ -79,8 +80,8 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        asked = Asked(self.path, {k.lower(): v for k, v in self.headers.items()}, time.monotonic())
-        with self.site.counted(asked):
+        request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, time.monotonic())
+        with self.site.count(request):
             route = self.site.routes.get(self.path, Answer("not here", 404))
             answer = route(self) if callable(route) else route
         if answer is not None:
@@ -103,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def page(*links: str, text: str = "Some words.") -> str:
-    """An HTML page that links to `links`."""
+    """Return an HTML page that links to `links`."""
     anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
     return f"<html><head><title>T</title></head><body><main><h1>T</h1><p>{text}</p>{anchors}</main></body></html>"
 

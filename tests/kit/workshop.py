@@ -1,7 +1,7 @@
-"""A reindex in one process: what the job does with a site, without Ray, a crawler or HTML.
+"""Reindexes a site in one process, as a run does, but without Ray, a crawler or HTML.
 
-A site is {path: {anchor: text}}; a page's body is its sections as JSON. A path whose value is a state ("gone",
-"failed") answers so.
+A site is {path: {anchor: text}}; the body of a page is its sections as JSON. A path whose value is a state ("gone",
+"failed") is a page in that state.
 """
 
 import json
@@ -23,14 +23,14 @@ SMALL_BUILD = BuildResources("64MB", 0)
 
 
 class Workshop:
-    """Reindexes one collection; `embedded` counts the texts that went through the model."""
+    """Reindexes one collection; `embedded` counts the texts that the model embedded."""
 
     def __init__(self, store: Store, name: str = "docs", model: str = "hash:64", **settings: Any) -> None:
         self.store, self.name, self.rules = store, name, UrlRules()
         self.use(model, **settings)
 
     def use(self, model: str, **settings: Any) -> None:
-        """Take other settings from now on."""
+        """Use other settings from now on."""
         counter = load_tokenizer(model)
         self.settings = IndexSettings(model, counter.identity, counter.dimension, **settings)
         self.chunker = Chunker(counter, self.settings.chunk_size, self.settings.chunk_overlap)
@@ -44,13 +44,13 @@ class Workshop:
         return find_base_index(self.store, self.name, self.settings)
 
     def lock(self) -> RunLock:
-        """The collection's lock, taken."""
+        """Acquire the collection's lock and return it."""
         lock = RunLock(self.store, self.name)
         assert lock.try_acquire()
         return lock
 
     def reindex(self, site: Site, **publishing: Any) -> Publication:
-        """A whole run: pages, chunks, vectors, publish."""
+        """Do a whole run: pages, chunks, vectors, publish."""
         lock = self.lock()
         try:
             run = self.prepare(lock, site)
@@ -61,7 +61,7 @@ class Workshop:
         return publication
 
     def prepare(self, lock: RunLock, site: Site) -> int:
-        """Everything but publishing; returns the run."""
+        """Do everything but publishing; return the run."""
         run = lock.begin("reindex", {})
         self.save(run, site)
         self.stage(run)
@@ -74,11 +74,11 @@ class Workshop:
         return publish_run(self.store, lock, run, self.settings, base, delete, SMALL_BUILD, publish)
 
     def save(self, run: int, site: Site) -> None:
-        """The pages as a crawler would commit them."""
+        """Save the pages as a crawler would commit them."""
         self.store.save_pages(self.name, run, [fetched(path, content) for path, content in site.items()])
 
     def stage(self, run: int) -> None:
-        """Chunk what the index lacks, embed what has no vector."""
+        """Cut the pages that the index lacks, embed the texts that have no vector."""
         base = self.base()
         urls = list(self.store.known_urls(self.name))
         todo = self.store.pages_to_index(self.name, run, base.id if base else None, self.rules.digest, urls)
@@ -109,11 +109,11 @@ class Workshop:
         return self.store.live_index(self.name)
 
     def search(self, text: str, k: int = 10, index: Index | None = None) -> list[Hit]:
-        """The nearest chunks of the live index."""
+        """Return the nearest chunks of the live index."""
         return self.store.search(index or self.live(), [self.embedder.embed_query(text)], [], k).nearest[0]
 
     def texts(self, index: Index | None = None) -> dict[str, list[str]]:
-        """Everything the live index holds: the texts under each source, sorted."""
+        """Return all that the live index holds: the texts under each source, sorted."""
         found: dict[str, list[str]] = {}
         with self.store.scan_chunks((index or self.live()).id) as (_, hits):
             for hit in hits:
@@ -126,14 +126,14 @@ class Workshop:
 
 
 def fetched(path: str, content: Sections | str, **fields: Any) -> FetchedPage:
-    """A page's fate: its sections, or the state that stands for them."""
+    """Return a page with these sections, or in this state."""
     if isinstance(content, str):
         return FetchedPage(BASE + path, content, error=f"is {content}", **fields)  # type: ignore[arg-type]
     return FetchedPage(BASE + path, "ok", 200, body=json.dumps(content).encode(), **fields)
 
 
 def small_site(pages: int = 20, sections: int = 3) -> dict[str, Sections]:
-    """Pages whose every section says something of its own."""
+    """Return pages whose sections all differ."""
     return {
         f"p{page:02}": {
             f"s{part}": f"The {_word(page)} of part {part} on page {page} is {_word(page * sections + part + 100)}."
@@ -144,6 +144,6 @@ def small_site(pages: int = 20, sections: int = 3) -> dict[str, Sections]:
 
 
 def _word(number: int) -> str:
-    """A word for each number that no other number has."""
+    """Return a word for each number; no two numbers have the same."""
     letters = "bcdfghklmnprstvz"
     return "".join(letters[(number >> shift) % 16] + "aeio"[(number >> shift) % 4] for shift in (0, 4, 8))

@@ -1,10 +1,13 @@
-"""A collection: told by a file, by flags or in Python, with the defaults of the settings it ends in."""
+"""A collection is described by a file, by flags or in Python, with the defaults of the settings it ends in."""
 
+import inspect
 from dataclasses import fields
 
 import pytest
 
+from jobs import prune, status
 from jobs.reindex import arguments
+from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import (
     Collection,
     Folder,
@@ -15,9 +18,11 @@ from pipelines.indexing.collection import (
     load_collection,
 )
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.reading.folder import FolderSettings
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.records import IndexSettings
+from pipelines.store import Store
 
 URL, BASE = "https://docs.test/guide/", "https://docs.test/"
 
@@ -95,7 +100,15 @@ def test_a_default_has_one_home():
     given = {name for name, value in vars(flags).items() if value not in (None, False, [])}
     own = {field.name for field in fields(ReindexOptions)}
     resources = ReindexOptions().resources
+    chunker = inspect.signature(Chunker).parameters
+    assert [chunker[name].default for name in ("size", "overlap", "unit")] == [
+        getattr(IndexSettings(), name) for name in ("chunk_size", "chunk_overlap", "chunk_unit")
+    ]
+    assert inspect.signature(plan_pools).parameters["gpus"].default == ReindexOptions().gpus_per_embedder
     assert given == {"target", "backend", "gpus_per_embedder", "maintenance_work_mem", "parallel_workers"}
+    for job, method, name in ((status, Store.status, "most"), (prune, Store.prune, "keep")):
+        flag = getattr(job.arguments().parse_args(["--collection", "docs"]), name)
+        assert flag == inspect.signature(method).parameters[name].default
     for name in given & own:
         assert getattr(flags, name) == getattr(ReindexOptions(), name)
     assert (flags.maintenance_work_mem, flags.parallel_workers) == (

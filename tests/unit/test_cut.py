@@ -1,4 +1,4 @@
-"""Reading and cutting a page in a child: it is ready before its first page, and what hangs it costs the limit."""
+"""A child process reads and cuts pages: it is ready before its first page, and a page that hangs costs its limit."""
 
 import time
 

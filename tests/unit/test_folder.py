@@ -1,4 +1,4 @@
-"""The other way in: which URL a file stands for, what is read, and errors that say what to do."""
+"""A folder of files stands for pages: their URLs, which files are read, and helpful errors."""
 
 from pathlib import Path
 

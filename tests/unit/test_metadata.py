@@ -1,4 +1,4 @@
-"""Tags and versions come from a page's URL, and a changed rule changes what an index remembers of it."""
+"""Tags and versions come from the URL of a page, and a changed rule changes the hash that an index keeps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The address guard lets a crawl reach public addresses alone, whatever they are called."""
+"""The address guard lets a crawl reach public addresses only, whatever they are called."""
 
 import socket
 from collections.abc import Callable, Sequence

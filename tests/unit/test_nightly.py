@@ -1,4 +1,4 @@
-"""The nightly runs that deploy/ shows name jobs, files and flags that exist. No Kubernetes is asked."""
+"""The nightly runs in deploy/ name jobs, files and flags that exist. No Kubernetes is involved."""
 
 import shlex
 from pathlib import Path

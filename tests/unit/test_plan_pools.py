@@ -1,4 +1,4 @@
-"""The plan always fits the free resources: pools shrink with a message, and what cannot run says so at once."""
+"""The plan always fits the free resources: pools shrink with a message, and an impossible one fails at once."""
 
 import pytest
 from hypothesis import given

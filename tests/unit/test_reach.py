@@ -1,4 +1,4 @@
-"""A job knows what its nodes cannot reach: the database of one machine, and a folder named by a relative path."""
+"""A run refuses what its nodes can't reach: the database of one machine, and a folder by a relative path."""
 
 import pytest
 

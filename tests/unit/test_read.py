@@ -1,4 +1,4 @@
-"""Any bytes become a document or an UnreadablePage that says why, in bounded time."""
+"""Any bytes become a document, or an UnreadablePage with a reason, in limited time."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What an HTTP reply means for a page."""
+"""An HTTP reply becomes the right record of a page."""
 
 import pytest
 

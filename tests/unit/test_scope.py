@@ -1,4 +1,4 @@
-"""How a page's URL is written, and which URLs belong to a crawl."""
+"""URLs are normalized, and those outside a crawl are recognised."""
 
 import pytest
 

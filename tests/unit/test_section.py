@@ -1,4 +1,4 @@
-"""What a page's sections are: their anchors, their headings, and text as a reader sees it."""
+"""The sections of a page have the right anchors and headings, and text as a reader sees it."""
 
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Block, Page, Section

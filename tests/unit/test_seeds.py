@@ -1,4 +1,4 @@
-"""Sitemaps and llms.txt: what they name is found, what they are made to do is not."""
+"""Sitemaps and llms.txt give their URLs, and hostile ones do no harm."""
 
 import asyncio
 import gzip
