@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install demo test check quality lock tree clean
+.PHONY: help install demo test test-all check quality lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
-	@echo "make test                                 the whole test suite"
+	@echo "make test                                 every test but the exhaustive ones"
+	@echo "make test-all                             those too: single kills, the demo, jobs on a cluster"
 	@echo "make check                                format, lint, types, architecture"
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make install                              only create $(VENV) and install"
@@ -26,8 +27,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install
 	@$(BIN)/raydex demo $(if $(SITE),--site '$(SITE)') $(if $(QUESTION),--question '$(QUESTION)')
 
+# Each worker has a Postgres of its own, one has Ray and another one Serve (tests/kit/scheduling.py).
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+
 test: install
-	@$(BIN)/python -m pytest
+	@$(PYTEST) -m 'not exhaustive'
+
+test-all: install
+	@$(PYTEST)
 
 check: install
 	@$(BIN)/ruff format --check .

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from kit.databases import DatabaseServer
+from kit.scheduling import FileScheduling, longest_first
 
 from pipelines import embedded
 from pipelines.store import Store
@@ -23,6 +24,15 @@ settings.register_profile("untimed", deadline=None)  # a busy machine is no fail
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> FileScheduling:
+    return FileScheduling(config)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = longest_first(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,6 +23,8 @@ import pytest
 
 from pipelines.store import Store
 
+pytestmark = pytest.mark.exhaustive
+
 ROOT = Path(__file__).parents[2]
 RAY = Path(sys.executable).parent / "ray"
 START_TIMEOUT_S = 90.0

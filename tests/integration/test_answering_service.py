@@ -21,6 +21,8 @@ from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.store import Store
 from serve.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SITE = {
     "data.html": {
         "loading-csv": "Call ray.data.read_csv with a path to load csv files. It returns a dataset.",

@@ -18,6 +18,8 @@ from kit.web import Answer, Handler, Site, page, redirect
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LEDGER = "tests.kit.page_ledger:FileLedger"
 

@@ -12,6 +12,8 @@ from psycopg.rows import dict_row
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
 from pipelines.store import RunLock, Store
 
+pytestmark = pytest.mark.slow
+
 
 class Database:
     """Crawls a site into a fresh database and shows its page rows by path."""

@@ -5,7 +5,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from pipelines.store import can_connect
+
+pytestmark = pytest.mark.slow
 
 
 def test_it_prints_a_url_that_answers_until_it_is_stopped(tmp_path):

@@ -15,6 +15,8 @@ from kit.workshop import Workshop, small_site
 from pipelines.store import Store
 from serve.api.routes import create_app
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

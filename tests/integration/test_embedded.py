@@ -16,6 +16,8 @@ from pipelines import embedded
 from pipelines.embedded import EmbeddedPostgresFailed, running
 from pipelines.store import Store, StoreUnavailable, can_connect
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 USER = """
 import sys, time
@@ -46,11 +48,29 @@ class User:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """A data folder; its server has stopped when the test is over."""
+def new_home(tmp_path: Path) -> Iterator[Path]:
+    """A data folder that is not there yet; its server has stopped when the test is over."""
     home = tmp_path / "deep" / "home"
     yield home
     eventually(lambda: not (home / "postgres" / "postmaster.pid").exists(), "the server is stopped")
+
+
+@pytest.fixture(scope="module")
+def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose server has run and stopped."""
+    home = tmp_path_factory.mktemp("initialised")
+    with running(home):
+        server = postmaster(home)
+    eventually(lambda: not alive(server), "the server is stopped")
+    return home
+
+
+@pytest.fixture
+def home(new_home: Path, initialised: Path) -> Path:
+    """A data folder with a database in it, owned as its server left it."""
+    new_home.parent.mkdir()
+    subprocess.run(["cp", "-a", str(initialised), str(new_home)], check=True)
+    return new_home
 
 
 @contextlib.contextmanager
@@ -98,13 +118,13 @@ def words(url: str) -> list[str]:
         return [word for (word,) in connection.execute("select word from word")]
 
 
-def test_data_stays_and_the_server_stops_when_its_user_leaves(home):
-    with running(home) as url:
+def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
+    with running(new_home) as url:
         remember(url, "kept")
-        server, owner = postmaster(home), keeper(home)
+        server, owner = postmaster(new_home), keeper(new_home)
     eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
     assert not can_connect(url)
-    with running(home) as url:
+    with running(new_home) as url:
         assert words(url) == ["kept"]
 
 
@@ -115,13 +135,13 @@ def test_a_second_process_finds_the_server_and_shares_it(home):
             assert mine == again == url
             server = postmaster(home)
             user.kill()
-            time.sleep(1.0)  # longer than the keeper takes to notice that nobody is left
+            time.sleep(0.6)  # longer than the keeper takes to notice that nobody is left
             assert postmaster(home) == server
             remember(mine, "still there")
 
 
-def test_processes_that_start_at_once_share_one_server(home):
-    with another(home) as one, another(home) as two, another(home) as three:
+def test_processes_that_start_at_once_share_one_server(new_home):
+    with another(new_home) as one, another(new_home) as two, another(new_home) as three:
         assert len({one.url, two.url, three.url}) == 1
 
 
@@ -189,13 +209,13 @@ def test_a_crashed_keeper_is_replaced_under_the_same_url(home):
             assert keeper(home) != owner
 
 
-def test_rights_of_folders_above_stay_and_the_data_is_private(home):
-    home.parent.mkdir(mode=0o700)
-    above = {folder: folder.stat().st_mode for folder in home.parents}
-    with running(home) as url:
+def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):
+    new_home.parent.mkdir(mode=0o700)
+    above = {folder: folder.stat().st_mode for folder in new_home.parents}
+    with running(new_home) as url:
         remember(url, "x")
-        assert {folder: folder.stat().st_mode for folder in home.parents} == above
-        for private in (home / "postgres", home / "postgres.json", home / "postgres.password"):
+        assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
+        for private in (new_home / "postgres", new_home / "postgres.json", new_home / "postgres.password"):
             assert private.stat().st_mode & 0o077 == 0, private
 
 
@@ -220,18 +240,18 @@ def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(home):
             assert connection.execute("show listen_addresses").fetchone() == ("127.0.0.1",)
 
 
-def test_a_server_that_cannot_start_is_an_error_with_its_last_words(home, monkeypatch):
+def test_a_server_that_cannot_start_is_an_error_with_its_last_words(new_home, monkeypatch):
     monkeypatch.setattr(embedded, "START_TIMEOUT_S", 3.0)
-    home.mkdir(parents=True)
-    (home / "postgres").mkdir()  # not a data folder
-    (home / "postgres" / "PG_VERSION").write_text("9.6\n")
-    with pytest.raises(EmbeddedPostgresFailed, match=r"(?s)did not start.*could not access"), running(home):
+    new_home.mkdir(parents=True)
+    (new_home / "postgres").mkdir()  # not a data folder
+    (new_home / "postgres" / "PG_VERSION").write_text("9.6\n")
+    with pytest.raises(EmbeddedPostgresFailed, match=r"(?s)did not start.*could not access"), running(new_home):
         pass
 
 
-def test_a_half_made_data_folder_is_made_anew(home):
-    home.mkdir(parents=True)
-    (home / ".postgres.making").mkdir()
-    (home / ".postgres.making" / "junk").write_text("left by a crash")
-    with running(home) as url:
+def test_a_half_made_data_folder_is_made_anew(new_home):
+    new_home.mkdir(parents=True)
+    (new_home / ".postgres.making").mkdir()
+    (new_home / ".postgres.making" / "junk").write_text("left by a crash")
+    with running(new_home) as url:
         remember(url, "x")

@@ -236,6 +236,7 @@ def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_p
     assert broken.code == 2 and "bad.jsonl:2: is not JSON" in broken.err
 
 
+@pytest.mark.slow
 def test_over_ray_data_it_comes_to_the_same(job: Job, local_ray: None) -> None:
     here = job("--json").result
     over_ray = job("--workers", "1", "--fresh", "--json")

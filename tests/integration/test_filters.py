@@ -15,6 +15,8 @@ from pipelines.store import Store
 from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
 from pipelines.store.connection import statement
 
+pytestmark = pytest.mark.slow
+
 CHUNKS, DIMENSION, CLUSTERS = 50_000, 64, 500
 QUERIES, K = 20, 10
 

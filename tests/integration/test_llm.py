@@ -390,7 +390,7 @@ def test_a_completion_has_one_time_limit_with_all_its_retries() -> None:
 def test_a_stream_that_stalls_fails_and_a_slow_one_does_not() -> None:
     with replying(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
         with pytest.raises(LLMTimeout):
-            read(server, timeout_s=0.3)
+            read(server, timeout_s=1.0)
         assert server.wait_for(lambda s: s.disconnects == 1)
     with replying(Reply(deltas=list("abcdef"), delay_s=0.2)) as server:
         assert read(server, timeout_s=1)[:-1] == list("abcdef")

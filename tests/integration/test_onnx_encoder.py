@@ -13,6 +13,8 @@ from pipelines.embedding.embedder import UnknownBackend, load_embedder
 from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder, compare, exported
 from pipelines.embedding.tokens import load_tokenizer
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("onnx")
 MODEL = "all-MiniLM-L6-v2"
 TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * (n % 40)}" for n in range(60)] + ["短い", "\ud800"]

@@ -61,6 +61,7 @@ def test_questions_are_written_filtered_and_then_answered(job, monkeypatch, tmp_
     assert {e.answer for e in answered} == {"Set num_replicas."}
 
 
+@pytest.mark.slow
 def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, monkeypatch, tmp_path):
     made = [json.dumps({"questions": [q]}) for q in ("How do I scale a deployment?", "How do I rotate a log?")]
     with ScriptedLLM(default=in_turn(made[0], Reply(hang=True), made[1])) as server:

@@ -23,6 +23,8 @@ ARCHIVE = DATA / "ray-docs-html.tar.xz"
 PYTHON = Path("/usr/share/doc/python3.11/html")
 POSTGRES = Path("/usr/share/doc/postgresql-doc-15/html")
 
+pytestmark = pytest.mark.slow
+
 needs_ray = pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"needs {ARCHIVE} (set RAYDEX_DATA)")
 needs_python = pytest.mark.skipif(not PYTHON.is_dir(), reason="needs Debian's python3.11-doc")
 needs_postgres = pytest.mark.skipif(not POSTGRES.is_dir(), reason="needs Debian's postgresql-doc-15")

@@ -23,6 +23,8 @@ from pipelines.store import Store
 from serve.app import NoDatabase, build
 from serve.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SITE = {
     "data.html": {
         "loading-csv": "Call ray.data.read_csv with a path to load comma separated files. It returns a dataset.",

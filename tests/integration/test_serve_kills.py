@@ -30,6 +30,8 @@ from pipelines import embedded
 from pipelines.store import Store
 from serve.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 4
 PAUSE_S = 0.05  # leaves the machine some time for what is started again
 PATIENCE_S = 20.0  # of a client: what takes longer is a hang

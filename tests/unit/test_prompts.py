@@ -84,7 +84,7 @@ def test_a_prompt_cannot_have_what_it_is_not_filled_with():
         Prompts(qa=Template("{question} {context} {answer}"))
 
 
-@pytest.mark.parametrize("name", RESERVED)
+@pytest.mark.parametrize("name", sorted(RESERVED))
 def test_reserved_variables_cannot_be_given(name):
     with pytest.raises(TemplateError, match=rf"\{{{name}\}} are reserved"):
         DEFAULT.check({name: "mine"})

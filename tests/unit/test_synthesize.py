@@ -277,7 +277,7 @@ def test_generation_shows_no_passage_and_context_only_no_hit():
     assert '<passage n="1">\ngiven\n</passage>\n\n<passage n="2">\ntexts' in model.prompts[1]
 
 
-@pytest.mark.parametrize("mode", set(MODES) - {"generation"})
+@pytest.mark.parametrize("mode", sorted(set(MODES) - {"generation"}))
 @pytest.mark.parametrize("texts", [(), ("", " \n\u200b")])
 def test_without_passages_there_is_no_call_and_no_answer(mode, texts):
     model = QueuedModel()
