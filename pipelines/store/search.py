@@ -134,7 +134,7 @@ class Indexes(ChunkTables):
         """The index that answers now. Raises NoLiveIndex."""
         row = self._one("live_index", {"collection": collection})
         if row is None:
-            raise NoLiveIndex(f"collection {collection!r} has no published index: run «python -m jobs.reindex» first")
+            raise NoLiveIndex(f"collection {collection!r} has no published index: run `raydex index` first")
         return _index(row)
 
     def candidate_index(self, collection: str) -> Index | None:

@@ -66,8 +66,8 @@ def before_indexing(http: httpx.Client) -> None:
     """A service without an index says so and what to do; it is not ready."""
     assert http.get("/health/ready").status_code == 503
     unnamed, named = http.post("/query", json={"question": "x"}), ask(http, "x", collection="docs")
-    assert unnamed.status_code == 422 and "reindex" in unnamed.json()["error"]
-    assert named.status_code == 404 and "jobs.reindex" in named.json()["error"]
+    assert unnamed.status_code == 422 and "raydex index" in unnamed.json()["error"]
+    assert named.status_code == 404 and "raydex index" in named.json()["error"]
 
 
 def ask(http: httpx.Client, question: str, **more: Any) -> httpx.Response:

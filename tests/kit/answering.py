@@ -102,7 +102,7 @@ class MemoryStore:
     def live_index(self, collection: str) -> Index:
         self._reach()
         if collection not in self.live:
-            raise NoLiveIndex(f"collection {collection!r} has no published index: run «python -m jobs.reindex» first")
+            raise NoLiveIndex(f"collection {collection!r} has no published index: run `raydex index` first")
         return self.indexes[self.live[collection]]
 
     def search(

@@ -28,7 +28,7 @@ class CollectionNotNamed(LookupError):
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        choices = f"name one of: {', '.join(names)}" if names else "nothing is indexed yet; run a reindex first"
+        choices = f"name one of: {', '.join(names)}" if names else "nothing is indexed yet, run `raydex index` first"
         super().__init__(f"no collection was named and there are {len(names)}; {choices}")
 
     def __reduce__(self) -> tuple[type, tuple[tuple[str, ...]]]:
