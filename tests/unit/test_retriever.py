@@ -212,9 +212,9 @@ def test_a_rollback_is_followed(make: Make, store: MemoryStore) -> None:
 
 def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) -> None:
     store.live.clear()
-    with pytest.raises(CollectionNotNamed, match="reindex"):
+    with pytest.raises(CollectionNotNamed, match="raydex index"):
         make().retrieve(asked("x"))
-    with pytest.raises(NoLiveIndex, match="reindex"):
+    with pytest.raises(NoLiveIndex, match="raydex index"):
         make().retrieve(asked("x", "docs"))
 
 
