@@ -17,6 +17,7 @@ OURS = {"pipelines", "serve", "jobs"}
 MODULES = {
     "beautifulsoup4": "bs4",
     "markdown-it-py": "markdown_it",
+    "pytest-xdist": "xdist",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
     "zope.interface": "zope",
