@@ -23,7 +23,7 @@ from psycopg.types.json import Jsonb
 from pipelines import embedded
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.records import IndexSettings, digest
-from pipelines.store import BuildResources, NoLiveIndex, Store
+from pipelines.store import BuildResources, NoLiveIndex, Store, promote_index
 from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
 from pipelines.store.connection import statement
 from pipelines.store.publish import index_chunks, save_stats
@@ -161,7 +161,7 @@ def _load(store: Store, synthetic: Synthetic) -> None:
                     copy.write_row(row)
             index_chunks(connection, chunk, "vector", BuildResources("2GB", 2))
             save_stats(connection, index)
-        lock.promote(record.run, index)
+        promote_index(lock, record.run, index)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import argparse
 from jobs.cli import DONE, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
-from pipelines.store import NoSuchIndex
+from pipelines.store import NoSuchIndex, promote_index
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -24,7 +24,7 @@ def work(args: argparse.Namespace) -> int:
                 f"collection {args.collection!r} has no candidate: make one with `raydex index … --no-publish`"
             )
         with record_run(lock, "publish", None) as record:
-            revision = lock.promote(record.run, candidate.id)
+            revision = promote_index(lock, record.run, candidate.id)
             record.counts = {"collection": args.collection, "index": candidate.id, "revision": revision}
     text = f"collection {args.collection}: index {candidate.id} is live, revision {revision}"
     finish(record.counts, args.json, text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from jobs.cli import DONE, BadInput, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
-from pipelines.store import BuildResources, restore
+from pipelines.store import BuildResources, promote_index, restore
 
 DEFAULTS = BuildResources()
 
@@ -41,7 +41,7 @@ def work(args: argparse.Namespace) -> int:
         record_run(lock, "restore", None) as record,
     ):
         index, manifest = restore(lock, record.run, args.file, resources)
-        revision = None if args.no_publish else lock.promote(record.run, index)
+        revision = None if args.no_publish else promote_index(lock, record.run, index)
         seconds = round(time.perf_counter() - began, 3)
         record.counts = {
             "collection": name,

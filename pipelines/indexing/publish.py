@@ -16,6 +16,9 @@ from pipelines.store import (
     Publication,
     RunLock,
     Store,
+    build_index,
+    promote_index,
+    publish_in_place,
 )
 
 
@@ -80,12 +83,12 @@ def publish_run(
     if base is not None and (
         not _changes_anything(store, lock, run, base, delete) or (in_place and _may_change_in_place(base, publish))
     ):
-        publication = lock.publish_in_place(run, base, delete)
+        publication = publish_in_place(lock, run, base, delete)
     else:
-        publication = lock.build(run, settings, base, delete, resources)
+        publication = build_index(lock, run, settings, base, delete, resources)
     if not publish or publication.published:
         return publication
-    return replace(publication, revision=lock.promote(run, publication.index), published=True)
+    return replace(publication, revision=promote_index(lock, run, publication.index), published=True)
 
 
 def rollback(store: Store, lock: RunLock, run: int) -> tuple[Index, Index, int]:
@@ -97,7 +100,7 @@ def rollback(store: Store, lock: RunLock, run: int) -> tuple[Index, Index, int]:
     previous = store.previous_index(lock.collection)
     if previous is None:
         raise NoSuchIndex(f"collection {lock.collection!r} has no retired index to return to: see `raydex status`")
-    return live, previous, lock.promote(run, previous.id)
+    return live, previous, promote_index(lock, run, previous.id)
 
 
 def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete: bool) -> bool:

@@ -1,35 +1,34 @@
-"""The store: pages, runs, indexes and chunks in Postgres + pgvector. The only package that speaks psycopg.
+"""Everything that Raydex stores, in Postgres with pgvector: pages, indexes with their chunks, questions, evaluations.
 
-Statements live by name in the .sql files beside, tables in schema.sql. Every method is one transaction; those
-that load staging tables may be repeated after any failure without storing anything twice. Knows no Ray, no HTTP
-and no command line.
+The only package that speaks psycopg. Statements lie by name in the .sql files beside the code, tables in migrations/.
+Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
 """
 
 from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect
-from pipelines.store.copies import Copies, copy_name, is_copy
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
 from pipelines.store.migrations import MigrationFailed, Schema
-from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
+from pipelines.store.pages import READ_ATTEMPTS, Copies, Pages, PageToIndex, copy_name, is_copy
 from pipelines.store.publish import (
     BUILD_ROWS_PER_S,
     INSERT_ROWS_PER_S,
     BuildResources,
-    CollectionBusy,
-    LostCollection,
     Publication,
-    RunLock,
     VectorsMissing,
+    build_index,
     choose_vector_type,
+    promote_index,
+    publish_in_place,
 )
 from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
+from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
 from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Schema, Pages, Staging, Indexes, Copies, Questions, Keys, Evaluations):
-    """One database with all that Raydex stores. Its constructor is Database's."""
+class Store(Schema, Pages, Copies, Staging, Indexes, Questions, Keys, Evaluations):
+    """One database with everything that Raydex stores. Its constructor is Database's."""
 
 
 __all__ = [
@@ -43,6 +42,7 @@ __all__ = [
     "ChangesPruned",
     "CollectionBusy",
     "EvaluatedQuestion",
+    "Evaluations",
     "JudgementRow",
     "Key",
     "KeyNameTaken",
@@ -56,7 +56,6 @@ __all__ = [
     "Publication",
     "QuestionRow",
     "RunLock",
-    "Schema",
     "SearchResult",
     "StagedPage",
     "Store",
@@ -65,11 +64,14 @@ __all__ = [
     "Turn",
     "UnusableDatabase",
     "VectorsMissing",
+    "build_index",
     "can_connect",
     "choose_vector_type",
     "copy_name",
     "dump",
     "is_copy",
     "key_hash",
+    "promote_index",
+    "publish_in_place",
     "restore",
 ]

@@ -1,6 +1,7 @@
-"""The pages of a collection: the crawl frontier, and the record of what became of each.
+"""The pages of a collection: the crawl frontier, the state of each page, and copies of them.
 
-Knows neither chunks nor indexes, but for asking which pages an index does not hold yet.
+A copy has the pages of a collection under another name, to be indexed with other settings. Knows neither chunks nor
+indexes, except to find the pages that an index does not hold yet.
 """
 
 import zlib
@@ -13,15 +14,18 @@ from psycopg.types.json import Jsonb
 
 from pipelines.characters import clean_for_storage
 from pipelines.records import FetchedPage, KnownPage, Page, content_hash
+from pipelines.store.chunks import drop_index
 from pipelines.store.connection import Connection, Database, statement
 
-# A page that could not be read is tried so often (the machine may have been busy), then only on request.
+# A page that could not be read is tried this often (the machine may have been busy), then only on request.
 READ_ATTEMPTS = 3
+# Marks the name of a copy; no collection file can give a name with it.
+COPY_MARK = "@"
 
 
 @dataclass(frozen=True, slots=True)
 class PageToIndex:
-    """A stored page whose present input (`input_hash`: body and metadata rules) an index does not hold yet."""
+    """A stored page whose current input (`input_hash`: body and metadata rules) an index does not hold yet."""
 
     page: Page
     input_hash: str
@@ -31,7 +35,7 @@ class Pages(Database):
     """Pages and crawls."""
 
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
-        """Commit what became of `pages` in `run`; a body of None leaves the stored one as it is."""
+        """Commit the states of `pages` in `run`; a body of None keeps the stored one."""
         rows = [_page_row(collection, run, page) for page in sorted(pages, key=lambda page: page.url)]
 
         def work(connection: Connection) -> None:
@@ -41,21 +45,21 @@ class Pages(Database):
         self._do(work)
 
     def known_page(self, collection: str, url: str) -> KnownPage | None:
-        """What earlier runs know about `url`."""
+        """Return what earlier runs stored about `url`."""
         row = self._one("known_page", {"collection": collection, "url": url})
         return KnownPage(**(row | {"links": tuple(row["links"])})) if row else None
 
     def content_hashes(self, collection: str, urls: Sequence[str]) -> dict[str, str | None]:
-        """The stored content hash of each of `urls` that is known."""
+        """Return the stored content hash of each of `urls` that is known."""
         rows = self._all("content_hashes", {"collection": collection, "urls": list(urls)})
         return {row["url"]: row["content_hash"] for row in rows}
 
     def known_urls(self, collection: str) -> Iterator[str]:
-        """Every URL that was there, or failed, when last seen."""
+        """Yield every URL that existed, or failed, when it was last fetched."""
         return self._urls("known_urls", collection)
 
     def failed_urls(self, collection: str) -> Iterator[str]:
-        """Every URL whose last fetch or reading failed."""
+        """Yield every URL whose last fetch or reading failed."""
         return self._urls("failed_urls", collection)
 
     def _urls(self, name: str, collection: str) -> Iterator[str]:
@@ -76,31 +80,31 @@ class Pages(Database):
             self._do(work)
 
     def mark_unseen(self, collection: str, run: int, prefix: str, reason: str) -> int:
-        """Mark pages under `prefix` that a complete `run` did not see as gone; returns how many."""
+        """Mark pages under `prefix` that a complete `run` did not see as gone; return how many."""
         return self._run("mark_unseen", {"collection": collection, "run": run, "prefix": prefix, "error": reason})
 
     def mark_duplicates(self, collection: str, run: int) -> None:
         """Leave out pages whose `rel=canonical` was itself fetched, and what `run` has staged of them."""
-        named = {"collection": collection, "run": run}
+        values = {"collection": collection, "run": run}
 
         def work(connection: Connection) -> None:
             for name in ("unmark_duplicates", "mark_duplicates", "drop_staged_duplicates"):
-                connection.execute(statement(name), named)
+                connection.execute(statement(name), values)
 
         self._do(work)
 
     def ranges_to_index(
         self, collection: str, run: int, index: int | None, rules: str, size: int, attempts: int = READ_ATTEMPTS
     ) -> list[DictRow]:
-        """URL ranges {first, last, pages} of about `size` pages whose present input neither `index` nor `run` holds.
+        """Return URL ranges {first, last, pages} of about `size` pages that neither `index` nor `run` holds yet.
 
         Pages that could not be read `attempts` times are left out.
         """
-        named = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}
-        return self._all("ranges_to_index", named | {"attempts": attempts})
+        values = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}
+        return self._all("ranges_to_index", values | {"attempts": attempts})
 
     def urls_in_range(self, collection: str, first: str, last: str) -> list[str]:
-        """The URLs of stored pages from `first` to `last`."""
+        """Return the URLs of stored pages from `first` to `last`."""
         rows = self._all("urls_in_range", {"collection": collection, "first": first, "last": last})
         return [row["url"] for row in rows]
 
@@ -113,9 +117,9 @@ class Pages(Database):
         urls: Sequence[str],
         attempts: int = READ_ATTEMPTS,
     ) -> list[PageToIndex]:
-        """Those of `urls` whose present input `index` (None: a new one) does not hold, with their bodies."""
-        named = {"collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls)}
-        rows = self._all("pages_to_index", named | {"attempts": attempts})
+        """Return those of `urls` whose current input `index` (None: a new one) does not hold, with their bodies."""
+        values = {"collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls)}
+        rows = self._all("pages_to_index", values | {"attempts": attempts})
         return [
             PageToIndex(
                 Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]),
@@ -126,22 +130,71 @@ class Pages(Database):
 
     def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
         """Record how the crawl of one host ended."""
-        named = {
+        values = {
             "run": run,
             "host": host,
             "complete": complete,
             "stopped_by": stopped_by,
             "counts": Jsonb(dict(counts)),
         }
-        self._run("save_crawl", named)
+        self._run("save_crawl", values)
 
     def crawls(self, run: int) -> list[DictRow]:
-        """How the crawls of `run` ended: host, complete, stopped_by, counts."""
+        """Return how the crawls of `run` ended: host, complete, stopped_by, counts."""
         return self._all("crawls", {"run": run})
 
     def page_counts(self, collection: str, run: int) -> dict[str, int]:
-        """How many pages `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
+        """Count the pages that `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
+
+
+class Copies(Database):
+    """Copies of collections."""
+
+    def copy_pages(self, collection: str, copy: str, run: int) -> int:
+        """Give `copy` the current pages of `collection`, as if `run` had seen them; return how many."""
+        values = {"collection": collection, "copy": copy, "run": run}
+
+        def work(connection: Connection) -> int:
+            copied = connection.execute(statement("copy_pages"), values).rowcount
+            gone = {"collection": copy, "run": run, "prefix": "", "error": f"is no longer a page of {collection}"}
+            connection.execute(statement("mark_unseen"), gone)
+            return copied
+
+        return self._do(work)
+
+    def copies(self, collection: str) -> list[str]:
+        """Return the names of the copies of a collection."""
+        return [row["name"] for row in self._all("copies", {"collection": collection, "mark": COPY_MARK})]
+
+    def collection_settings(self, collection: str) -> dict[str, Any]:
+        """Return the settings of the last reindex of a collection; empty for an unknown collection."""
+        row = self._one("collection_settings", {"collection": collection})
+        return dict(row["settings"]) if row else {}
+
+    def drop_copy(self, copy: str) -> list[int]:
+        """Drop a copy with its indexes; return their ids. Raises ValueError if it is not a copy."""
+        if not is_copy(copy):
+            raise ValueError(f"{copy!r} is no copy (its name has no {COPY_MARK!r}): nothing is dropped")
+
+        def work(connection: Connection) -> list[int]:
+            indexes = [row["id"] for row in connection.execute(statement("indexes_of"), {"collection": copy})]
+            for index in indexes:
+                drop_index(connection, index)
+            connection.execute(statement("delete_collection"), {"collection": copy})
+            return indexes
+
+        return self._do(work)
+
+
+def copy_name(collection: str, fingerprint: str) -> str:
+    """Return the name of the copy of `collection` whose index has this fingerprint."""
+    return f"{collection}{COPY_MARK}{fingerprint[:12]}"
+
+
+def is_copy(name: str) -> bool:
+    """Return whether a collection is a copy of another one."""
+    return COPY_MARK in name
 
 
 def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:

@@ -14,7 +14,7 @@ on conflict (name) do update set settings = excluded.settings where collection.s
 insert into collection (name) values (%(collection)s) on conflict (name) do nothing;
 
 -- name: abandon_runs
-update run set state = 'abandoned', ended = now(), error = 'ended without a word: its process or its database session died'
+update run set state = 'abandoned', ended = now(), error = 'its process or its database session died'
 where collection = %(collection)s and state = 'running';
 
 -- name: insert_run
@@ -22,6 +22,9 @@ insert into run (collection, kind) values (%(collection)s, %(kind)s) returning i
 
 -- name: own_run
 select state from run where id = %(run)s for update;
+
+-- name: running_run
+select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;
 
 -- name: finish_run
 update run set state = %(state)s, counts = %(counts)s, error = %(error)s, ended = now() where id = %(run)s;

@@ -64,6 +64,3 @@ from collection c left join index i on i.collection = c.name and i.state = 'live
 -- name: last_runs
 select id, kind, state, counts, error, started, ended from run
 where collection = %(collection)s order by id desc limit %(most)s;
-
--- name: running_run
-select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;

@@ -19,7 +19,8 @@ from psycopg.types.json import Jsonb
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
 from pipelines.store.connection import Connection, snapshot, statement
-from pipelines.store.publish import BuildResources, RunLock, index_chunks, save_stats
+from pipelines.store.publish import BuildResources, index_chunks, save_stats
+from pipelines.store.runs import RunLock
 from pipelines.whole import whole_file
 
 FORMAT = "raydex index 1"

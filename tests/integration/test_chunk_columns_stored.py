@@ -11,7 +11,7 @@ import pytest
 from kit.workshop import SMALL_BUILD, Workshop
 
 from pipelines.records import Chunk
-from pipelines.store import NotADump, RunLock, Store, dump, restore
+from pipelines.store import NotADump, RunLock, Store, dump, promote_index, restore
 from pipelines.store.chunks import CHUNK_COLUMNS, Column
 
 DATA = Path(__file__).parents[1] / "data"
@@ -56,7 +56,7 @@ def restored(store: Store, name: str, path: Path) -> None:
     try:
         run = lock.begin("restore", None)
         index, _ = restore(lock, run, path, SMALL_BUILD)
-        lock.promote(run, index)
+        promote_index(lock, run, index)
         lock.finish(run, "done", {}, None)
     finally:
         lock.release()

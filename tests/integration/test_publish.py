@@ -24,6 +24,8 @@ from pipelines.store import (
     Store,
     StoreUnavailable,
     VectorsMissing,
+    build_index,
+    promote_index,
 )
 from pipelines.store import publish as publishing_module
 
@@ -296,7 +298,7 @@ def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_a
         readers.wait()
         assert readers.seen == {old}
         with hold_collection(store, "docs") as lock:
-            lock.promote(lock.begin("publish", None), candidate.index)
+            promote_index(lock, lock.begin("publish", None), candidate.index)
         readers.wait()
         with hold_collection(store, "docs") as lock:
             rollback(store, lock, lock.begin("rollback", None))
@@ -404,7 +406,7 @@ def test_a_rebuild_for_new_settings_reuses_what_has_the_same_words(store):
 
 
 def test_rolling_back_without_an_older_index_is_a_clear_error(store, workshop):
-    with pytest.raises(NoLiveIndex, match=r"jobs\.reindex"), hold_collection(store, "docs") as lock:
+    with pytest.raises(NoLiveIndex, match=r"raydex index"), hold_collection(store, "docs") as lock:
         rollback(store, lock, 0)
     workshop.reindex(small_site(3))
     with pytest.raises(NoSuchIndex, match="no retired index"), hold_collection(store, "docs") as lock:
@@ -469,7 +471,7 @@ def test_without_publish_a_candidate_waits_and_readers_keep_the_live_index(store
     assert workshop.live() == live
     assert frozenset(hit.text for hit in workshop.search("page", 100)) == texts_of(site)
     with hold_collection(store, "docs") as lock:
-        revision = lock.promote(lock.begin("publish", None), publication.index)
+        revision = promote_index(lock, lock.begin("publish", None), publication.index)
     assert revision == 1
     assert states(store) == ["retired", "live"]
     assert frozenset(hit.text for hit in workshop.search("page", 100)) == texts_of(shrunk_and_grown(site))
@@ -530,7 +532,7 @@ def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(s
         run = lock.begin("publish", None)
         for index in (workshop.live().id, foreign.id, 10**6):
             with pytest.raises(NoSuchIndex, match=str(index)):
-                lock.promote(run, index)
+                promote_index(lock, run, index)
 
 
 def test_changing_in_place_is_chosen_by_cost(workshop):
@@ -654,9 +656,9 @@ def test_a_run_that_lost_its_lock_to_another_cannot_publish(store, workshop, oth
     with pytest.raises(LostCollection, match=f"run {run}"):
         workshop.publish(lost, run)
     with pytest.raises(LostCollection):
-        lost.promote(run, workshop.live().id)
+        promote_index(lost, run, workshop.live().id)
     with pytest.raises(LostCollection):
-        lost.build(run, workshop.settings, workshop.base(), True, SMALL_BUILD)
+        build_index(lost, run, workshop.settings, workshop.base(), True, SMALL_BUILD)
     assert workshop.live().revision == 1
     assert "From the run that lost." not in {text for texts in workshop.texts().values() for text in texts}
     winner.release()
@@ -695,7 +697,7 @@ def test_nothing_is_published_while_a_vector_is_missing(store, workshop):
     with pytest.raises(VectorsMissing, match="1 staged chunks"):
         workshop.publish(lock, run)
     with pytest.raises(VectorsMissing):
-        lock.build(run, workshop.settings, base, True, SMALL_BUILD)
+        build_index(lock, run, workshop.settings, base, True, SMALL_BUILD)
     assert workshop.live().revision == 1
     lock.release()
     assert workshop.reindex(changed(small_site(5), p01={"s": "Not embedded."})).revision == 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kit.workshop import SMALL_BUILD, Workshop
 
-from pipelines.store import NoLiveIndex, NotADump, RunLock, Store, dump, restore
+from pipelines.store import NoLiveIndex, NotADump, RunLock, Store, dump, promote_index, restore
 
 SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pears, number {n}."} for n in range(5)}
 
@@ -18,7 +18,7 @@ def restored(store: Store, name: str, path: Path, publish: bool = True) -> None:
         run = lock.begin("restore", None)
         index, _ = restore(lock, run, path, SMALL_BUILD)
         if publish:
-            lock.promote(run, index)
+            promote_index(lock, run, index)
         lock.finish(run, "done", {}, None)
     finally:
         lock.release()

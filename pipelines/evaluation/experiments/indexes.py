@@ -16,8 +16,7 @@ from pipelines.indexing.run import reindex_copy
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.lexical import lexical_folder
 from pipelines.records import IndexSettings
-from pipelines.store import Store
-from pipelines.store.copies import copy_name
+from pipelines.store import Store, copy_name
 
 
 class IndexNotBuilt(RuntimeError):

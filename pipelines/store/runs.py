@@ -1,0 +1,111 @@
+"""Runs, and the lock on a collection that allows one run at a time to change it.
+
+A run that loses its lock is fenced off: everything it publishes happens in the session that holds the lock.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from pipelines.store.chunks import ChunkTables
+from pipelines.store.connection import Connection, is_alive, statement, translate_errors
+
+
+class CollectionBusy(RuntimeError):
+    """Another run holds the collection."""
+
+
+class LostCollection(RuntimeError):
+    """The run no longer holds its collection, and another run may have changed it: it must not publish."""
+
+
+class RunLock:
+    """The lock of one collection: a session lock on a connection of its own.
+
+    Postgres releases the lock when the session ends, so a killed run never blocks the next one.
+    """
+
+    def __init__(self, store: ChunkTables, collection: str) -> None:
+        self.store = store
+        self.collection = collection
+        self._connection: Connection | None = None
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free; return whether it is taken. Raises StoreUnavailable."""
+        with translate_errors():
+            connection = psycopg.connect(self.store.url, row_factory=dict_row, autocommit=True, connect_timeout=5,
+                                         keepalives_idle=10, keepalives_interval=5, keepalives_count=3)  # fmt: skip
+            register_vector(connection)
+            row = connection.execute(statement("try_lock"), {"collection": self.collection}).fetchone()
+        if not (row and row["locked"]):
+            connection.close()
+            return False
+        self._connection = connection
+        return True
+
+    def holder(self) -> str:
+        """Describe the run that holds the collection."""
+        row = self.store._one("running_run", {"collection": self.collection})
+        return f"run {row['id']} ({row['kind']}, started {row['started']:%Y-%m-%d %H:%M:%S})" if row else "another run"
+
+    def release(self) -> None:
+        """End the session, and the lock with it."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):  # a dead session holds no lock; a closed one releases it a little later
+                self._connection.execute(statement("unlock"), {"collection": self.collection})
+            self._connection.close()
+            self._connection = None
+
+    def begin(self, kind: str, settings: Mapping[str, Any] | None) -> int:
+        """Start a run and return its id; earlier runs of the collection that never ended are marked as abandoned.
+
+        Creates the collection if it is new; `settings` None keeps the settings of an existing one.
+        """
+        values = {"collection": self.collection, "kind": kind, "settings": Jsonb(dict(settings or {}))}
+        with self._session() as connection:
+            connection.execute(statement("add_collection" if settings is None else "save_collection"), values)
+            connection.execute(statement("abandon_runs"), values)
+            row = connection.execute(statement("insert_run"), values).fetchone()
+            assert row is not None
+            return int(row["id"])
+
+    def finish(self, run: int, state: Literal["done", "failed"], counts: Mapping[str, Any], error: str | None) -> None:
+        """Record how the run ended."""
+        values = {"run": run, "state": state, "counts": Jsonb(dict(counts)), "error": error}
+        self.store._run("finish_run", values)
+
+    @contextmanager
+    def transaction(self, run: int) -> Iterator[Connection]:
+        """Yield a transaction in the session that holds the lock, after checking that `run` still holds it.
+
+        A session that died (the server was restarted) is replaced if no other run had the collection meanwhile.
+        Raises LostCollection.
+        """
+        if self._connection is None or not is_alive(self._connection):
+            self.release()
+            if not self.store._do(lambda _: self.try_acquire()):
+                raise LostCollection(
+                    f"run {run} lost collection {self.collection!r} to {self.holder()}: nothing was published. "
+                    "Run the command again when that run has ended"
+                )
+        with self._session() as connection:
+            row = connection.execute(statement("own_run"), {"run": run}).fetchone()
+            if row is None or row["state"] != "running":
+                state = row["state"] if row else "deleted"
+                raise LostCollection(
+                    f"run {run} is {state}, another run has taken collection {self.collection!r}: nothing was "
+                    "published. Run the command again when that run has ended"
+                )
+            yield connection
+
+    @contextmanager
+    def _session(self) -> Iterator[Connection]:
+        if self._connection is None:
+            raise LostCollection(f"collection {self.collection!r} is not locked: acquire the lock first")
+        with translate_errors(), self._connection.transaction():
+            yield self._connection
