@@ -36,7 +36,7 @@ class _Strict(BaseModel):
 
 
 class Site(_Strict):
-    """A site to crawl; every key but `start_urls` is optional. CrawlSettings says what they mean."""
+    """A site to crawl; every key but `start_urls` is optional and described in CrawlSettings."""
 
     start_urls: list[str] = Field(min_length=1)
     include: list[str] = list(CRAWL.include)
@@ -91,7 +91,7 @@ class Folder(_Strict):
 
 
 class IndexChoices(_Strict):
-    """How the collection is indexed; a change builds a new index from the stored pages."""
+    """The settings of a collection's index; a change builds a new index from the stored pages."""
 
     model: str = INDEX.model
     dimension: int = Field(default=INDEX.dimension, ge=0)
@@ -159,15 +159,8 @@ def compose_collection(
     keys of every site (`include` and `exclude` of folders too), `index` keys of the index, `top` keys of the
     collection, unless None; the default of `name` is the file's name or the host. Raises InvalidCollection.
     """
-    file, origin = None, target or "flags"
-    if target and target.startswith(("http://", "https://")):
-        start_urls = [target, *start_urls]
-    elif target and _holds_documents(target):
-        if path:
-            raise InvalidCollection(f"{target!r} and --path {path!r} are both folders: a collection file can hold both")
-        path = target
-    elif target:
-        file = Path(target)
+    origin = target or "flags"
+    file, start_urls, path = _place(target, start_urls, path)
     if path and start_urls:
         raise InvalidCollection("a folder and a start URL exclude each other; a collection file can hold both")
     if bool(path) != bool(base_url):
@@ -185,8 +178,23 @@ def compose_collection(
     return _replace(collection, crawl or {}, index or {}, origin)
 
 
+def _place(
+    target: str | None, start_urls: Sequence[str], path: str | None
+) -> tuple[Path | None, Sequence[str], str | None]:
+    """Return collection file, start URLs and folder, with `target` as one of them. Raises InvalidCollection."""
+    if not target:
+        return None, start_urls, path
+    if target.startswith(("http://", "https://")):
+        return None, [target, *start_urls], path
+    if not _holds_documents(target):
+        return Path(target), start_urls, path
+    if path:
+        raise InvalidCollection(f"{target!r} and --path {path!r} are both folders: a collection file can hold both")
+    return None, start_urls, target
+
+
 def _holds_documents(target: str) -> bool:
-    """Whether `target` is a folder, bucket or document rather than a collection file."""
+    """Return whether `target` is a folder, bucket or document rather than a collection file."""
     if "://" in target or Path(target).is_dir():
         return True
     return glob.has_magic(target) or (Path(target).is_file() and Path(target).suffix not in (".yaml", ".yml"))

@@ -1,4 +1,4 @@
-"""Gathers the pages of a run: crawls or reads them, and has every new text embedded and staged.
+"""Gathers the pages of a run: crawls or reads them, embeds and stages every new text.
 
 Runs the chains of build.py one after the other; publishing is left to run.py. Ray comes in with build.py, which is
 imported once a run needs it.
@@ -23,10 +23,10 @@ PROGRESS_S = 5.0
 
 
 class Gatherer:
-    """Stages what `base` lacks of the collection's pages.
+    """Stages the pages of a collection that `base` lacks.
 
-    `base` is the index that the run brings up to date, None where a new one is built. Afterwards `stopped_by` says what
-    ended a crawl early ("" if nothing did), and `failed` whether that was a failure.
+    `base` is the index that the run brings up to date, None if it builds a new one. Afterwards `stopped_by` is the
+    reason why a crawl ended early ("" if none did), and `failed` whether that was a failure.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Gatherer:
         self.stopped_by, self.failed = "", False
 
     def __call__(self, nodes: Sequence[Mapping[str, float]]) -> None:
-        """Do it on a connected Ray whose nodes have these free resources."""
+        """Gather on a connected Ray whose nodes have these free resources."""
         from pipelines.indexing import build
 
         job = self._job(nodes)
@@ -95,12 +95,12 @@ class Gatherer:
         build.configure(slow_source=False)
         saved: Any = build.save_files(folder.settings(), job).iter_batches(batch_size=None, batch_format="pyarrow")
         pages = sum(sum(batch["pages"].to_pylist()) for batch in saved)  # Dataset.sum costs seconds more
-        reason = f"no file under {folder.path} stands for it any longer"
+        reason = f"its file under {folder.path} is gone"
         self._store.mark_unseen(self._name, self._run, folder.settings().base_url, reason)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
     def _hosts(self) -> list[CrawlSettings]:
-        """The crawls to do. With new settings the stored pages are enough: only a new site is crawled."""
+        """Return the crawls to do. With new settings the stored pages are enough: only a new site is crawled."""
         hosts = [host for site in self._collection.sites for host in site.hosts(self._options.retry_failed)]
         status = self._store.status(self._name)
         if self._base is not None or not any(index["state"] in ("live", "candidate") for index in status["indexes"]):
@@ -120,7 +120,7 @@ class Gatherer:
                     self._log.warn(warning)
 
     def _note_crawls(self, hosts: Sequence[CrawlSettings]) -> None:
-        """Mark pages that a complete crawl did not see as gone; note a crawl that was not complete."""
+        """Mark pages that a complete crawl did not see as gone, and note crawls that were not complete."""
         reports = {row["host"]: row for row in self._store.crawls(self._run)}
         for host in hosts:
             url = host.start_urls[0]
@@ -130,7 +130,7 @@ class Gatherer:
             elif not host.retry_failed_only:
                 parts = urlsplit(url)
                 prefix = f"{parts.scheme}://{parts.netloc}/"
-                self._store.mark_unseen(self._name, self._run, prefix, "a complete crawl did not come by it")
+                self._store.mark_unseen(self._name, self._run, prefix, "a complete crawl did not find it")
 
     def _note_incomplete(self, url: str, stopped_by: str) -> None:
         self.stopped_by = stopped_by
@@ -138,11 +138,11 @@ class Gatherer:
             self.failed = True
             self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
         else:
-            self._log.tell(f"the crawl of {url} ended by {stopped_by}; this is a normal end, and nothing is deleted")
+            self._log.tell(f"the crawl of {url} was ended by {stopped_by}: a normal end, but nothing is deleted")
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Every few seconds tell what the database holds of this run, whichever process put it there."""
+        """Report the counts of this run every few seconds; the database knows those of all processes."""
         done, began = threading.Event(), time.perf_counter()
 
         def watch() -> None:

@@ -37,7 +37,7 @@ def hold_collection(
 
 
 class RunRecord:
-    """What the database keeps of a run: its id, its counts, and a remark that is worth a look."""
+    """The record of a run: its id, its counts, and a remark that needs a look."""
 
     def __init__(self, run: int) -> None:
         self.run = run

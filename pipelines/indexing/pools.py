@@ -1,6 +1,7 @@
-"""Plans how much of a cluster each stage takes, before anything starts, so that nothing waits forever.
+"""Plans how much of a cluster each stage takes, before anything starts.
 
-Nodes are mappings of free resources (`{"CPU": 8.0, "GPU": 1.0}`). Knows no Ray and starts nothing.
+So no stage waits forever for resources. Nodes are mappings of free resources (`{"CPU": 8.0, "GPU": 1.0}`). Knows no Ray
+and starts nothing.
 """
 
 import math

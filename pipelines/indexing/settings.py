@@ -21,14 +21,14 @@ class WrongDimension(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ReindexOptions:
-    """How one reindex runs; what is indexed says the collection.
+    """Options of one reindex; the collection defines what is indexed.
 
-    Without `publish` the index is left as a candidate. `wait` waits for another run of the collection to end,
-    `retry_failed` fetches only pages that failed last time. `embedders` None takes as many embedding actors as fit
-    the cluster, each with `gpus_per_embedder` where there are GPUs (a fraction shares one). `ray_address` "local"
-    starts a Ray unless one is connected. `model_cache` is the folder on each machine where an exported model is kept
-    (None: no export). `embedding_url` and `embedding_key` are the endpoint's of `openai:` models. Where workers start
-    in another folder, as in a Ray job, `relative_paths` are refused.
+    Without `publish` the index is left as a candidate. `wait` waits for another run on the collection to end.
+    `retry_failed` fetches only pages that failed last time. `embedders` None takes as many embedding actors as fit the
+    cluster, each with `gpus_per_embedder` where there are GPUs (a fraction shares one). `ray_address` "local" starts a
+    Ray unless one is connected. `model_cache` is the folder on each machine for exported models (None: no export).
+    `embedding_url` and `embedding_key` belong to the endpoint of `openai:` models. Without `relative_paths`, a relative
+    folder is refused: the workers of a Ray job start elsewhere.
     """
 
     publish: bool = True

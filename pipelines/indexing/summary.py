@@ -1,4 +1,4 @@
-"""How a reindex went: its log of times and warnings, and its summary. Knows no database."""
+"""The summary of a reindex, and the log of times and warnings that it is made from."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -47,10 +47,11 @@ class RunLog:
 
 @dataclass(frozen=True)
 class ReindexSummary:
-    """What one reindex saw, embedded and published.
+    """Counts, times and result of one reindex.
 
-    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed; `chunks` total,
-    embedded, reused, written and deleted. `index` is None if there is none. `crawls` says how each host's crawl ended.
+    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages; `chunks` total,
+    embedded, reused, written and deleted ones. `index` is None if nothing was indexed. `crawls` are the reports of the
+    crawls by host.
     """
 
     collection: str

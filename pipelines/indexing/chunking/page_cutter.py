@@ -1,4 +1,4 @@
-"""Reads and cuts a page in one step: the work that a killable child process does. Knows no database and no Ray."""
+"""Reads and cuts a page in one step, which a child process that may be killed runs."""
 
 from dataclasses import dataclass
 

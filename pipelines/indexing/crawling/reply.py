@@ -1,6 +1,7 @@
-"""Turns an HTTP reply into the record of a page, and decides whether its body is worth downloading.
+"""Turns an HTTP reply into the record of a page.
 
-Pure functions of replies. Knows no network and decides nothing about retries.
+Also decides by its headers whether a body is worth downloading. Pure functions of replies. Knows no network and decides
+nothing about retries.
 """
 
 from dataclasses import dataclass, field

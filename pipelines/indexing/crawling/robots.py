@@ -1,4 +1,4 @@
-"""Applies robots.txt (RFC 9309): which URLs may be fetched, how fast, and where the sitemaps are.
+"""Applies robots.txt (RFC 9309): permitted URLs, the delay between requests, sitemaps.
 
 protego parses the rules. The fetcher is only a callable here.
 """

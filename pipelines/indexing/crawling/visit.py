@@ -1,4 +1,4 @@
-"""Crawls one site: takes a URL, checks robots.txt, fetches, records the page, follows its links.
+"""Crawls one site: takes a URL, checks robots.txt, fetches, records, follows links.
 
 Knows the network only as a Fetcher, and the database only as a ledger that is called in threads.
 """

@@ -1,6 +1,7 @@
-"""Turns elements into blocks of text: listings keep their lines, tables become rows, signatures a line and a name.
+"""Turns elements into blocks of text: prose, listings, tables, signatures.
 
-Knows single elements only: no sections and no anchors.
+Listings keep their lines, tables become rows, and a signature becomes a line and a name. Knows single elements only: no
+sections and no anchors.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Runs a function in a process that can be killed: a call that hangs or crashes costs its time limit, no more.
+"""Runs a function in a process that can be killed when a call hangs or crashes.
 
-The process starts at the first call and answers one call after another. It ends itself when its owner is gone (the
-pipe closes) and when a call takes too long (an alarm that no library can catch), so it outlives neither a killed owner
-nor a hanging parser. Knows nothing of pages.
+Such a call costs its time limit and no more. The process starts at the first call and answers one call after another.
+It ends itself when its owner is gone (the pipe closes) and when a call takes too long (an alarm that no library can
+catch), so it outlives neither a killed owner nor a hanging parser. Knows nothing of pages.
 """
 
 import multiprocessing

@@ -1,7 +1,8 @@
-"""Parses HTML into a tree of the page's own content, without navigation, footers, buttons and permalinks.
+"""Parses HTML into a tree of the page's own content.
 
-Knows where documentation generators put the content, and the names of everything else. Knows nothing of sections. lxml
-is used directly: BeautifulSoup on top of it takes several times as long for the same tree.
+Navigation, footers, buttons and permalinks are dropped. Knows where documentation generators put the content, and the
+names of everything else. Knows nothing of sections. lxml is used directly: BeautifulSoup on top of it takes several
+times as long for the same tree.
 """
 
 import re

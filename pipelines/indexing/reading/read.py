@@ -1,4 +1,4 @@
-"""Reads a page into a document by its format: bytes to text, text to a tree, a tree to sections.
+"""Reads a page into a document by its format: bytes, text, tree, sections.
 
 Knows no network and no index. `PageReader` does so in a process that may be killed, because the Web holds pages that no
 parser survives.

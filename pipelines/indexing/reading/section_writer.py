@@ -1,4 +1,4 @@
-"""Walks the tree of a page and writes its text into sections, one for each anchor or heading.
+"""Walks the tree of a page and writes its text into sections.
 
 Three structures occur in documentation and may be nested: containers with an id (Sphinx, DocBook), headings in a row
 (Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries).

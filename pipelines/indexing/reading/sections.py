@@ -1,6 +1,7 @@
-"""Divides the tree of a page into sections: the text under each anchor, without its subsections.
+"""Divides the tree of a page into sections: the text under each anchor.
 
-An anchor is one that a person would link to. Knows nothing of bytes, media types or what surrounds the content.
+An anchor is one that a person would link to, and the text of a section is without its subsections. Knows nothing of
+bytes, media types or the surroundings of the content.
 """
 
 from collections.abc import Iterator, Sequence
