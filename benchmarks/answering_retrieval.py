@@ -19,7 +19,8 @@ from rank_bm25 import BM25Okapi
 from synthetic import COLLECTION, Synthetic
 
 from pipelines.answering.factory import make_embedder
-from pipelines.answering.retrieval.retriever import Retriever, Search
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
@@ -56,7 +57,7 @@ class Hybrid:
             lambda _: Known(questions),
             lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
             collection=collection,
-            candidates=settings.candidates,
+            settings=RetrievalSettings(leg_depth=settings.candidates),
         )
         self._retriever.prepare()
 

@@ -22,7 +22,8 @@ from typing import Any
 import aiohttp
 from answering_server import PLACEMENTS
 
-from pipelines.answering.engine import Delta, QueryEngine, Question
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import QueryEngine, Question
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.store import Store
 from serve.settings import Settings

@@ -17,7 +17,8 @@ from typing import Any
 from jobs.cli import BadInput, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
-from pipelines.answering.retrieval.retriever import Retriever, Search
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.records import Hit, Index

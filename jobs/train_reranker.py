@@ -20,8 +20,8 @@ from jobs.cli import BadInput, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
-from pipelines.answering.retrieval.fusion import diverse, pages_first
-from pipelines.answering.retrieval.retriever import Search
+from pipelines.answering.retrieval.fusion import spread_pages, take_diverse
+from pipelines.answering.retrieval.search import Search
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of, read_dataset, sample
 from pipelines.evaluation.questions.feedback import Feedback, from_ratings, same
@@ -218,8 +218,8 @@ def verdict_of(
     configuration = read_configuration()
 
     def places(lists: Sequence[Sequence[Hit]]) -> list[int]:
-        spread = [pages_first(hits) if configuration.pages_first else hits for hits in lists]
-        cut = [diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
+        spread = [spread_pages(hits) if configuration.pages_first else hits for hits in lists]
+        cut = [take_diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
         return [cross_encoder.place(example, hits) for example, hits in zip(kept, cut, strict=True)]
 
     return judged(places(found), places(after), k=k, ks=sorted({*KS, k}))

@@ -18,8 +18,8 @@ from jobs.cli import BadInput, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.reranking.tag import OTHER, TagReranker
-from pipelines.answering.retrieval.fusion import diverse, pages_first
-from pipelines.answering.retrieval.retriever import Search
+from pipelines.answering.retrieval.fusion import spread_pages, take_diverse
+from pipelines.answering.retrieval.search import Search
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import Example, folds, read_dataset, sample
 from pipelines.records import Hit
@@ -141,8 +141,8 @@ def reranked(
 def places(kept: Sequence[Example], found: Sequence[Sequence[Hit]]) -> list[int]:
     """The place of the first right hit, after what the service makes of pages."""
     configuration = read_configuration()
-    spread = [pages_first(hits) if configuration.pages_first else hits for hits in found]
-    cut = [diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
+    spread = [spread_pages(hits) if configuration.pages_first else hits for hits in found]
+    cut = [take_diverse(hits, len(hits), configuration.max_per_page) for hits in spread]
     return [place(example, hits) for example, hits in zip(kept, cut, strict=True)]
 
 

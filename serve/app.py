@@ -22,7 +22,8 @@ from pipelines.answering.agents import Agent, AgentResult
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
-from pipelines.answering.retrieval.retriever import Retrieval, Retriever, Search
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.settings import AgentSettings, all_agents
 from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index

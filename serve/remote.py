@@ -16,7 +16,7 @@ from ray.serve.handle import DeploymentHandle
 
 from pipelines.answering.agents import Agent, AgentResult, StepUnavailable
 from pipelines.answering.reranking.base import Reranking
-from pipelines.answering.retrieval.retriever import Retrieval, Search
+from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
 

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from fastapi import Request
 
-from pipelines.answering.engine import Delta, Event, QueryEngine, Question
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import Event, QueryEngine, Question
 from pipelines.records import Answer, Message
 from pipelines.store import Turn
 from serve.api.errors import ClientGone

@@ -1,6 +1,6 @@
-"""Agents: who answers. One behind a language model, and the extractive one that needs none.
+"""Agents answer tasks: one behind a language model, and the extractive one, which needs none.
 
-Knows tasks and synthesizers; not how the hits were found nor where the agent runs.
+Knows tasks and synthesizers, not how the hits were found nor where an agent runs.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -10,19 +10,19 @@ from typing import Protocol
 
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
-from pipelines.answering.synthesis.modes import synthesizer
+from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
-from pipelines.llm.client import LLMFailed
-from pipelines.llm.session import ChatModel, LLMSession
+from pipelines.llm.errors import LLMFailed
+from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession
 from pipelines.records import Exchange, Message, Usage
 
-# The turns before are there to refer to, the passages to answer from: at most this share of the window.
+# The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """An agent's last word: what its answer cost, every prompt that it sent, and, if it failed, why."""
+    """The end of an agent's answer: its cost, every prompt that was sent, and the error if it failed."""
 
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
@@ -36,23 +36,23 @@ class Agent(Protocol):
     secrets: tuple[str, ...]
 
     def check(self, variables: Mapping[str, str]) -> None:
-        """Raise TemplateError if its prompts can't take `variables`."""
+        """Raise TemplateError if its prompts cannot take `variables`."""
         ...
 
     def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
-        """Deltas of the answer as they come, then Done."""
+        """Yield deltas of the answer as they come, then the AgentResult."""
         ...
 
 
 class StepUnavailable(ConnectionError):
-    """A step that runs elsewhere is overloaded or has just died; the same question may be answered in a moment."""
+    """A step in another process is overloaded or has just died; the same question may be answered in a moment."""
 
 
 class LLMAgent:
     """Answers with a language model, by the synthesizer that `by_mode` has for the task's mode, or always by `own`.
 
-    `system` replaces that of `prompts`; `assistant` is put in the model's mouth; at most `at_once` calls of
-    a question run at a time.
+    `system` replaces the system prompt of `prompts`; `assistant` is the given beginning of every answer; at most
+    `at_once` calls of a question run at a time.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class LLMAgent:
         prompts: Prompts = DEFAULT,
         system: str = "",
         assistant: str = "",
-        at_once: int = 4,
+        at_once: int = AT_ONCE,
     ) -> None:
         self.name = name
         self._llm = llm
         self._own = own
-        self._by_mode = by_mode or (lambda mode: synthesizer(mode, prompts=prompts))
+        self._by_mode = by_mode or (lambda mode: make_synthesizer(mode, prompts=prompts))
         self._prompts = prompts
         self._system = system
         self._assistant = assistant
@@ -78,26 +78,28 @@ class LLMAgent:
         self.secrets: tuple[str, ...] = (system or prompts.system.text,)
 
     def check(self, variables: Mapping[str, str]) -> None:
-        """Raise TemplateError if its prompts can't take `variables`."""
+        """Raise TemplateError if its prompts cannot take `variables`."""
         self._prompts.check(variables)
 
     async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
-        """Deltas of the answer, then Done; a model that fails is a Done that says why. Raises TemplateError."""
+        """Yield deltas, then an AgentResult, which has the error if the model failed. Raises TemplateError."""
         history = self._recent(task.history)
         system = self._system or self._prompts.render("system", {}, task.variables)
-        calls = LLMSession(self._llm, system=system, assistant=self._assistant, history=history, at_once=self._at_once)
+        session = LLMSession(
+            self._llm, system=system, assistant=self._assistant, history=history, at_once=self._at_once
+        )
         failed = ""
         try:
-            how = self._own or self._by_mode(task.mode)
-            async with aclosing(how.synthesize(task, calls)) as deltas:
+            synthesizer = self._own or self._by_mode(task.mode)
+            async with aclosing(synthesizer.synthesize(task, session)) as deltas:
                 async for delta in deltas:
                     yield delta
         except LLMFailed as error:
             failed = str(error)
-        yield AgentResult(calls.usage, tuple(calls.exchanges), failed)
+        yield AgentResult(session.usage, tuple(session.exchanges), failed)
 
     def _recent(self, history: Sequence[Message]) -> Sequence[Message]:
-        """The newest turns that leave the passages their room."""
+        """Return the newest turns that leave the passages their room."""
         left = int(self._llm.context_window * HISTORY_SHARE)
         for n, message in enumerate(reversed(history)):
             left -= self._llm.count(message.content)
@@ -116,9 +118,9 @@ class ExtractiveAgent:
         self._extractive = extractive or ExtractiveSynthesizer()
 
     def check(self, variables: Mapping[str, str]) -> None:
-        """It has no prompts: any will do."""
+        """Accept any variables: it has no prompts."""
 
     async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
-        """The answer in one piece, then Done."""
+        """Yield the answer in one piece, then the AgentResult."""
         yield self._extractive.synthesize(task.question, task.hits)
         yield AgentResult()

@@ -1,31 +1,32 @@
-"""The steps that a configuration describes, made and put together.
+"""Makes the steps that the settings describe, and the engine from them.
 
-Knows no environment, no HTTP and no Ray: where a step runs is the service's affair.
+Knows no environment, no HTTP and no Ray: the service decides where a step runs.
 """
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from pipelines.answering.agents import Agent, LLMAgent
-from pipelines.answering.engine import AsyncRetriever, QueryEngine
-from pipelines.answering.reranking.base import Reranker
-from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
-from pipelines.answering.reranking.http import HTTPReranker
-from pipelines.answering.reranking.llm import LLMReranker
-from pipelines.answering.reranking.tag import TagReranker
+from pipelines.answering.engine import AsyncRetriever, EngineSettings, QueryEngine
+from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
+from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.rewriting import Rewriter
+from pipelines.answering.routing import router
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
 from pipelines.answering.routing.rules import Rule, RuleRouter
-from pipelines.answering.settings import EXTRACTIVE, AgentSettings, AnswerSettings, all_agents
-from pipelines.answering.synthesis.modes import synthesizer
+from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
+from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
-from pipelines.llm.client import LLM
+from pipelines.llm.client import LLM, LLMSettings
 from pipelines.store import Store
 
 
@@ -35,7 +36,7 @@ def make_engine(
     agents: Sequence[Agent] | None = None,
     reranker: Reranker | None = None,
 ) -> QueryEngine:
-    """The engine over `retriever`; `agents` and `reranker` are made here unless they run elsewhere.
+    """Make the engine over `retriever`; `agents` and `reranker` are made here unless they run elsewhere.
 
     Raises TemplateError, NotAClassifier and what a model raises that does not load.
     """
@@ -47,16 +48,18 @@ def make_engine(
         router=make_router(settings, agents),
         rewriter=make_rewriter(settings),
         reranker=reranker or make_reranker(settings),
-        mode=settings.mode,
-        k=settings.k,
-        depth=settings.depth,
-        pages_first=settings.pages_first,
-        max_per_page=settings.max_per_page,
+        settings=EngineSettings(
+            mode=settings.mode,
+            k=settings.k,
+            depth=settings.depth,
+            pages_first=settings.pages_first,
+            max_per_page=settings.max_per_page,
+        ),
     )
 
 
 def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
-    """The retriever over `store`. Raises NotAnAdapter."""
+    """Make the retriever over `store`. Raises NotAnAdapter."""
     adapter = QueryAdapter.load(settings.query_adapter) if settings.query_adapter != Path() else None
 
     def embedder(model: str) -> QueryEmbedder:
@@ -68,20 +71,30 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
         embedder,
         lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
         collection=settings.collection,
-        candidates=settings.candidates,
-        weights={"vector": settings.vector_weight, "bm25": settings.bm25_weight},
-        fusion=settings.fusion,
-        lexical_k=settings.lexical_k,
+        settings=RetrievalSettings(
+            leg_depth=settings.candidates,
+            fusion=make_fusion(settings),
+            neighbours=settings.neighbours,
+            patience_s=settings.patience_s,
+        ),
+    )
+
+
+def make_fusion(settings: AnswerSettings) -> Fusion:
+    """Make the fusion of the legs."""
+    weights = {VECTOR: settings.vector_weight, BM25: settings.bm25_weight}
+    return Fusion(
+        method=settings.fusion,
+        weights={leg: weight for leg, weight in weights.items() if weight != 1},
         rrf_k=settings.rrf_k,
+        lexical_k=settings.lexical_k,
         reference_weight=settings.reference_weight,
         pages_first=settings.pages_first,
-        neighbours=settings.neighbours,
-        patience=settings.patience_s,
     )
 
 
 def make_embedder(settings: AnswerSettings, model: str) -> Embedder:
-    """The embedder named `model`, with the device and endpoint configured."""
+    """Make the embedder named `model`, with the device and endpoint of the settings."""
     return load_embedder(
         model,
         device=settings.embedding_device,
@@ -93,30 +106,18 @@ def make_embedder(settings: AnswerSettings, model: str) -> Embedder:
 
 
 def make_llm(agent: AgentSettings) -> LLM:
-    """The client of an agent's language model."""
-    return LLM(
-        agent.model,
-        base_url=agent.base_url,
-        api_key=agent.api_key,
-        context_window=agent.context_window,
-        context_share=agent.context_share,
-        max_tokens=agent.max_tokens,
-        temperature=agent.temperature,
-        prompt_price=agent.prompt_price,
-        completion_price=agent.completion_price,
-        timeout_s=agent.timeout_s,
-        retries=agent.retries,
-        tokenizer=agent.tokenizer,
-    )
+    """Make the client of an agent's language model. Raises KeyUnusable and TokenizerNotFound."""
+    settings = LLMSettings(**{field.name: getattr(agent, field.name) for field in fields(LLMSettings)})
+    return LLM(agent.model, base_url=agent.base_url, api_key=agent.api_key, settings=settings)
 
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
-    """One agent. Raises TemplateError for a prompt that can't be used."""
+    """Make one agent. Raises TemplateError for a prompt that cannot be used."""
     prompts = Prompts.from_mapping(settings.prompts, settings.prompt_variables)
     return LLMAgent(
         agent.name,
         make_llm(agent),
-        by_mode=lambda mode: synthesizer(
+        by_mode=lambda mode: make_synthesizer(
             mode, prompts=prompts, structured=settings.structured, num_children=settings.num_children or None
         ),
         prompts=prompts,
@@ -127,46 +128,43 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
 
 
 def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
-    """The rewriter, where there is a language model: with `num_queries` 1 it condenses follow-ups alone."""
-    agent = _agent(settings, settings.rewrite_agent)
+    """Make the rewriter if there is a language model; with `num_queries` 1 it only condenses follow-up questions."""
+    agent = _find_agent(settings, settings.rewrite_agent)
     if agent is None:
         return None
     return Rewriter(make_llm(agent), num_queries=settings.num_queries, timeout_s=settings.rewrite_timeout_s)
 
 
 def make_reranker(settings: AnswerSettings) -> Reranker | None:
-    """The reranker chosen, None for `none`. Raises NotAClassifier and what a model raises that does not load."""
-    c = settings
-    if c.reranker == "cross-encoder":
-        return CrossEncoderReranker(c.reranker_model, device=c.reranker_device)
-    if c.reranker == "endpoint":
-        return HTTPReranker(c.reranker_url, c.reranker_model, api_key=c.reranker_key)
-    if c.reranker == "llm":
-        agent = _agent(c, c.reranker_model)
-        return LLMReranker(make_llm(agent)) if agent else None
-    if c.reranker == "tag":
-        classifier = TextClassifier.load(Path(c.reranker_model), "tag")
-        return TagReranker(classifier, threshold=_threshold(c.reranker_threshold, classifier, 0.7))
-    return None
+    """Make the reranker, None for "none". Raises NotAClassifier and what a model raises that does not load."""
+    if settings.reranker == NONE:
+        return None
+    agent = _find_agent(settings, settings.reranker_model) if settings.reranker == "llm" else None
+    options = RerankerOptions(
+        model=settings.reranker_model,
+        url=settings.reranker_url,
+        key=settings.reranker_key,
+        device=settings.reranker_device,
+        threshold=settings.reranker_threshold,
+        make_llm=(lambda: make_llm(agent)) if agent else None,
+    )
+    return RERANKERS[settings.reranker].from_options(options)
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
-    """The router chosen. Raises BadRule, BadRouter and NotAClassifier."""
-    c = settings
-    default = c.router_default or next((agent.name for agent in agents), EXTRACTIVE)
-    if c.router == "rules":
-        return RuleRouter([Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in c.router_rules], default)
-    if c.router == "classifier":
-        classifier = TextClassifier.load(c.router_model, "router")
-        threshold = _threshold(c.router_threshold, classifier, 0.5)
-        return ClassifierRouter(classifier, threshold, easy=c.router_easy, hard=c.router_hard)
+    """Make the router. Raises BadRule, BadRouter and NotAClassifier."""
+    default = settings.router_default or next((agent.name for agent in agents), EXTRACTIVE)
+    if settings.router == "rules":
+        rules = [Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in settings.router_rules]
+        return RuleRouter(rules, default)
+    if settings.router == "classifier":
+        classifier = TextClassifier.load(settings.router_model, "router")
+        chosen = settings.router_threshold
+        threshold = classifier.threshold(router.THRESHOLD) if chosen is None else chosen
+        return ClassifierRouter(classifier, threshold, easy=settings.router_easy, hard=settings.router_hard)
     return FixedRouter(default)
 
 
-def _threshold(chosen: float | None, classifier: TextClassifier, otherwise: float) -> float:
-    return classifier.threshold(otherwise) if chosen is None else chosen
-
-
-def _agent(settings: AnswerSettings, name: str) -> AgentSettings | None:
-    """The agent of that name, the first for "", None where there are none."""
+def _find_agent(settings: AnswerSettings, name: str) -> AgentSettings | None:
+    """Return the agent of that name, the first for "", None if there are none."""
     return next((agent for agent in all_agents(settings) if name in ("", agent.name)), None)

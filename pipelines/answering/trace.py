@@ -1,6 +1,6 @@
-"""What one question has cost, lost and said so far: the notes from which its answer is written.
+"""The record of one question, from which its answer is written: cost, losses, timings and text so far.
 
-Knows no step; steps are timed and noted by the engine.
+Knows no step; the engine times and records the steps.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Trace:
-    """Notes on one question. `timings` are seconds by step, `degraded` what was lost, in order, each once."""
+    """Mutable record of one question. `timings` are seconds by step, `degraded` the lost parts, in order, each once."""
 
     started: float = field(default_factory=time.perf_counter)
     timings: dict[str, float] = field(default_factory=dict)
@@ -33,50 +33,50 @@ class Trace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Time a step; one that is done twice counts twice."""
+        """Time a step; the seconds of a step that runs twice are added."""
         started = time.perf_counter()
         try:
             yield
         finally:
             self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - started
 
-    def ended(self) -> dict[str, float]:
-        """All timings, with the total."""
+    def all_timings(self) -> dict[str, float]:
+        """Return the timings with the total so far."""
         return {**self.timings, "total": time.perf_counter() - self.started}
 
     def lose(self, part: str) -> None:
-        """`part` failed; the answer is made without it."""
+        """Record that `part` failed and the answer is made without it."""
         self.degraded[part] = None
 
-    def paid(self, usage: Usage, exchanges: Sequence[Exchange]) -> None:
-        """LLMSession of a language model were made."""
+    def pay(self, usage: Usage, exchanges: Sequence[Exchange]) -> None:
+        """Record calls of a language model."""
         self.usage += usage
         self.exchanges += exchanges
 
     def begin(self, agent: str) -> None:
-        """An agent begins to speak; what one before it said is void."""
+        """Record that an agent begins; the text of the one before it is void."""
         self.agent, self.text, self.failed = agent, "", False
 
     def say(self, text: str) -> None:
-        """More of the answer has left."""
+        """Record text of the answer that was sent."""
         if not self.text:
             self.timings.setdefault("first_delta", time.perf_counter() - self.started)
         self.text += text
 
-    def done(self, agent: str, done: AgentResult) -> None:
-        """An agent's last word."""
-        self.paid(done.usage, done.exchanges)
-        if done.failed:
-            self.fail(agent, done.failed)
+    def end(self, agent: str, result: AgentResult) -> None:
+        """Record the result of an agent."""
+        self.pay(result.usage, result.exchanges)
+        if result.failed:
+            self.fail(agent, result.failed)
 
     def fail(self, agent: str, why: str) -> None:
-        """An agent failed: another one stands in for it, and the route says so."""
+        """Record that an agent failed and another stands in for it; the route names both."""
         log.warning("agent %s failed: %s", agent, why)
         self.failed = True
         self.lose(f"llm:{agent}")
         self.route = Route(self.route.agent, f"{self.route.why}; {agent} failed: {why}")
 
-    def closest(self, hits: Sequence[Hit]) -> str:
-        """What is to be added to an answer that only says that it does not know: the closest sources."""
+    def add_closest(self, hits: Sequence[Hit]) -> str:
+        """Return the closest sources for an answer that only says that it does not know, else ""."""
         self.known = not self.text.lstrip().startswith(UNKNOWN)
         return unknown(hits).removeprefix(UNKNOWN) if self.text.strip() == UNKNOWN else ""

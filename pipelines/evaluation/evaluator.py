@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.engine import CONTEXT_ONLY, QueryEngine
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension
 from pipelines.evaluation.judging.judge import Judge, Judgement

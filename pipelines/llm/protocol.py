@@ -1,4 +1,4 @@
-"""How OpenAI-compatible servers speak, and differ: what a request may hold, what a reply says, when to try again.
+"""The chat protocol of OpenAI-compatible servers and how they differ: requests, replies, retries.
 
 Knows requests, replies and the `openai` client's errors; no model, no price and no prompt.
 """
@@ -21,28 +21,28 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """`response_format` of structured outputs; strict only where the schema is closed, as OpenAI demands."""
+    """Return `response_format` for structured outputs; strict only where the schema is closed, as OpenAI demands."""
     strict = schema.get("additionalProperties") is False
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": strict}}
 
 
-def without(request: Request, unknown: frozenset[str]) -> Request:
-    """The request without fields that its server refuses; `max_tokens` goes by its newer name."""
+def leave_out(request: Request, unknown: frozenset[str]) -> Request:
+    """Return the request without fields that its server refuses; `max_tokens` is sent under its newer name."""
     adapted = {name: value for name, value in request.items() if name not in unknown}
     if "max_tokens" in unknown:
         adapted["max_completion_tokens"] = request["max_tokens"]
     return adapted
 
 
-def refused_field(said: str, request: Request, unknown: frozenset[str]) -> str:
-    """The field that a 400 is about: one it names, else the schema, which many servers refuse in their own words.
+def refused_field(message: str, request: Request, unknown: frozenset[str]) -> str:
+    """Return the field that a 400 is about: one it names, else the schema, which many servers refuse in other words.
 
     OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`.
     """
-    if _LENGTH.search(said):
+    if _LENGTH.search(message):
         return ""
     optional = [name for name in _OPTIONAL if name in request and name not in unknown]
-    named = [name for name in optional if name in said]
+    named = [name for name in optional if name in message]
     return next(iter(named or [name for name in optional if name == "response_format"]), "")
 
 
@@ -56,35 +56,38 @@ _LENGTH = re.compile(
 
 
 def is_about_length(error: Any) -> bool:
+    """Return whether the server refuses the request because it is too long."""
     return error.status_code in (400, 413, 422) and bool(_LENGTH.search(str(error)))
 
 
 def text_of(reply: Any) -> tuple[str, str]:
-    """The text of a whole answer, and why it ended."""
+    """Return the text of a whole answer, and why it ended."""
     if not getattr(reply, "choices", None):
         return "", f"it sent no chat completion but {str(reply)[:200]!r}"
-    return _said(reply.choices[0].message, reply.choices[0].finish_reason)
+    return _text_and_end(reply.choices[0].message, reply.choices[0].finish_reason)
 
 
 def delta_of(chunk: Any) -> tuple[str, str]:
-    """The text of a chunk, and why the answer ended if it did."""
+    """Return the text of a chunk, and why the answer ended if it did."""
     if not getattr(chunk, "choices", None):
         return "", ""
-    return _said(chunk.choices[0].delta, chunk.choices[0].finish_reason)
+    return _text_and_end(chunk.choices[0].delta, chunk.choices[0].finish_reason)
 
 
-def _said(message: Any, ended: str | None) -> tuple[str, str]:
+def _text_and_end(message: Any, ended: str | None) -> tuple[str, str]:
     refusal = getattr(message, "refusal", None)
     return getattr(message, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
 
 
 async def chunks(stream: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
+    """Yield the chunks of a stream; closing the generator closes the stream."""
     async with stream:
         async for chunk in stream:
             yield chunk
 
 
-async def chained(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+async def chain(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    """Yield `head`, then `rest`."""
     async with aclosing(rest):
         for chunk in head:
             yield chunk
@@ -96,7 +99,7 @@ async def chained(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> Async
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment. A used-up quota or time does not come back so soon."""
+    """Return whether the same request may succeed in a moment. A quota or time limit that is used up will not."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
@@ -108,19 +111,19 @@ def is_passing(error: BaseException) -> bool:
 
 
 def wait(state: "RetryCallState") -> float:
-    """Seconds until the next try: what Retry-After says, else doubling with jitter over its upper half."""
+    """Return the seconds until the next try: those of Retry-After, else doubling with jitter over the upper half."""
     from tenacity import wait_exponential, wait_random
 
     error = state.outcome.exception() if state.outcome else None
-    asked = _retry_after(getattr(getattr(error, "response", None), "headers", {}))
-    if asked is not None:
-        return asked + wait_random(0, 0.1 * asked)(state)  # so that not all who were refused come back at once
+    after = _retry_after(getattr(getattr(error, "response", None), "headers", {}))
+    if after is not None:
+        return after + wait_random(0, 0.1 * after)(state)  # so that refused clients do not all return at once
     doubling = wait_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(state)
     return wait_random(doubling / 2, doubling)(state)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of `retry-after-ms` (OpenAI), else of Retry-After."""
+    """Return the seconds of `retry-after-ms` (OpenAI), else of Retry-After."""
     try:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):

@@ -1,13 +1,15 @@
 """Reads what language models reply: text without reasoning, damaged JSON, lists in any form.
 
 Knows the forms in which models write, not what they were asked: a caller gives the items or objects their meaning. No
-function here raises for any text. Invisible characters are the caller's to remove.
+function here raises for any text.
 """
 
 import json
 import re
 from collections.abc import Collection, Iterator
 from typing import Any
+
+from pipelines.characters import clean_for_model
 
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
@@ -113,13 +115,13 @@ def read_items(text: str) -> list[str]:
 
 
 def item_key(item: str) -> str:
-    """Return what two items share that say the same in another case, spacing or ending."""
-    return " ".join(item.casefold().split()).rstrip(" .?!")
+    """Return a key that items share which differ only in case, spacing or ending."""
+    return " ".join(clean_for_model(item).casefold().split()).rstrip(" .?!")
 
 
 def _items(text: str) -> Iterator[str]:
     refused = False
-    for line in _lines(text):
+    for line in _lines(clean_for_model(text)):
         bare = _bare(line)
         if _REFUSAL.search(bare):
             refused = True

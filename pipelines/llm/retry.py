@@ -1,6 +1,6 @@
-"""A language model is asked until what it says can be used, a few times at the most.
+"""Asks a language model until its reply is usable, a few times at most.
 
-Knows prompts and replies as texts; what makes a reply usable is the caller's function. Never raises for a model's sake.
+Knows prompts and replies as texts; the caller's function decides what is usable. Never raises because of a model.
 """
 
 import asyncio
@@ -9,26 +9,27 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from pipelines.llm.client import FRAMING, LLMEmpty, LLMFailed
+from pipelines.llm.client import FRAMING
+from pipelines.llm.errors import LLMEmpty, LLMFailed
 from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage
 
 T = TypeVar("T")
 
-TRIES = 3  # a model that has missed the form twice with a reminder misses it for good
-SHOWN = 120  # characters of a reply that an error quotes
+TRIES = 3  # a model that missed the form twice despite a reminder will miss it again
+QUOTED = 120  # characters of a reply in an error
 
 Progress = Callable[[int, int], None]
 """Called with how many are done, and of how many."""
 
 
 class UnusableReply(ValueError):
-    """A model's reply can't be used; the message says why."""
+    """A model's reply cannot be used; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[T]):
-    """What came of asking: a value, or why there is none; and what all the tries cost."""
+    """The outcome of asking: a value, or the reason why there is none; and the cost of all tries."""
 
     value: T | None
     error: str | None
@@ -45,42 +46,42 @@ async def ask(
     schema: Mapping[str, Any] | None = None,
     tries: int = TRIES,
 ) -> ParsedReply[T]:
-    """What `parse` makes of the model's reply to `prompt`.
+    """Return what `parse` makes of the model's reply to `prompt`.
 
-    Where it raises Unusable, or the reply is empty, the model is shown its reply and `reminder` and asked again. A
-    model that fails otherwise has had its own retries (LLM) and is not asked again.
+    Where it raises UnusableReply, or the reply is empty, the model gets its reply with `reminder` and is asked again.
+    A model that fails otherwise has had its own retries (LLM) and is not asked again.
     """
     messages = [*([Message("system", system)] if system else []), Message("user", prompt)]
     usage, error = Usage(), ""
     if too_long := _too_long(llm, messages):
         return ParsedReply(None, too_long, usage)
     for _ in range(tries):
-        said = ""
+        text = ""
         try:
-            done = await llm.complete(messages, schema=schema)
-            said, usage = done.text, usage + done.usage
-            return ParsedReply(parse(said), None, usage)
+            completion = await llm.complete(messages, schema=schema)
+            text, usage = completion.text, usage + completion.usage
+            return ParsedReply(parse(text), None, usage)
         except UnusableReply as unusable:
-            error = f"{unusable}; {llm.model} said {shown(said)}"
+            error = f"{unusable}; {llm.model} replied {_quote(text)}"
         except LLMEmpty as empty:
             error, usage = str(empty), usage + empty.usage
         except LLMFailed as failed:
             return ParsedReply(None, str(failed), usage + failed.usage)
-        again = [Message("assistant", said)] if said else []
-        longer = [*messages[: 2 if system else 1], *again, Message("user", reminder)] if reminder and said else messages
-        messages = messages if _too_long(llm, longer) else longer
+        if reminder and text:
+            longer = [*messages[: 2 if system else 1], Message("assistant", text), Message("user", reminder)]
+            messages = messages if _too_long(llm, longer) else longer
     return ParsedReply(None, f"{error} (asked {tries} times)", usage)
 
 
-def shown(text: str) -> str:
-    """A reply as an error quotes it: on one line, its beginning and its end."""
+def _quote(text: str) -> str:
+    """Quote a reply on one line: its beginning and its end."""
     line = " ".join(text.split())
-    half = SHOWN // 2
-    return repr(line if len(line) <= SHOWN else f"{line[:half]} … {line[-half:]}")
+    half = QUOTED // 2
+    return repr(line if len(line) <= QUOTED else f"{line[:half]} … {line[-half:]}")
 
 
 def _too_long(llm: ChatModel, messages: list[Message]) -> str:
-    """Why the window of `llm` does not hold the messages and an answer, "" where it does."""
+    """Return why the window of `llm` does not hold the messages and an answer, "" where it does."""
     needed = sum(llm.count(message.content) + FRAMING for message in messages) + llm.max_tokens
     if needed <= llm.context_window:
         return ""
@@ -91,19 +92,19 @@ def _too_long(llm: ChatModel, messages: list[Message]) -> str:
 
 
 class ConcurrencyLimit:
-    """At most so many things at a time, in each event loop that comes along."""
+    """At most `at_once` things at a time, in each event loop."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def free(self) -> asyncio.Semaphore:
-        """What to enter for a slot."""
+        """Return the running loop's semaphore."""
         return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._at_once))
 
 
 async def gather_all(tasks: Sequence[Callable[[], Awaitable[T]]], progress: Progress | None) -> list[T]:
-    """The results of `tasks`, in their order; `progress` hears of each that ends."""
+    """Return the results of `tasks`, in their order; `progress` is called as each ends."""
     done = 0
 
     async def one(task: Callable[[], Awaitable[T]]) -> T:

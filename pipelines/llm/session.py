@@ -1,6 +1,6 @@
-"""The calls of one question to one model: bounded in number at a time, counted, recorded.
+"""The calls of one question to one model: limited in number at a time, counted, recorded.
 
-Knows what stands around a prompt (system prompt, history, assistant prefix); knows neither prompts nor HTTP.
+Knows what surrounds a prompt (system prompt, history, assistant prefix); knows neither prompts nor HTTP.
 """
 
 import asyncio
@@ -8,12 +8,15 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from pipelines.llm.client import FRAMING, Completion, LLMFailed
+from pipelines.llm.client import FRAMING, Completion
+from pipelines.llm.errors import LLMFailed
 from pipelines.records import Exchange, Message, Usage
+
+AT_ONCE = 4  # calls of one question
 
 
 class ChatModel(Protocol):
-    """What LLMSession need of an LLM. One that also has `estimate` (as LLM has) says what a broken call cost."""
+    """The part of an LLM that a session needs. A model with `estimate`, as LLM, also prices calls that broke off."""
 
     model: str
     context_window: int
@@ -21,28 +24,28 @@ class ChatModel(Protocol):
     max_tokens: int
 
     def count(self, text: str) -> int:
-        """Tokens of `text`, rather too many than too few."""
+        """Count the tokens of `text`, rather too many than too few."""
         ...
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """The whole answer, never empty. Raises LLMFailed."""
+        """Return the whole answer, never empty. Raises LLMFailed."""
         ...
 
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Usage, None]:
-        """Deltas, the Usage last. Raises LLMFailed."""
+        """Yield deltas, the Usage last. Raises LLMFailed."""
         ...
 
 
 class LLMSession:
-    """Each prompt is sent as [system] + history + [prompt] + [assistant], empty ones left out.
+    """Sends each prompt as [system] + history + [prompt] + [assistant], empty ones left out.
 
-    At most `at_once` calls run at a time; a stream counts until it is closed, so nothing may call in the midst of
-    one where `at_once` is 1. `usage` is the sum so far and `exchanges` are the prompts with what came back, in order
-    of completion; both also hold calls that failed or were cancelled half way, with what had come until then.
+    At most `at_once` calls run at a time. A stream counts until it is closed, so nothing may call while one is open
+    where `at_once` is 1. `usage` is the sum so far and `exchanges` are the prompts with their replies, in order of
+    completion; both include calls that failed or were cancelled, with the text that had come until then.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class LLMSession:
         system: str = "",
         assistant: str = "",
         history: Sequence[Message] = (),
-        at_once: int = 4,
+        at_once: int = AT_ONCE,
     ) -> None:
         self.llm = llm
         self.usage = Usage()
@@ -62,32 +65,32 @@ class LLMSession:
         self._slots = asyncio.Semaphore(at_once)
 
     def overhead(self) -> int:
-        """Tokens of everything but the prompt's own text: system, history, prefix, and the framing of each message."""
-        return _tokens(self.llm, self._messages(""))
+        """Count the tokens of all but the prompt's text: system, history, prefix, and the framing of each message."""
+        return _count(self.llm, self._messages(""))
 
     async def complete(
         self, prompt: str, *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> str:
-        """The model's whole answer to `prompt`. Raises LLMFailed."""
+        """Return the model's whole answer to `prompt`. Raises LLMFailed."""
         messages = self._messages(prompt)
         async with self._slots:
-            done = Completion("", Usage(calls=1))
+            completion = Completion("", Usage(calls=1))
             try:
-                done = await self.llm.complete(messages, max_tokens=max_tokens, schema=schema)
+                completion = await self.llm.complete(messages, max_tokens=max_tokens, schema=schema)
             except LLMFailed as failed:
-                done = Completion("", failed.usage)
+                completion = Completion("", failed.usage)
                 raise
             except asyncio.CancelledError:
-                done = Completion("", _estimate(self.llm, messages, ""))
+                completion = Completion("", _estimate(self.llm, messages, ""))
                 raise
             finally:
-                self._record(messages, done.text, done.usage)
-        return done.text
+                self._record(messages, completion.text, completion.usage)
+        return completion.text
 
     async def stream(self, prompt: str, *, max_tokens: int | None = None) -> AsyncGenerator[str, None]:
-        """Deltas of the answer to `prompt` as they come. Raises LLMFailed."""
+        """Yield deltas of the answer to `prompt` as they come. Raises LLMFailed."""
         messages = self._messages(prompt)
-        said, usage = "", None
+        text, usage = "", None
         async with self._slots:
             try:
                 async with aclosing(self.llm.stream(messages, max_tokens=max_tokens)) as items:
@@ -95,13 +98,13 @@ class LLMSession:
                         if isinstance(item, Usage):
                             usage = item
                         else:
-                            said += item
+                            text += item
                             yield item
             except LLMFailed as failed:
                 usage = failed.usage
                 raise
             finally:
-                self._record(messages, said, usage or _estimate(self.llm, messages, said))
+                self._record(messages, text, usage or _estimate(self.llm, messages, text))
 
     def _messages(self, prompt: str) -> tuple[Message, ...]:
         return (*self._before, Message("user", prompt), *self._after)
@@ -111,13 +114,13 @@ class LLMSession:
         self.exchanges.append(Exchange(self.llm.model, messages, text))
 
 
-def _tokens(llm: ChatModel, messages: Sequence[Message]) -> int:
+def _count(llm: ChatModel, messages: Sequence[Message]) -> int:
     return sum((llm.count(message.content) if message.content else 0) + FRAMING for message in messages)
 
 
-def _estimate(llm: ChatModel, messages: Sequence[Message], said: str) -> Usage:
-    """What a call cost that ended before its server said so."""
+def _estimate(llm: ChatModel, messages: Sequence[Message], text: str) -> Usage:
+    """Estimate the cost of a call that ended before its server reported it."""
     own = getattr(llm, "estimate", None)
     if own is not None:
-        return own(messages, said)
-    return Usage(_tokens(llm, messages), llm.count(said) if said else 0, 1)
+        return own(messages, text)
+    return Usage(_count(llm, messages), llm.count(text) if text else 0, 1)

@@ -1,4 +1,4 @@
-"""How many tokens a language model reads in a text: by its own tokenizer's file, or estimated.
+"""Counts the tokens that a language model reads in a text, by its tokenizer's file or estimated.
 
 Knows no model and no endpoint; the embedding models' counters are in `pipelines.embedding.tokens`.
 """
@@ -20,8 +20,11 @@ class TokenizerNotFound(ValueError):
     """The path names no `tokenizer.json` that can be read."""
 
 
-def counter(tokenizer: str) -> Callable[[str], int]:
-    """Exact with the path of a `tokenizer.json` or of its folder, `estimate` with "". Raises TokenizerNotFound."""
+def make_counter(tokenizer: str) -> Callable[[str], int]:
+    """Return an exact counter for the path of a `tokenizer.json` or its folder, `estimate` for "".
+
+    Raises TokenizerNotFound.
+    """
     if not tokenizer:
         return estimate
     from tokenizers import Tokenizer
@@ -38,5 +41,5 @@ def counter(tokenizer: str) -> Callable[[str], int]:
 
 
 def estimate(text: str) -> int:
-    """Tokens of `text`, rather too many than too few."""
+    """Estimate the tokens of `text`, rather too many than too few."""
     return len(_PIECES.findall(text)) + (0 if text.isascii() else len(_LONG.findall(text)))

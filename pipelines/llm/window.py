@@ -1,7 +1,7 @@
-"""Window arithmetic: what one call of a language model may hold, and texts cut or packed so that it does.
+"""Cuts and packs texts so that one call of a language model holds them.
 
-Knows texts and a function that counts tokens; no prompt's wording and no model. A count is only taken to be monotone
-(a longer text never has fewer tokens), never additive: whatever is put together is counted again.
+Knows texts and a function that counts tokens; no prompt's wording and no model. Counts are assumed to be monotone (a
+longer text never has fewer tokens), never additive: whatever is put together is counted again.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +12,13 @@ T = TypeVar("T")
 Count = Callable[[str], int]
 
 ELLIPSIS = "\n…\n"
-# Parts of one text share this much of a part, so that a sentence at a cut stands whole in one of them
+# Parts of one text overlap by this share of a part, so that a sentence at a cut is whole in one of them
 # (LlamaIndex's PromptHelper has the same default).
 OVERLAP = 0.1
 
 
 class WindowTooSmall(ValueError):
-    """A model's window does not hold what a call needs at the least."""
+    """A model's window does not hold the least that a call needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Window:
 
     @classmethod
     def of(cls, size: int, share: float, answer: int, overhead: int, count: Count) -> "Window":
-        """The room of a window of `size` tokens whose other messages take `overhead` and whose answer takes `answer`.
+        """Return the room in a window of `size` tokens with `overhead` for other messages and `answer` for the answer.
 
         `share` is the part of the window that passages may fill. Raises WindowTooSmall.
         """
@@ -46,7 +46,7 @@ class Window:
         return cls(size, prompt, int(size * share), answer, count)
 
     def too_small(self, needed: int) -> WindowTooSmall:
-        """The error for a prompt of `needed` tokens before it holds any passage."""
+        """Return the error for a prompt that needs `needed` tokens before it holds any passage."""
         return WindowTooSmall(
             f"a context window of {self.size} tokens has no room for one token of context: the prompt may take "
             f"{self.prompt} (context {self.context} of them, the answer {self.answer} beside it), and needs {needed} "
@@ -55,9 +55,9 @@ class Window:
 
 
 def greatest(most: int, fits: Callable[[int], bool]) -> int:
-    """The greatest number from 0 to `most` that fits; 0 is taken to.
+    """Return the greatest number from 0 to `most` that fits; 0 is assumed to.
 
-    Doubles, then bisects, so that what is tried stays near what fits: counting long texts is slow.
+    Doubles, then bisects, so that tries stay near what fits: counting long texts is slow.
     """
     low, high = 0, 1
     while high <= most and fits(high):
@@ -70,10 +70,10 @@ def greatest(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def split(text: str, fits: Callable[[str], bool], count: Count, overlap: float = OVERLAP) -> list[str]:
-    """`text` in parts that fit, each beginning with the end of the one before, as `overlap` of its tokens.
+    """Split `text` into parts that fit; each repeats the end of the one before, `overlap` of its tokens.
 
-    Cuts stand at line ends or between words; a word is cut only if it does not fit alone. Blank text has no parts.
-    `fits` must hold for one character, else the list is empty.
+    Cuts are at line ends or between words; a word is cut only if it does not fit alone. Blank text has no parts.
+    If not even one character fits, the list is empty.
     """
     text = text.strip("\n")
     if not text.strip() or fits(text):
@@ -92,7 +92,7 @@ def split(text: str, fits: Callable[[str], bool], count: Count, overlap: float =
 
 
 def _end(text: str, start: int, fits: Callable[[str], bool]) -> int:
-    """Where the longest part from `start` ends that fits, moved back to a boundary."""
+    """Return the end of the longest part from `start` that fits, moved back to a boundary."""
     end = start + greatest(len(text) - start, lambda length: fits(text[start : start + length]))
     if end in (start, len(text)) or text[end] == "\n":
         return end
@@ -104,16 +104,16 @@ def _end(text: str, start: int, fits: Callable[[str], bool]) -> int:
 
 
 def _overlapping(text: str, start: int, end: int, count: Count, overlap: float) -> int:
-    """Where the next part begins: as many whole words before `end` as the overlap has room for."""
+    """Return where the next part begins: as many whole words before `end` as the overlap has room for."""
     most = int(count(text[start:end]) * overlap)
     length = greatest((end - start) // 2, lambda length: count(text[end - length : end]) <= most)
     return next((i for i in range(end - length, end) if text[i - 1].isspace()), end) if length else end
 
 
 def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool], least: int = 1) -> list[list[T]]:
-    """`items` in order, in as few packs as fit when filled one after the other; a pack holds `least` items or more.
+    """Pack `items` in order, filling one pack after the other; a pack holds `least` items or more.
 
-    The last pack may hold fewer. A pack of `least` items is made whether it fits or not.
+    The last pack may hold fewer. A pack of `least` items is made even if it does not fit.
     """
     packs: list[list[T]] = []
     while left := items[sum(map(len, packs)) :]:
@@ -122,19 +122,19 @@ def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool], least: int = 1
 
 
 def _first(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> int:
-    """How many of `items` fit together, from the first on; most often that is all of them."""
+    """Return how many of `items` fit together, from the first on; mostly all of them."""
     return len(items) if fits(items) else greatest(len(items) - 1, lambda number: fits(items[:number]))
 
 
 def batches(items: Sequence[T], size: int) -> list[list[T]]:
-    """`items` in order, `size` at a time."""
+    """Return `items` in order, `size` at a time."""
     return [list(items[at : at + size]) for at in range(0, len(items), size)]
 
 
 def squeeze(texts: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """`texts` cut to one greatest length, in characters, at which they fit together: short ones stay whole.
+    """Cut `texts` to the greatest common length, in characters, at which they fit together; short ones stay whole.
 
-    All are empty where not even one character of each fits.
+    All are empty if not even one character of each fits.
     """
     if fits(texts):
         return list(texts)
@@ -144,7 +144,7 @@ def squeeze(texts: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list
 
 
 def shorten(text: str, fits: Callable[[str], bool]) -> str:
-    """`text` without its middle, as much of its beginning and end as fits; "" where nothing does."""
+    """Cut the middle out of `text`, keeping as much of its beginning and end as fits; "" if nothing does."""
     if fits(text):
         return text
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.answering.agents import StepUnavailable
-from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.characters import clean_for_storage

@@ -14,8 +14,9 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from sse_starlette import ServerSentEvent
 
-from pipelines.answering.engine import Delta, Event, QueryEngine
-from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import Event, QueryEngine
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store

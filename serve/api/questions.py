@@ -6,8 +6,9 @@ from typing import Any
 from fastapi import Request
 from sse_starlette import ServerSentEvent
 
-from pipelines.answering.engine import Delta, Event, QueryEngine
-from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import Event, QueryEngine
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.store import Store
 from serve.api.errors import failure_of

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipelines.answering.retrieval.retriever import Retrieval
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.records import Answer, Citation, Exchange, Hit
 

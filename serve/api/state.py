@@ -5,7 +5,7 @@ import contextlib
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retrieval.retriever import CollectionNotNamed
+from pipelines.answering.retrieval.live import CollectionNotNamed
 from pipelines.records import Index
 from pipelines.store import NoLiveIndex, Store
 from serve.api.replies import CollectionOut, HealthOut, ReadyOut

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
-from pipelines.llm.client import (
-    LLM,
+from pipelines.llm.client import LLM, LLMSettings
+from pipelines.llm.errors import (
     ContextTooLong,
     KeyUnusable,
     LLMBusy,
@@ -43,9 +43,12 @@ def read(server: ScriptedLLM, *messages: Message, **settings: Any) -> list[str |
     return together(server, collect, **settings)
 
 
-def together(server: ScriptedLLM, work: Callable[[LLM], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
+Work = Callable[[LLM], Coroutine[Any, Any, Any]]
+
+
+def together(server: ScriptedLLM, work: Work, base_url: str = "", **settings: Any) -> Any:
     async def run() -> Any:
-        llm = LLM("scripted", **{"base_url": server.url, "api_key": KEY} | settings)
+        llm = LLM("scripted", base_url=base_url or server.url, api_key=KEY, settings=LLMSettings(**settings))
         try:
             return await work(llm)
         finally:
@@ -305,7 +308,7 @@ def test_nothing_at_the_url_is_said_with_url_and_model() -> None:
         taken.bind(("127.0.0.1", 0))  # taken, but nobody listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(LLMUnreachable, match=f"scripted at {url} cannot be reached"):
-            asyncio.run(LLM("scripted", base_url=url, retries=0).complete(HELLO))
+            asyncio.run(LLM("scripted", base_url=url, settings=LLMSettings(retries=0)).complete(HELLO))
 
 
 @pytest.mark.parametrize("status", [401, 403])

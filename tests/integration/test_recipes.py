@@ -11,8 +11,10 @@ import pytest
 import yaml
 from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
+from pipelines.answering.factory import make_llm
 from pipelines.answering.settings import AgentSettings
-from pipelines.llm.client import LLM, ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
+from pipelines.llm.client import LLM
+from pipelines.llm.errors import ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
 from pipelines.records import Message, Usage
 from serve.settings import Settings
 
@@ -33,12 +35,12 @@ def recipe(heading: str) -> AgentSettings:
 
 def use(heading: str, server: ScriptedLLM, work: Callable[[LLM], Coroutine[Any, Any, Any]]) -> Any:
     """`work` with the recipe's client, its URL's host replaced by the server's."""
-    fields = recipe(heading).model_dump(exclude={"name", "system_prompt", "assistant_prefix"})
-    path = re.sub(r"https?://[^/]+", "", fields["base_url"])
-    fields["base_url"] = server.url.removesuffix("/v1") + path
+    agent = recipe(heading)
+    path = re.sub(r"https?://[^/]+", "", agent.base_url)
+    there = agent.model_copy(update={"base_url": server.url.removesuffix("/v1") + path})
 
     async def run() -> Any:
-        llm = LLM(**fields)
+        llm = make_llm(there)
         try:
             return await work(llm)
         finally:

@@ -12,7 +12,7 @@ from kit.workshop import BASE, Workshop
 from jobs import train_adapter, train_embedder
 from jobs.cli import run_job
 from pipelines.answering.factory import make_retriever
-from pipelines.answering.retrieval.retriever import Search
+from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
 from pipelines.embedding.embedder import load_embedder

@@ -14,8 +14,10 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from pipelines.answering.engine import Delta, Event, Question
-from pipelines.answering.retrieval.retriever import CollectionNotNamed, Retrieval
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import Event, Question
+from pipelines.answering.retrieval.live import CollectionNotNamed
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import NoLiveIndex, StoreUnavailable

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
 
 from pipelines.answering.agents import StepUnavailable
-from pipelines.answering.retrieval.retriever import ModelNotReady
+from pipelines.answering.retrieval.live import ModelNotReady
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.records import Filters, Message
 from pipelines.store import Key, StoreUnavailable

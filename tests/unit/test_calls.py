@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.llm.client import FRAMING, Completion, LLMBusy
+from pipelines.llm.client import FRAMING, Completion
+from pipelines.llm.errors import LLMBusy
 from pipelines.llm.session import LLMSession
-from pipelines.llm.tokens import TokenizerNotFound, counter, estimate
+from pipelines.llm.tokens import TokenizerNotFound, estimate, make_counter
 from pipelines.records import Exchange, Message, Usage
 
 
@@ -197,16 +198,16 @@ def tokenizer() -> str:
 
 
 def test_a_local_tokenizer_counts_exactly_and_without_a_limit(tokenizer: str) -> None:
-    count = counter(tokenizer)
+    count = make_counter(tokenizer)
     assert count("hello world") == 2
     assert count("word " * 2000) == 2000
     assert count("") == 0
-    assert counter(tokenizer + "/tokenizer.json")("hello world") == 2
+    assert make_counter(tokenizer + "/tokenizer.json")("hello world") == 2
 
 
 def test_no_text_breaks_a_counter(tokenizer: str) -> None:
     for text in ("\ud800 lone", "\x00", "🦄" * 50, "日本語のテキスト", "\n\n\t"):
-        assert counter(tokenizer)(text) >= 0
+        assert make_counter(tokenizer)(text) >= 0
         assert estimate(text) >= 1
 
 
@@ -222,11 +223,11 @@ def test_no_text_breaks_a_counter(tokenizer: str) -> None:
     ],
 )
 def test_an_estimate_is_not_below_what_a_tokenizer_counts(tokenizer: str, text: str) -> None:
-    assert counter(tokenizer)(text) <= estimate(text) <= 4 * counter(tokenizer)(text)
+    assert make_counter(tokenizer)(text) <= estimate(text) <= 4 * make_counter(tokenizer)(text)
 
 
 @pytest.mark.parametrize("name", ["absent.json", "readme.txt"])
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Any, name: str) -> None:
     (tmp_path / "readme.txt").write_text("{}")
     with pytest.raises(TokenizerNotFound, match=name):
-        counter(str(tmp_path / name))
+        make_counter(str(tmp_path / name))

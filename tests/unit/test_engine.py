@@ -11,15 +11,18 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
-from pipelines.answering.engine import Delta, QueryEngine, Question
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import EngineSettings, QueryEngine, Question
 from pipelines.answering.reranking.base import Reranking
-from pipelines.answering.retrieval.retriever import Retrieval, Retriever
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.lexical import LexicalIndex
-from pipelines.llm.client import Completion, LLMFailed
+from pipelines.llm.client import Completion
+from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import LLMSession
 from pipelines.records import Answer, Hit, Message, Usage
 
@@ -63,6 +66,9 @@ class Says:
         yield Usage(10, 5, 1, 0.5)
 
 
+THREE = EngineSettings(k=3)
+
+
 class Reversed:
     name = "reversed"
 
@@ -79,13 +85,15 @@ class Broken:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """An engine over the hits; its keywords are the engine's, `store` aside."""
+    """An engine over the hits; its keywords are the engine's, `store` and `settings` aside."""
     retrievers = []
 
-    def engine(*positional: Any, store: MemoryStore | None = None, **more: Any) -> QueryEngine:
+    def engine(
+        *positional: Any, store: MemoryStore | None = None, settings: EngineSettings = THREE, **more: Any
+    ) -> QueryEngine:
         lexical = LexicalIndex(tmp_path / str(len(retrievers)))
         retrievers.append(Retriever(store or MemoryStore(*HITS), lambda model: WordEmbedder(), lambda index: lexical))
-        return QueryEngine(retrievers[-1], *positional, **{"k": 3, **more})
+        return QueryEngine(retrievers[-1], *positional, settings=settings, **more)
 
     yield engine
     for retriever in retrievers:
@@ -236,14 +244,15 @@ def test_the_model_that_rewrites_may_be_gone(make: Make) -> None:
 
 def test_a_reranker_orders_and_a_broken_one_is_named(make: Make) -> None:
     plain, turned, broken = (
-        make(reranker=reranker, depth=8).search("topic 3 datasets") for reranker in (None, Reversed(), Broken())
+        make(reranker=reranker, settings=EngineSettings(k=3, depth=8)).search("topic 3 datasets")
+        for reranker in (None, Reversed(), Broken())
     )
     assert turned.hits[0] != plain.hits[0] and len(turned.hits) == 3
     assert broken.degraded == ("reranker",) and broken.hits == plain.hits
 
 
 def test_one_page_is_not_all_of_the_answer(make: Make) -> None:
-    hits = make(max_per_page=1).search("topic datasets", k=4).hits
+    hits = make(settings=EngineSettings(max_per_page=1)).search("topic datasets", k=4).hits
     assert len({hit.url for hit in hits}) == 4
 
 
@@ -270,7 +279,7 @@ def test_questions_are_answered_concurrently(make: Make) -> None:
 
 
 def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.answering.engine.JUDGING_S", 0.05)
+    monkeypatch.setattr("pipelines.answering.engine.CHECK_S", 0.05)
     given_up = asyncio.Event()
 
     class Elsewhere:
@@ -285,7 +294,7 @@ def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, mon
             finally:
                 given_up.set()
 
-    engine = QueryEngine(Elsewhere(make()), None, Says("Topic 3 is about datasets [1]."), k=3)
+    engine = QueryEngine(Elsewhere(make()), None, Says("Topic 3 is about datasets [1]."), settings=THREE)
 
     async def asked() -> Answer:
         answer = await engine.aquery("topic 3 datasets?")

@@ -10,8 +10,9 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.queued_model import QueuedModel
 
 import pipelines
-from pipelines.answering.engine import QueryEngine
+from pipelines.answering.engine import EngineSettings, QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
@@ -49,11 +50,11 @@ def store() -> MemoryStore:
 @pytest.fixture
 def engine(store: MemoryStore, tmp_path: Path) -> QueryEngine:
     embedder = WordEmbedder()
-    retriever = Retriever(
-        store, lambda _: embedder, lambda index: LexicalIndex(tmp_path / str(index.id)), collection="docs", patience=30
-    )
+    patient = RetrievalSettings(patience_s=30)
+    folder = lambda index: LexicalIndex(tmp_path / str(index.id))  # noqa: E731
+    retriever = Retriever(store, lambda _: embedder, folder, collection="docs", settings=patient)
     retriever.prepare()
-    return QueryEngine(retriever, k=2)
+    return QueryEngine(retriever, settings=EngineSettings(k=2))
 
 
 @dataclass

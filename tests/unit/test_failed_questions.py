@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from kit.api import FakeEngine, FakeStore, MemoryRecorder
 
 from pipelines.answering.agents import StepUnavailable
-from pipelines.answering.retrieval.retriever import ModelNotReady
+from pipelines.answering.retrieval.live import ModelNotReady
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.store import Key, StoreUnavailable
 from serve.api.routes import create_app

@@ -2,13 +2,17 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.retrieval.fusion import RankedList, diverse, fuse, insert, pages_first
+from pipelines.answering.retrieval import fusion
+from pipelines.answering.retrieval.fusion import RankedList, spread_pages, take_diverse
 from pipelines.records import Hit
+
+fuse, insert = partial(fusion.fuse, k=60), partial(fusion.insert, k=60)  # the published constant
 
 
 def make_hit(name: str, score: float, text: str | None = None) -> Hit:
@@ -27,7 +31,7 @@ hits = st.builds(
 )
 unique_hits = st.lists(hits, max_size=8, unique_by=lambda hit: hit.chunk_id)
 legs = st.lists(
-    st.builds(RankedList, name=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
+    st.builds(RankedList, leg=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
     max_size=3,
 )
 
@@ -158,15 +162,15 @@ def on_page(page: str, name: str) -> Hit:
 
 def test_no_page_has_more_than_its_share_of_the_first_k() -> None:
     found = [on_page("p", "a"), on_page("p", "b"), on_page("q", "c"), on_page("p", "d"), on_page("r", "e")]
-    assert names(diverse(found, 3, 1)) == "ace"
-    assert names(diverse(found, 3, 2)) == "abc"
-    assert names(diverse(found, 5, 1)) == "ace"  # strict: rather fewer than more of one page
+    assert names(take_diverse(found, 3, 1)) == "ace"
+    assert names(take_diverse(found, 3, 2)) == "abc"
+    assert names(take_diverse(found, 5, 1)) == "ace"  # strict: rather fewer than more of one page
 
 
 @pytest.mark.parametrize("most", [None, 0])
 def test_diversity_can_be_off(most: int | None) -> None:
     found = [on_page("p", name) for name in "abcd"]
-    assert names(diverse(found, 3, most)) == "abc"
+    assert names(take_diverse(found, 3, most)) == "abc"
 
 
 @given(
@@ -175,7 +179,7 @@ def test_diversity_can_be_off(most: int | None) -> None:
     st.integers(1, 3),
 )
 def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, most: int) -> None:
-    taken = diverse(found, k, most)
+    taken = take_diverse(found, k, most)
     rest = iter(found)
     assert len(taken) <= k and all(any(hit is one for one in rest) for hit in taken)
     pages = [hit.url for hit in taken]
@@ -186,5 +190,5 @@ def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, m
 
 def test_the_best_of_every_page_comes_before_a_second_of_any() -> None:
     hits = [replace(make_hit("text", 1.0), url=page, chunk_id=f"{page}{n}") for n, page in enumerate("aabacb")]
-    assert [hit.chunk_id for hit in pages_first(hits)] == ["a0", "b2", "c4", "a1", "b5", "a3"]
-    assert pages_first([]) == []
+    assert [hit.chunk_id for hit in spread_pages(hits)] == ["a0", "b2", "c4", "a1", "b5", "a3"]
+    assert spread_pages([]) == []

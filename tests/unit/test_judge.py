@@ -12,7 +12,8 @@ from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
 from pipelines.evaluation.judging.judge import Judge, Judgement, MemoryCache, same_model, tally
-from pipelines.llm.client import LLM, LLMBusy, LLMEmpty
+from pipelines.llm.client import LLM, LLMSettings
+from pipelines.llm.errors import LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
 
 EXAMPLE = Example("How do I scale a deployment?", ("https://docs/x#scale",), "Set num_replicas.")
@@ -67,7 +68,7 @@ def test_what_can_not_be_read_is_asked_for_again_with_a_reminder():
 @pytest.mark.parametrize(
     ("said", "words", "calls"),
     [
-        ("It is good.", "no score in the reply; judge said 'It is good.' (asked 3 times)", 3),
+        ("It is good.", "no score in the reply; judge replied 'It is good.' (asked 3 times)", 3),
         ("Score: 8/10", "out of 10", 3),
         (LLMBusy("judge is overloaded", Usage(calls=1)), "judge is overloaded", 1),
         (LLMEmpty("judge answered without text", Usage(7, 0, 1)), "without text", 3),
@@ -175,7 +176,7 @@ def test_over_http_with_a_server_that_babbles_first():
         ("documentation assistant", scripted_llm.in_turn("Well, it is fine.", "**Score:** 4/5\nRight.")),
     ]
     with scripted_llm.ScriptedLLM(rules) as server:
-        llm = LLM("scripted", base_url=server.url, prompt_price=1.0, completion_price=2.0)
+        llm = LLM("scripted", base_url=server.url, settings=LLMSettings(prompt_price=1.0, completion_price=2.0))
         server.rules.pop(0)
         found = judged(Judge(llm))["quality"]
     assert (found.score, found.reasoning) == (4, "Right.") and found.usage.calls == 2 and found.usage.cost > 0

@@ -7,7 +7,7 @@ import pytest
 from kit.queued_model import QueuedModel
 
 from pipelines.llm.cached import CachedModel
-from pipelines.llm.client import LLMBusy
+from pipelines.llm.errors import LLMBusy
 from pipelines.records import Message, Usage
 
 

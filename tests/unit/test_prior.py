@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.answering.retrieval.fusion import RankedList, fuse
-from pipelines.answering.retrieval.prior import documented, no_prior, reference_prior
+from pipelines.answering.retrieval.prior import no_prior, object_name, reference_prior
 from pipelines.records import Hit
 
 GUIDE = Hit("guide", "https://d.test/guide", (), "Transforming data", ("Transforming data",), "map", "g", 1.0, "bm25")
@@ -18,7 +18,7 @@ API = replace(GUIDE, chunk_id="api", title="ray.data.Dataset.map", headings=("ra
     ("Using ray.init", ""), ("2.7.0", ""), ("", ""),
 ])  # fmt: skip
 def test_a_reference_page_is_told_by_its_title(title: str, last: str) -> None:
-    assert documented(title) == last
+    assert object_name(title) == last
 
 
 def test_only_a_page_that_no_query_names_counts_less() -> None:

@@ -13,7 +13,7 @@ from pipelines.evaluation.questions.replies import NoQuestions, parse_questions
 from pipelines.evaluation.questions.sections import draw_chunks, section_passages, section_starts
 from pipelines.evaluation.questions.selection import deduplicate, keep_findable
 from pipelines.evaluation.questions.writer import questions_from_headings, write_answers, write_questions
-from pipelines.llm.client import LLMBusy
+from pipelines.llm.errors import LLMBusy
 from pipelines.records import Hit, digest
 
 PROSE = "The number of replicas says how many copies of a deployment run at once. " * 3

@@ -12,10 +12,10 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from pipelines.answering.agents import AgentResult, StepUnavailable
 from pipelines.answering.reranking.base import RerankFailed
-from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import Task, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.llm.client import ContextTooLong, LLMEmpty, LLMFailed
+from pipelines.llm.errors import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
 from serve.api.errors import failure_of

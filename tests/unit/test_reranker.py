@@ -20,7 +20,8 @@ from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
 from pipelines.answering.reranking.llm import LLMReranker, parse_picks
 from pipelines.answering.reranking.tag import TagReranker, part_of
 from pipelines.answering.routing.classifier import TextClassifier
-from pipelines.llm.client import Completion, LLMFailed
+from pipelines.llm.client import Completion
+from pipelines.llm.errors import LLMFailed
 from pipelines.records import Hit, Message, Usage
 
 SITE = "https://docs/en/"
@@ -292,7 +293,7 @@ def test_the_endpoint_may_be_named_by_its_server(url, expected):
 
 @pytest.mark.parametrize("url", ["", "host:80", "ftp://host", "http://"])
 def test_what_is_no_address_is_refused_at_once(url):
-    with pytest.raises(RerankFailed, match="no address"):
+    with pytest.raises(RerankFailed, match="not an address"):
         HTTPReranker(url, "m")
 
 

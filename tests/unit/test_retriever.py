@@ -3,15 +3,20 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.retrieval.neighbours import joined
-from pipelines.answering.retrieval.retriever import CollectionNotNamed, ModelNotReady, Retrieval, Retriever, Search
+from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.legs import LegRetriever
+from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.neighbours import join_chunks
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import LexicalIndex, Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import NoLiveIndex, StoreUnavailable
@@ -58,10 +63,16 @@ def models() -> Models:
 def make(store: MemoryStore, models: Models, tmp_path: Path) -> Iterator[Make]:
     made: list[Retriever] = []
 
-    def retriever(lexical: Callable[[Index], LexicalIndex] | None = None, **settings: object) -> Retriever:
+    def retriever(
+        lexical: Callable[[Index], LexicalIndex] | None = None,
+        collection: str = "",
+        others: Sequence[LegRetriever] = (),
+        **settings: Any,
+    ) -> Retriever:
         folder = lexical or (lambda index: LexicalIndex(tmp_path / str(index.id)))
-        patient = {"patience": 20.0, "timeout_s": 30.0, **settings}  # a busy machine is no failure
-        made.append(Retriever(store, models, folder, **patient))  # type: ignore[arg-type]
+        waiting = {"patience_s": 20.0, "timeout_s": 30.0}  # a busy machine is no failure
+        patient = RetrievalSettings(**{**waiting, **settings})
+        made.append(Retriever(store, models, folder, collection=collection, settings=patient, others=others))
         return made[-1]
 
     yield retriever
@@ -138,7 +149,7 @@ def test_a_long_bm25_build_is_not_waited_for(make: Make, tmp_path: Path) -> None
             assert gate.wait(10)
             return super().sync(store, index)  # type: ignore[arg-type]
 
-    retriever = make(lexical=lambda index: Slow(tmp_path / "x"), patience=0.05)
+    retriever = make(lexical=lambda index: Slow(tmp_path / "x"), patience_s=0.05)
     assert retriever.retrieve(asked("read_csv")).degraded == ("bm25",)
     gate.set()
     retriever.prepare()
@@ -172,7 +183,7 @@ def test_a_folder_forgotten_while_it_is_searched_is_a_leg_lost(make: Make, tmp_p
 def test_the_old_index_serves_until_the_new_ones_model_is_loaded(
     make: Make, store: MemoryStore, models: Models
 ) -> None:
-    retriever = make(patience=0.05)
+    retriever = make(patience_s=0.05)
     retriever.retrieve(asked("asha"))
     models.gates["next"] = threading.Event()
     store.publish_index(2, TUNE, model="next")
@@ -185,7 +196,7 @@ def test_the_old_index_serves_until_the_new_ones_model_is_loaded(
 
 
 def test_an_old_index_that_is_pruned_is_not_missed(make: Make, store: MemoryStore, models: Models) -> None:
-    retriever = make(patience=0.05)
+    retriever = make(patience_s=0.05)
     retriever.retrieve(asked("asha"))
     models.gates["next"] = threading.Event()
     store.publish_index(2, TUNE, model="next")
@@ -262,7 +273,7 @@ def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
 def test_the_question_itself_can_weigh_more(make: Make) -> None:
     search = Search(("csv", "actors state", "actors calls"), k=1)
     assert make().retrieve(search).hits[0].source == ACTORS.source
-    assert make(original_weight=5).retrieve(search).hits[0].source == CSV.source
+    assert make(fusion=Fusion(original_weight=5)).retrieve(search).hits[0].source == CSV.source
 
 
 def test_a_query_that_fails_costs_only_itself(make: Make, models: Models) -> None:
@@ -322,7 +333,7 @@ class Titles:
 
 def test_a_further_leg_is_one_object(make: Make) -> None:
     titles = Titles(ACTORS, CSV)
-    found = make(others=[titles], weights={"titles": 200}).retrieve(asked("read_csv"))
+    found = make(others=[titles], fusion=Fusion(weights={"titles": 200})).retrieve(asked("read_csv"))
     assert found.hits[0].source == ACTORS.source and found.hits[0].ranks["titles"] == 1
     assert titles.calls == ["read_csv"] and found.degraded == ()
     titles.fails = True
@@ -335,22 +346,22 @@ def test_a_leg_of_weight_0_is_neither_searched_nor_reported(
 ) -> None:
     models.embedder.fails = off == "vector"
     lexical = (lambda index: BrokenLexical(tmp_path / "x")) if off == "bm25" else None
-    found = make(lexical=lexical, weights={off: 0}).retrieve(asked("read_csv"))
+    found = make(lexical=lexical, fusion=Fusion(weights={off: 0})).retrieve(asked("read_csv"))
     assert found.degraded == () and found.hits[0].ranks == {left: 1}
 
 
 @pytest.mark.parametrize(("settings", "named"), [
     ({"weights": {"vector": -1.0}}, "'vector'"), ({"weights": {"bm25": float("nan")}}, "'bm25'"),
     ({"weights": {"vector": 0, "bm25": 0}}, "vector, bm25"), ({"weights": {"bm52": 1}}, "vector, bm25, previous"),
-    ({"fusion": "sum"}, "rrf, insert"), ({"original_weight": -1.0}, "original"),
+    ({"method": "sum"}, "rrf, insert"), ({"original_weight": -1.0}, "original"),
 ])  # fmt: skip
 def test_weights_and_fusions_that_make_no_sense_are_refused(make: Make, settings: dict, named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        make(**settings)
+        make(fusion=Fusion(**settings))
 
 
 def test_the_studys_fusion_can_be_chosen(make: Make) -> None:
-    found = make(fusion="insert", lexical_k=1).retrieve(asked("read_csv"))
+    found = make(fusion=Fusion(method="insert", lexical_k=1)).retrieve(asked("read_csv"))
     assert {hit.score_kind for hit in found.hits} == {"insert"}
 
 
@@ -368,7 +379,7 @@ def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
             gate.wait(10)
             return super().embed_query(text)
 
-    retriever = make(patience=0.1, timeout_s=0.2)
+    retriever = make(patience_s=0.1, timeout_s=0.2)
     retriever.prepare()
     models.embedder.embed_query = Hanging().embed_query  # type: ignore[method-assign]
     found = retriever.retrieve(asked("read_csv"))
@@ -396,10 +407,10 @@ def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore)
     many = [make_hit(f"https://d.test/{n}", f"read_csv number {n}") for n in range(30)]
     store.publish_index(2, *many, TUNE)
     search = asked("read_csv", k=20, previous=("no such id", TUNE.chunk_id))
-    found = make(candidates=10).retrieve(search)
+    found = make(leg_depth=10).retrieve(search)
     (cited,) = [hit for hit in found.hits if hit.source == TUNE.source]
     assert cited.ranks == {"previous": 1} and found.degraded == ()
-    without = make(candidates=10, weights={"previous": 0}).retrieve(search)
+    without = make(leg_depth=10, fusion=Fusion(weights={"previous": 0})).retrieve(search)
     assert TUNE.source not in [hit.source for hit in without.hits]
 
 
@@ -421,7 +432,7 @@ def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> No
     ("", "x", 5, "\n\nx"),
 ])  # fmt: skip
 def test_what_two_chunks_share_is_not_doubled(one: str, other: str, overlap: int, text: str) -> None:
-    assert joined(one, other, overlap) == text
+    assert join_chunks(one, other, overlap) == text
 
 
 # ---------------------------------------------------------------------------------------------- embedding, asyncio

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.answering.rewriting import Rewrite, Rewriter, parse_queries, parse_standalone
-from pipelines.llm.client import Completion, LLMFailed
+from pipelines.llm.client import Completion
+from pipelines.llm.errors import LLMFailed
 from pipelines.records import Message, Usage
 
 QUESTION = "How do I scale a deployment?"
@@ -48,7 +49,7 @@ class WritingLLM:
 
 
 def rewrite(llm: WritingLLM | None, question: str = QUESTION, **settings: Any) -> Rewrite:
-    return asyncio.run(Rewriter(llm, **settings).rewrite(question))
+    return asyncio.run(Rewriter(llm, **{"num_queries": 4, **settings}).rewrite(question))
 
 
 def condense(llm: WritingLLM | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
@@ -189,7 +190,7 @@ def test_a_model_that_only_repeats_the_question_has_not_failed():
 
 def test_cancelling_the_question_cancels_the_call():
     async def cancelled() -> None:
-        task = asyncio.create_task(Rewriter(WritingLLM(None), timeout_s=60).rewrite(QUESTION))
+        task = asyncio.create_task(Rewriter(WritingLLM(None), num_queries=4, timeout_s=60).rewrite(QUESTION))
         await asyncio.sleep(0.01)
         task.cancel()
         await task

@@ -1,0 +1,31 @@
+"""Reranking: a second look at the hits of one question, by a model that reads question and passage together.
+
+A new reranker is a class in a file of its own and a line in RERANKERS, by the name of the setting `reranker`.
+"""
+
+from collections.abc import Mapping
+
+from pipelines.answering.reranking.base import OptionalReranker, Reranker, RerankerOptions, RerankFailed, Reranking
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
+from pipelines.answering.reranking.http import HTTPReranker
+from pipelines.answering.reranking.llm import LLMReranker
+from pipelines.answering.reranking.tag import TagReranker
+
+__all__ = [
+    "RERANKERS",
+    "CrossEncoderReranker",
+    "HTTPReranker",
+    "LLMReranker",
+    "RerankFailed",
+    "Reranker",
+    "RerankerOptions",
+    "Reranking",
+    "TagReranker",
+]
+
+RERANKERS: Mapping[str, type[OptionalReranker]] = {
+    "cross-encoder": CrossEncoderReranker,
+    "endpoint": HTTPReranker,
+    "llm": LLMReranker,
+    "tag": TagReranker,
+}

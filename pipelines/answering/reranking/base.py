@@ -1,19 +1,22 @@
-"""What every reranker gives: hits in a new order with a score beside those that they had, or an error.
+"""The interface of a reranker: hits in a new order with a further score, or RerankFailed.
 
-Knows hits and questions; no model, no endpoint.
+Knows hits and questions; no model and no endpoint.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
 
 from pipelines.answering.synthesis.extractive import heading
+from pipelines.llm.session import ChatModel
 from pipelines.records import Exchange, Hit, Usage
+
+DEVICE = "cpu"
 
 
 class RerankFailed(RuntimeError):
-    """The reranker gave no order; the message says which one and why, `usage` and `exchanges` what was asked."""
+    """A reranker gave no order and changes nothing; `usage` and `exchanges` are the calls it made until then."""
 
     def __init__(self, message: str, usage: Usage | None = None, exchanges: tuple[Exchange, ...] = ()) -> None:
         super().__init__(message)
@@ -22,7 +25,7 @@ class RerankFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """Hits in their new order, and what language models were asked on the way."""
+    """Hits in their new order, and the calls of language models on the way."""
 
     hits: tuple[Hit, ...]
     usage: Usage = field(default_factory=Usage)
@@ -35,12 +38,35 @@ class Reranker(Protocol):
     name: str
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
-        """`hits` by falling relevance to `question`, earlier scores kept on them. Raises RerankFailed."""
+        """Return `hits` by falling relevance to `question`, with their earlier scores. Raises RerankFailed."""
         ...
 
 
-def scored(hit: Hit, name: str, rank: int, score: float) -> Hit:
-    """`hit` with a reranker's rank and score beside all that were given before."""
+@dataclass(frozen=True, slots=True)
+class RerankerOptions:
+    """Values that a reranker may be made from; each takes those that it `needs`. `make_llm` makes a model's client."""
+
+    model: str = ""
+    url: str = ""
+    key: str = ""
+    device: str = DEVICE
+    threshold: float | None = None
+    make_llm: Callable[[], ChatModel] | None = None
+
+
+class OptionalReranker(Reranker, Protocol):
+    """A reranker that can be chosen by a setting."""
+
+    needs: ClassVar[tuple[str, ...]]  # the options without which it cannot be made
+
+    @classmethod
+    def from_options(cls, options: RerankerOptions) -> Self:
+        """Make the reranker. Raises what a model raises that does not load."""
+        ...
+
+
+def with_score(hit: Hit, name: str, rank: int, score: float) -> Hit:
+    """Return `hit` with a reranker's rank and score beside its earlier ones."""
     return replace(
         hit,
         score=score,
@@ -51,13 +77,13 @@ def scored(hit: Hit, name: str, rank: int, score: float) -> Hit:
 
 
 def by_score(hits: Sequence[Hit], scores: Sequence[float], name: str) -> tuple[Hit, ...]:
-    """`hits` by falling score, ties as they were. Raises RerankFailed for a score that is no finite number."""
+    """Return `hits` by falling score, ties in their order. Raises RerankFailed for a score that is not finite."""
     if not all(math.isfinite(score) for score in scores):
-        raise RerankFailed(f"the {name} gave a score that is no finite number: {list(scores)[:8]}")
+        raise RerankFailed(f"the {name} gave a score that is not a finite number: {list(scores)[:8]}")
     order = sorted(range(len(hits)), key=lambda place: -scores[place])
-    return tuple(scored(hits[place], name, rank, float(scores[place])) for rank, place in enumerate(order, start=1))
+    return tuple(with_score(hits[place], name, rank, float(scores[place])) for rank, place in enumerate(order, start=1))
 
 
 def document(hit: Hit) -> str:
-    """What a reranking model reads of a hit: where it stands and what it says."""
+    """Return the text of a hit that a reranking model reads: its headings and its passage."""
     return f"{heading(hit)}\n{hit.passage}"

@@ -8,12 +8,19 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document
+from pipelines.answering.reranking.base import (
+    DEVICE,
+    RerankerOptions,
+    RerankFailed,
+    Reranking,
+    by_score,
+    document,
+)
 from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.tokens import accepted
 from pipelines.records import Hit
@@ -21,7 +28,7 @@ from pipelines.records import Hit
 # BERT-like cross-encoders read 512 tokens, of question and passage together; chunks are of that size.
 MAX_LENGTH = 512
 BATCH = 32
-CHARACTERS = 16  # to a token at the most: what lies beyond is not worth tokenising only to be cut off
+CHARACTERS = 16  # at most to a token: text beyond would be tokenized only to be cut off
 
 
 class CrossEncoderReranker:
@@ -31,18 +38,28 @@ class CrossEncoderReranker:
     """
 
     name = "cross-encoder"
+    needs: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(
-        self, model: str, *, device: str = "cpu", max_length: int = MAX_LENGTH, batch_size: int = BATCH
+        self,
+        model: str,
+        *,
+        device: str = DEVICE,
+        max_length: int = MAX_LENGTH,
+        batch_size: int = BATCH,
     ) -> None:
         self.model, self.batch_size = model, batch_size
         self._encoder = _load_cross_encoder(model, device, max_length)
         self._lock = threading.Lock()  # a model is not re-entrant
-        # A thread of its own: those of the event loop are not held up by questions that wait for the model.
+        # A thread of its own, so that questions that wait for the model do not block the threads of the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
+    @classmethod
+    def from_options(cls, options: RerankerOptions) -> "CrossEncoderReranker":
+        return cls(options.model, device=options.device)
+
     def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """One relevance for each (question, passage), float32; of any number of questions at once."""
+        """Return one relevance for each (question, passage), float32; of any number of questions at once."""
         if not pairs:
             return np.empty(0, np.float32)
         longest = CHARACTERS * self._encoder.max_seq_length
@@ -52,11 +69,11 @@ class CrossEncoderReranker:
         return np.asarray(scores, np.float32)
 
     def pairs(self, question: str, hits: Sequence[Hit]) -> list[tuple[str, str]]:
-        """What `score` reads for `question` and `hits`."""
+        """Return the pairs that `score` reads for `question` and `hits`."""
         return [(question, document(hit)) for hit in hits]
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
-        """All hits by the model's score. Raises RerankFailed."""
+        """Return all hits by the model's score. Raises RerankFailed."""
         loop = asyncio.get_running_loop()
         try:
             scores = await loop.run_in_executor(self._thread, self.score, self.pairs(question, hits))
@@ -69,10 +86,10 @@ def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
     from sentence_transformers import CrossEncoder
 
     if not accepted(Path(model)):
-        raise RerankFailed(f"the cross-encoder in {model} was not accepted when it was trained: its card says why")
+        raise RerankFailed(f"the cross-encoder in {model} was not accepted in training: see its card")
     try:
         encoder = CrossEncoder(model, device=device)
-    except Exception as error:  # the library raises what its parts raise: OSError, ValueError, KeyError …
+    except Exception as error:  # the library raises whatever its parts raise: OSError, ValueError, KeyError …
         raise RerankFailed(
             f"{model!r} does not load as a cross-encoder: give a folder or a model's name on the hub "
             f"({type(error).__name__}: {error})"
@@ -81,6 +98,6 @@ def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
         raise RerankFailed(f"{model!r} gives {encoder.num_labels} scores for a pair; a reranker gives one")
     bare = [name for name in getattr(encoder.config, "architectures", None) or () if name.endswith("Model")]
     if bare:  # the library would put a random head on it
-        raise RerankFailed(f"{model!r} is no cross-encoder but a bare {bare[0]}, as embedding models are")
+        raise RerankFailed(f"{model!r} is not a cross-encoder but a bare {bare[0]}, as embedding models are")
     encoder.max_seq_length = min(max_length, encoder.max_seq_length or max_length)
     return encoder

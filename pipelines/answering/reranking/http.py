@@ -1,17 +1,17 @@
-"""A reranker behind HTTP: an endpoint that speaks Cohere's `/v1/rerank`.
+"""Reranks hits by an HTTP endpoint that speaks Cohere's `/v1/rerank`.
 
-Knows the protocol and that its other side may be slow, broken or something else; not what becomes of the order.
+Knows the protocol, and that the server may be slow, broken or something else.
 """
 
 import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document
+from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, by_score, document
 from pipelines.characters import clean_for_tokenizer
 from pipelines.records import Hit
 
@@ -25,18 +25,23 @@ class HTTPReranker:
     """A rerank endpoint that speaks Cohere's `/v1/rerank` (Cohere, Jina, vLLM, Infinity, llama.cpp).
 
     `url` is the endpoint's, or the server's with or without `/v1`. Hits that the endpoint leaves out follow
-    the others with the score that they had. Redirects are not followed: the key is for `url` alone.
+    the others with their earlier score. Redirects are not followed: the key is for `url` alone.
     """
 
     name = "rerank-endpoint"
+    needs: ClassVar[tuple[str, ...]] = ("url",)
 
     def __init__(self, url: str, model: str, *, api_key: str = "", timeout_s: float = ENDPOINT_TIMEOUT_S) -> None:
         self.url, self.model, self.timeout_s = endpoint_of(url), model, timeout_s
         self._key = api_key.strip()
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
+    @classmethod
+    def from_options(cls, options: RerankerOptions) -> "HTTPReranker":
+        return cls(options.url, options.model, api_key=options.key)
+
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
-        """The hits by the endpoint's `relevance_score`. Raises RerankFailed."""
+        """Return the hits by the endpoint's `relevance_score`. Raises RerankFailed."""
         if not hits:
             return Reranking(())
         scores = self._scores(await self._answer(question, hits), len(hits))
@@ -45,7 +50,7 @@ class HTTPReranker:
         return Reranking((*first, *(hit for place, hit in enumerate(hits) if place not in scores)))
 
     async def close(self) -> None:
-        """Closes this event loop's connections."""
+        """Close the running loop's connections."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client:
             await client.aclose()
@@ -74,7 +79,7 @@ class HTTPReranker:
             raise self._failed(f"answered no JSON: {response.text[:200]!r}") from error
 
     def _client(self) -> "httpx.AsyncClient":
-        """The client of the running event loop: connections belong to the loop that opened them."""
+        """Return the running loop's client: connections belong to the loop that opened them."""
         import httpx
 
         loop = asyncio.get_running_loop()
@@ -84,7 +89,7 @@ class HTTPReranker:
         return self._clients[loop]
 
     def _scores(self, answer: Any, count: int) -> dict[int, float]:
-        """Relevance by the hit's place."""
+        """Return the relevances by the hit's place."""
         results = answer.get("results") if isinstance(answer, Mapping) else None
         if not isinstance(results, list) or not results:
             raise self._failed(f"answered without results: {str(answer)[:200]}")
@@ -106,9 +111,9 @@ class HTTPReranker:
 
 
 def endpoint_of(url: str) -> str:
-    """The rerank endpoint of `url`: itself, or the one under a server's address or its `/v1`."""
+    """Return the rerank endpoint of `url`: itself, or the one under a server's address or its `/v1`."""
     if not re.match(r"https?://[^/]", url):
-        raise RerankFailed(f"the rerank endpoint {url!r} is no address: write http://… or https://…")
+        raise RerankFailed(f"the rerank endpoint {url!r} is not an address: write http://… or https://…")
     url = url.rstrip("/")
     if url.endswith("/rerank"):
         return url
@@ -116,7 +121,7 @@ def endpoint_of(url: str) -> str:
 
 
 def _place_and_score(result: Any) -> tuple[int, float] | None:
-    """What one result says, None unless it is a whole number and a finite one."""
+    """Return a result's index and score; None unless they are a whole number and a finite one."""
     if not isinstance(result, Mapping):
         return None
     place, score = result.get("index"), result.get("relevance_score")

@@ -1,6 +1,6 @@
-"""What answers questions to a collection now: its live index with embedder and BM25, prepared as indexes change.
+"""Follows the live index of each collection and prepares its embedder and its BM25 folder.
 
-The index before it serves until the new one is ready. Knows no question.
+The index before it answers until the new one is ready. Knows no question.
 """
 
 import logging
@@ -24,7 +24,7 @@ Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 class CollectionNotNamed(LookupError):
-    """No collection was named and there is not exactly one to take."""
+    """No collection was named, and there is not exactly one."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -40,14 +40,14 @@ class ModelNotReady(RuntimeError):
 
     def __init__(self, model: str) -> None:
         self.model = model
-        super().__init__(f"embedding model {model!r} is not loaded (yet); the log says why if it stays so")
+        super().__init__(f"embedding model {model!r} is not loaded yet; if it stays so, the log has the reason")
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return type(self), (self.model,)
 
 
 class LiveIndexStore(ChunkSource, Protocol):
-    """What following the live index reads of the store."""
+    """The part of the store that following the live index reads."""
 
     def live_index(self, collection: str, /) -> Index: ...
 
@@ -55,7 +55,7 @@ class LiveIndexStore(ChunkSource, Protocol):
 
 
 class QueryEmbedder(Protocol):
-    """What answering needs of an embedder: vectors of shape (dimension,) and (texts, dimension)."""
+    """Embeds questions and texts: vectors of shape (dimension,) and (texts, dimension)."""
 
     def embed_query(self, text: str) -> Vector: ...
 
@@ -64,7 +64,7 @@ class QueryEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
-    """What answers questions about one index. `embedder` None: its model does not load."""
+    """An index with what searches it. `embedder` is None if its model does not load."""
 
     index: Index
     embedder: QueryEmbedder | None
@@ -79,9 +79,9 @@ class LiveIndex:
 
 
 class LiveIndexes:
-    """One LiveIndex a collection, following its live index.
+    """One LiveIndex for each collection, following what is live in the store.
 
-    `load_embedder`, `make_lexical`, `collection` and `patience` as in Retriever.
+    `load_embedder`, `make_lexical` and `collection` as in Retriever; `patience_s` as in RetrievalSettings.
     """
 
     # A model that does not load is tried again after this many seconds.
@@ -93,24 +93,24 @@ class LiveIndexes:
         load_embedder: Callable[[str], QueryEmbedder],
         make_lexical: Callable[[Index], LexicalIndex],
         collection: str,
-        patience: float,
+        patience_s: float,
     ) -> None:
         self._store = store
         self._load_embedder = load_embedder
         self._make_lexical = make_lexical
         self._collection = collection
-        self._patience = patience
-        self._serving: dict[str, LiveIndex] = {}
+        self._patience_s = patience_s
+        self._ready: dict[str, LiveIndex] = {}
         self._embedders: dict[str, QueryEmbedder] = {}
         self._failed: dict[str, float] = {}
         self._background = _Background()
 
     def close(self) -> None:
-        """Give up what is being prepared."""
+        """Abandon what is being prepared."""
         self._background.close()
 
     def name(self, collection: str | None) -> str:
-        """The collection meant. Raises CollectionNotNamed where that is not clear."""
+        """Return the name of the collection that is meant. Raises CollectionNotNamed where that is not clear."""
         if collection or self._collection:
             return collection or self._collection
         names = [row["name"] for row in self._store.collections() if not is_copy(row["name"])]
@@ -118,58 +118,58 @@ class LiveIndexes:
             raise CollectionNotNamed(names)
         return str(names[0])
 
-    def live(self, collection: str | None) -> Index:
-        """The live index. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
+    def index(self, collection: str | None) -> Index:
+        """Return the live index by the store. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
         return self._store.live_index(self.name(collection))
 
-    def serving(self, live: Index) -> LiveIndex | None:
-        """What answers now, whatever it is of."""
-        return self._serving.get(live.collection)
+    def ready(self, index: Index) -> LiveIndex | None:
+        """Return what is ready for the collection of `index`, whichever index that is of."""
+        return self._ready.get(index.collection)
 
-    def current(self, live: Index) -> LiveIndex:
-        """What answers now: prepared for `live`, or for the index before it while `live` is not ready."""
-        serving = self._serving.get(live.collection)
-        if serving and serving.index.id == live.id and (serving.embedder or not self._may_load(live)):
-            return serving
-        prepared = self.prepared(live)
-        if serving is None:
-            return prepared.result()
+    def current(self, index: Index) -> LiveIndex:
+        """Return what is prepared for `index`, or for the index before it while `index` is not ready."""
+        ready = self._ready.get(index.collection)
+        if ready and ready.index.id == index.id and (ready.embedder or not self._may_load(index)):
+            return ready
+        preparation = self.prepare(index)
+        if ready is None:
+            return preparation.result()
         try:
-            return prepared.result(self._patience)
+            return preparation.result(self._patience_s)
         except TimeoutError:
-            return serving
+            return ready
 
-    def prepared(self, live: Index) -> "Future[LiveIndex]":
-        """What will answer from `live`, being prepared if it is not yet."""
-        return self._background.once(("prepare", live.id), lambda: self._prepare(live))
+    def prepare(self, index: Index) -> "Future[LiveIndex]":
+        """Return the preparation of `index`, started if it is not under way."""
+        return self._background.once(("prepare", index.id), lambda: self._prepare(index))
 
     def follow(self, lexical: LexicalIndex, index: Index, timeout: float | None) -> None:
-        """Wait up to `timeout` seconds until BM25 is at `index`'s revision; a build under way goes on after that."""
+        """Wait up to `timeout` seconds until BM25 is at `index`'s revision; a build under way continues after that."""
         for _ in range(2):  # the first may join a sync that began before this revision
             if lexical.revision != index.revision:
                 sync = self._background.once(lexical, lambda: lexical.sync(self._store, index))
                 sync.result(timeout)
 
     def forget(self, lexical: LexicalIndex) -> None:
-        """Have a BM25 folder dropped that does not match the store."""
+        """Drop, in the background, a BM25 folder that does not match the store."""
         self._background.once((lexical, "forget"), lexical.forget)
 
-    def _prepare(self, live: Index) -> LiveIndex:
-        before = self._serving.get(live.collection)
-        if before and before.index.id == live.id and before.embedder:
+    def _prepare(self, index: Index) -> LiveIndex:
+        before = self._ready.get(index.collection)
+        if before and before.index.id == index.id and before.embedder:
             return before
-        lexical = before.lexical if before and before.index.id == live.id else self._make_lexical(live)
-        serving = LiveIndex(live, self._embedder(live.settings.model), lexical)
-        if before is not None and before.index.id != live.id:
-            self._try_sync(serving)
-        self._serving[live.collection] = serving
-        return serving
+        lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
+        live = LiveIndex(index, self._embedder(index.settings.model), lexical)
+        if before is not None and before.index.id != index.id:
+            self._try_sync(live)
+        self._ready[index.collection] = live
+        return live
 
-    def _try_sync(self, serving: LiveIndex) -> None:
+    def _try_sync(self, live: LiveIndex) -> None:
         try:
-            serving.lexical.sync(self._store, serving.index)
+            live.lexical.sync(self._store, live.index)
         except Exception as error:
-            log.warning("BM25 of index %d is not ready: %s", serving.index.id, error)
+            log.warning("BM25 of index %d is not ready: %s", live.index.id, error)
 
     def _embedder(self, model: str) -> QueryEmbedder | None:
         if model not in self._embedders:
@@ -180,13 +180,13 @@ class LiveIndexes:
                 log.error("model %s does not load: %s: %s", model, type(error).__name__, error)
         return self._embedders.get(model)
 
-    def _may_load(self, live: Index) -> bool:
-        failed = self._failed.get(live.settings.model)
+    def _may_load(self, index: Index) -> bool:
+        failed = self._failed.get(index.settings.model)
         return failed is None or time.monotonic() - failed > self.RETRY
 
 
 class _Background:
-    """Runs slow preparations once each; who needs one waits for it as long as they like."""
+    """Runs slow preparations once each; a caller waits for one as long as it likes."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(4, "raydex-prepare")
@@ -194,7 +194,7 @@ class _Background:
         self._running: dict[object, Future[Any]] = {}
 
     def once(self, key: object, call: Callable[[], T]) -> "Future[T]":
-        """The call under way for `key`, or a new one."""
+        """Return the call under way for `key`, or start one."""
         with self._lock:
             future = self._running.get(key)
             if future is None:

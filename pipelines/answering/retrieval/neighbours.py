@@ -1,6 +1,6 @@
-"""Small-to-big: a hit's neighbours in its section, joined with it into one text in reading order.
+"""Joins a hit with its neighbours in the section into one text (small-to-big retrieval).
 
-Knows texts alone; which chunks are neighbours, the store says.
+Knows texts only; the store finds the neighbours.
 """
 
 import re
@@ -12,21 +12,21 @@ from pipelines.records import Hit
 _WORD = re.compile(r"\S+")
 
 
-def in_context(hit: Hit, section: Sequence[Hit], overlap: int) -> Hit:
-    """`hit` with `section`, itself and its neighbours in reading order, as context; unchanged where it has none.
+def with_neighbours(hit: Hit, section: Sequence[Hit], overlap: int) -> Hit:
+    """Return `hit` with `section`, which is the hit and its neighbours in reading order, as its context.
 
-    `overlap` is how many words at most a chunk repeats of the one before.
+    A hit without neighbours is unchanged. A chunk repeats at most `overlap` words of the one before.
     """
     if len(section) < 2:
         return hit
     text = section[0].text
     for following in section[1:]:
-        text = joined(text, following.text, overlap)
+        text = join_chunks(text, following.text, overlap)
     return replace(hit, context=text)
 
 
-def joined(text: str, following: str, overlap: int) -> str:
-    """Both, without the words (at most `overlap`) that end the one and begin the other twice."""
+def join_chunks(text: str, following: str, overlap: int) -> str:
+    """Join both, without the words (at most `overlap`) that end the first and begin the second twice."""
     ending = _WORD.findall(text)[-overlap:] if overlap > 0 else []
     words = list(_WORD.finditer(following))[: len(ending)]
     beginning = [word[0] for word in words]

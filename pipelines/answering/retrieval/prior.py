@@ -1,6 +1,6 @@
-"""What speaks for a page before its words are compared with the question's.
+"""Weighs pages before their words count: reference pages that no query names come later.
 
-Knows titles and the words of a question; not how a hit was found.
+Knows titles and the words of a question, not how a hit was found.
 """
 
 import re
@@ -19,30 +19,30 @@ _WORD = re.compile(r"\w+")
 
 
 def no_prior(_: Hit) -> float:
-    """Every hit counts alike."""
+    """Weigh every hit alike."""
     return 1.0
 
 
 def reference_prior(queries: Collection[str], weight: float) -> Prior:
-    """`weight` for a hit on the reference page of an object that no query names, 1 for all others.
+    """Return a prior: `weight` for a hit on the reference page of an object that no query names, 1 for all others.
 
     A site has thousands of such pages, and each repeats the words of the guide that a question is about: without
-    this they crowd it out. A query names an object by the last part of its name: "map" for `ray.data.Dataset.map`.
+    the prior they crowd it out. A query names an object by the last part of its name: "map" for `ray.data.Dataset.map`.
     """
     if weight == 1:
         return no_prior
     words = {word for query in queries for word in _WORD.findall(query.lower())}
 
     def prior(hit: Hit) -> float:
-        last = documented(hit.headings[0] if hit.headings else _SITE.sub("", hit.title))
+        last = object_name(hit.headings[0] if hit.headings else _SITE.sub("", hit.title))
         return weight if last and last not in words else 1.0
 
     return prior
 
 
 @lru_cache(maxsize=65_536)
-def documented(title: str) -> str:
-    """The last part, in lower case, of the object whose reference page has this title; "" for any other page."""
+def object_name(title: str) -> str:
+    """Return the last part, in lower case, of the object that a reference page with this title documents, or ""."""
     if not _OBJECT.fullmatch(title):
         return ""
     return re.split(r"\.|::", title.removesuffix("()"))[-1].lower()

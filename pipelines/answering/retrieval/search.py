@@ -1,6 +1,6 @@
-"""One search of one index: every query by every leg side by side, one look at the store, fused.
+"""Searches one index: every query by every leg concurrently, one look at the store, fused.
 
-A leg that fails or lags is missing and noted, no more. Knows neither which index is live nor how it is made ready.
+A leg that fails or lags is left out and recorded. Knows neither which index is live nor how it is prepared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,19 +10,18 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from pipelines.answering.retrieval.fusion import RankedList
+from pipelines.answering.retrieval.fusion import Fusion, RankedList
 from pipelines.answering.retrieval.legs import (
     BM25,
     PREVIOUS,
     VECTOR,
-    Fusion,
     LegCalls,
     LegRetriever,
     ScoredIds,
     SearchTrace,
 )
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
-from pipelines.answering.retrieval.neighbours import in_context
+from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.search import SearchResult
@@ -30,10 +29,12 @@ from pipelines.store.search import SearchResult
 T = TypeVar("T")
 
 NEIGHBOURS = "neighbours"
+NO_MATCHES = Matches(0, ())
+HITS = 5  # that an answer is made from; docs/quality.md has the figures for more
 
 
 class IndexStore(LiveIndexStore, Protocol):
-    """What the retriever reads of the store."""
+    """The part of the store that the retriever reads."""
 
     def search(
         self,
@@ -50,16 +51,33 @@ class IndexStore(LiveIndexStore, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """What is looked for: `queries`, the question as it stands on its own first, then other wordings of it.
+class RetrievalSettings:
+    """How a collection is searched.
 
-    `collection` None is the retriever's own or the only one there is. `previous` are the ids of chunks that the
-    turn before cited: they stay candidates.
+    Each leg contributes up to `leg_depth` hits for each query, and `fusion` makes one list of them. `neighbours` chunks
+    of its section on each side are joined to a hit's context. A question waits `patience_s` seconds for BM25 to
+    follow or for a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that
+    for a leg (None: without limit).
+    """
+
+    leg_depth: int = 50
+    fusion: Fusion = field(default_factory=Fusion)
+    neighbours: int = 0
+    patience_s: float = 2.0
+    timeout_s: float | None = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search: `queries` are the standalone question, then other wordings of it.
+
+    `collection` None means the retriever's own or the only one. `previous` are the ids of the chunks that the turn
+    before cited; they are searched again.
     """
 
     queries: tuple[str, ...]
     collection: str | None = None
-    k: int = 5
+    k: int = HITS
     filters: Filters = field(default_factory=Filters)
     previous: tuple[str, ...] = ()
 
@@ -82,15 +100,15 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What the legs said, query by query, before the store was looked at. None: no vector."""
+class _LegResults:
+    """The results of the legs, query by query, before the store is searched. None: no vector."""
 
     vectors: Sequence[Vector | None]
     words: Sequence[Matches]
     others: Mapping[str, Sequence[ScoredIds]]
 
     def scores(self) -> Mapping[str, Sequence[ScoredIds]]:
-        """Ids with scores by leg and query."""
+        """Return ids with scores by leg and query."""
         return {BM25: [matches.scores for matches in self.words], **self.others}
 
     def ids(self) -> list[str]:
@@ -98,134 +116,122 @@ class _Said:
 
 
 class Searcher:
-    """Searches an index by all its legs. The parameters are the Retriever's."""
+    """Searches an index by all its legs; `threads` run them, `others` are further legs."""
 
     def __init__(
         self,
         store: IndexStore,
-        servings: LiveIndexes,
-        mix: Fusion,
+        indexes: LiveIndexes,
         threads: Executor,
-        *,
+        settings: RetrievalSettings,
         others: Sequence[LegRetriever] = (),
-        candidates: int,
-        neighbours: int,
-        patience: float,
-        timeout_s: float | None,
     ) -> None:
-        self._store, self._servings, self._mix, self._threads = store, servings, mix, threads
+        self._store, self._indexes, self._threads, self._settings = store, indexes, threads, settings
+        self._fusion = settings.fusion
         self._others = {leg.name: leg for leg in others}
-        self._candidates = candidates
-        self._neighbours = neighbours
-        self._patience = patience
-        self._timeout_s = timeout_s
+        self._legs = (VECTOR, BM25, *self._others, PREVIOUS)
+        self._fusion.check(self._legs)
 
-    def search(self, search: Search, serving: LiveIndex, index: Index, steps: SearchTrace) -> Retrieval:
-        """The best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned."""
-        said = self._ask(search, serving, index, steps)
-        found = steps.run("search", lambda: self._look(search, index, said))
+    def search(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Retrieval:
+        """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned."""
+        results = self._run_legs(search, live, index, trace)
+        found = trace.run("search", lambda: self._search_store(search, index, results))
         if found.too_slow:
-            steps.lose(VECTOR, f"the store took longer than {self._timeout_s} s")
-        self._check_words(serving, said.words, found, steps)
-        fused = steps.run("fuse", lambda: self._mix.fused(self._lists(search, said, found), search.queries))
-        hits = self._in_context(index, fused[: search.k], steps)
+            trace.lose(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
+        self._check_words(live, results.words, found, trace)
+        lists = self._lists(search, results, found)
+        fused = trace.run("fuse", lambda: self._fusion.fuse(lists, search.queries))
+        hits = self._add_neighbours(index, fused[: search.k], trace)
         return Retrieval(
             question=search.queries[0],
             hits=tuple(hits),
             index=index,
             revision=found.revision,
-            degraded=tuple(leg for leg in (*self._mix.legs, NEIGHBOURS) if leg in steps.degraded),
-            timings=dict(steps.timings),
+            degraded=tuple(leg for leg in (*self._legs, NEIGHBOURS) if leg in trace.degraded),
+            timings=dict(trace.timings),
             queries=search.queries,
         )
 
-    def _ask(self, search: Search, serving: LiveIndex, index: Index, steps: SearchTrace) -> _Said:
-        """Every query to every leg, side by side."""
-        depth = self._depth(search)
-        legs = LegCalls(self._threads, steps, None if self._timeout_s is None else self._patience + self._timeout_s)
+    def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
+        """Run every query by every leg, concurrently."""
+        depth, timeout_s = self._depth(search), self._settings.timeout_s
+        calls = LegCalls(self._threads, trace, None if timeout_s is None else self._settings.patience_s + timeout_s)
 
         def start(leg: str, step: str, call: Callable[[str], T], otherwise: T) -> Callable[[], list[T]]:
-            asked = search.queries if self._mix.uses(leg) else ()
-            return legs.start(leg, step, call, asked, otherwise)
+            queries = search.queries if self._fusion.uses(leg) else ()
+            return calls.start(leg, step, call, queries, otherwise)
 
         def words(query: str) -> Matches:
-            return self._search_words(query, depth, search.filters, serving, index, steps)
+            self._follow(live, index, trace)
+            ready = live.lexical.revision is not None
+            return live.lexical.search(query, depth, search.filters) if ready else NO_MATCHES
 
         def find(leg: LegRetriever) -> Callable[[str], ScoredIds]:
             return lambda query: leg.find(query, index, depth, search.filters)
 
-        matches = start(BM25, "bm25", words, Matches(0, ()))
+        matches = start(BM25, "bm25", words, NO_MATCHES)
         nothing: ScoredIds = ()
         others = {name: start(name, name, find(leg), nothing) for name, leg in self._others.items()}
-        vectors = start(VECTOR, "embed", lambda query: self._embed(query, serving), None)
-        return _Said(vectors(), matches(), {name: scores() for name, scores in others.items()})
+        vectors = start(VECTOR, "embed", lambda query: _embed(query, live), None)
+        return _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
 
-    def _look(self, search: Search, index: Index, said: _Said) -> SearchResult:
-        """One snapshot: the nearest to every vector, and every chunk that a leg or the turn before has named."""
-        vectors = [vector for vector in said.vectors if vector is not None]
-        ids = list(dict.fromkeys([*said.ids(), *self._previous(search)]))
-        return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._timeout_s)
+    def _search_store(self, search: Search, index: Index, results: _LegResults) -> SearchResult:
+        """Search one snapshot: the nearest to every vector, and every chunk that a leg or the turn before named."""
+        vectors = [vector for vector in results.vectors if vector is not None]
+        ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
+        return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._settings.timeout_s)
 
-    def _lists(self, search: Search, said: _Said, found: SearchResult) -> list[RankedList]:
-        """What was found, as the lists that are fused: one for each leg and query."""
+    def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
+        """Return the lists to fuse: one for each leg and query."""
         nearest = iter(found.nearest)
-        legs = self._mix.lists(VECTOR, [next(nearest) if vector is not None else [] for vector in said.vectors])
-        for name, scores in said.scores().items():
-            legs += self._mix.lists(name, [_named(one, found, name) for one in scores])
-        heard = {hit.chunk_id for leg in legs for hit in leg.hits}
-        # What another leg has found needs no help: it would push out a better section of the same page.
-        if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in heard]:
+        lists = self._fusion.weigh(VECTOR, [next(nearest) if vector is not None else [] for vector in results.vectors])
+        for name, scores in results.scores().items():
+            lists += self._fusion.weigh(name, [_to_hits(one, found, name) for one in scores])
+        known = {hit.chunk_id for one in lists for hit in one.hits}
+        # A chunk that another leg found needs no help: it would push out a better section of the same page.
+        if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in known]:
             places = [(chunk_id, 1 / place) for place, chunk_id in enumerate(previous, start=1)]
-            legs += self._mix.lists(PREVIOUS, [_named(places, found, PREVIOUS)])
-        return legs
+            lists += self._fusion.weigh(PREVIOUS, [_to_hits(places, found, PREVIOUS)])
+        return lists
 
     def _previous(self, search: Search) -> list[str]:
-        return list(dict.fromkeys(search.previous)) if self._mix.uses(PREVIOUS) else []
+        return list(dict.fromkeys(search.previous)) if self._fusion.uses(PREVIOUS) else []
 
     def _depth(self, search: Search) -> int:
-        return max(self._candidates, search.k)
+        return max(self._settings.leg_depth, search.k)
 
-    def _in_context(self, index: Index, hits: Sequence[Hit], steps: SearchTrace) -> Sequence[Hit]:
-        if not self._neighbours or not hits:
+    def _add_neighbours(self, index: Index, hits: Sequence[Hit], trace: SearchTrace) -> Sequence[Hit]:
+        reach = self._settings.neighbours
+        if not reach or not hits:
             return hits
         ids = [hit.chunk_id for hit in hits]
-        nobody: Mapping[str, Sequence[Hit]] = {}
-        sections = steps.leg(
-            NEIGHBOURS, NEIGHBOURS, lambda: self._store.neighbours(index.id, ids, self._neighbours), nobody
-        )
-        return [in_context(hit, sections.get(hit.chunk_id, ()), index.settings.chunk_overlap) for hit in hits]
+        none: Mapping[str, Sequence[Hit]] = {}
+        sections = trace.run_leg(NEIGHBOURS, NEIGHBOURS, lambda: self._store.neighbours(index.id, ids, reach), none)
+        return [with_neighbours(hit, sections.get(hit.chunk_id, ()), index.settings.chunk_overlap) for hit in hits]
 
-    # -- legs
-
-    def _embed(self, query: str, serving: LiveIndex) -> Vector | None:
-        vector = serving.model.embed_query(query)
-        expected = serving.index.settings.dimension or len(vector)
-        if vector.shape != (expected,) or not np.isfinite(vector).all():
-            raise ValueError(f"the question's vector has shape {vector.shape} or is not finite, not ({expected},)")
-        return vector
-
-    def _search_words(
-        self, query: str, depth: int, filters: Filters, serving: LiveIndex, index: Index, steps: SearchTrace
-    ) -> Matches:
+    def _follow(self, live: LiveIndex, index: Index, trace: SearchTrace) -> None:
         try:
-            self._servings.follow(serving.lexical, index, self._patience)
+            self._indexes.follow(live.lexical, index, self._settings.patience_s)
         except Exception as error:
-            steps.lose(BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}")
-            if serving.lexical.revision is None:
-                return Matches(0, ())
-        return serving.lexical.search(query, depth, filters)
+            trace.lose(BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}")
 
-    def _check_words(
-        self, serving: LiveIndex, words: Sequence[Matches], found: SearchResult, steps: SearchTrace
-    ) -> None:
-        """At one revision BM25 and the store hold the same chunks; a folder that does not is of another database."""
-        said = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
-        missing = said - found.by_id.keys()
+    def _check_words(self, live: LiveIndex, words: Sequence[Matches], found: SearchResult, trace: SearchTrace) -> None:
+        """Check BM25 against the store: at one revision they hold the same chunks, else the folder is foreign."""
+        named = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
+        missing = named - found.by_id.keys()
         if missing:
-            steps.lose(BM25, f"{len(missing)} of {len(said)} chunks are not in the store")
-            self._servings.forget(serving.lexical)
+            trace.lose(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
+            self._indexes.forget(live.lexical)
 
 
-def _named(scores: ScoredIds, found: SearchResult, kind: str) -> list[Hit]:
-    """The chunks that a leg named, as far as the store has them, with the leg's scores."""
+def _embed(query: str, live: LiveIndex) -> Vector | None:
+    vector = live.model.embed_query(query)
+    expected = live.index.settings.dimension or len(vector)
+    if vector.shape != (expected,) or not np.isfinite(vector).all():
+        raise ValueError(f"the question's vector has shape {vector.shape} or is not finite, not ({expected},)")
+    return vector
+
+
+def _to_hits(scores: ScoredIds, found: SearchResult, kind: str) -> list[Hit]:
+    """Return the chunks that a leg named, as far as the store has them, with the leg's scores."""
     return [replace(found.by_id[name], score=score, score_kind=kind) for name, score in scores if name in found.by_id]

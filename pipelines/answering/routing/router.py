@@ -1,6 +1,6 @@
-"""Which agent answers a question: one for all, by the operator's rules, or by a trained classifier.
+"""The interface of a router, and routers that send questions to one agent or by a trained classifier.
 
-Knows questions and the names of agents; not what an agent is. A router never raises on any text.
+Know questions and the names of agents, not what an agent is. A router never raises on any text.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,14 @@ from typing import Protocol
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.records import Route
 
+THRESHOLD = 0.5  # for a classifier whose card has none
+
 
 class Router(Protocol):
-    """Sends questions to agents: one method."""
+    """Decides which agent gets a question: one method."""
 
     def route(self, question: str) -> Route:
-        """The agent for `question`, and why."""
+        """Return the agent for `question`, and why."""
         ...
 
 
@@ -24,7 +26,7 @@ class BadRouter(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FixedRouter:
-    """Every question goes to one agent."""
+    """Sends every question to one agent."""
 
     agent: str
     why: str = "It is the default agent"
@@ -34,26 +36,21 @@ class FixedRouter:
 
 
 class ClassifierRouter:
-    """Sends to the `easy` (cheap) agent what it will probably answer well enough, and the rest to the `hard` one.
+    """Sends questions to the `easy` (cheap) agent if it will probably do, and the others to the `hard` one.
 
-    `classifier` gives the probability that the cheap agent suffices: that of its label `suffices`. From `threshold`
-    (0 to 1) on it is asked: a higher threshold sends more questions to the strong agent. Raises BadRouter.
+    The probability that the cheap agent suffices is that of the classifier's label `suffices`. The cheap agent gets a
+    question from `threshold` (0 to 1) on; a higher threshold sends more to the strong agent. Raises BadRouter.
     """
 
     def __init__(
-        self, classifier: TextClassifier, threshold: float = 0.5, *, easy: str, hard: str, suffices: str = "1"
+        self, classifier: TextClassifier, threshold: float = THRESHOLD, *, easy: str, hard: str, suffices: str = "1"
     ) -> None:
         if not 0 <= threshold <= 1:
             raise BadRouter(f"the router's threshold is {threshold}; it is a probability, from 0 to 1")
         if suffices not in classifier.labels:
             raise BadRouter(f"the router's classifier has the labels {list(classifier.labels)}, and no {suffices!r}")
-        self.classifier, self.threshold, self.easy, self.hard, self.suffices = (
-            classifier,
-            threshold,
-            easy,
-            hard,
-            suffices,
-        )
+        self.classifier, self.threshold, self.suffices = classifier, threshold, suffices
+        self.easy, self.hard = easy, hard
 
     def route(self, question: str) -> Route:
         probability = self.classifier.probability(question, self.suffices)

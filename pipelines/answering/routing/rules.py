@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pipelines.answering.routing.classifier import words
 from pipelines.records import Route
 
-# What rules look at: the start says what a question is about, and a pattern's work stays bounded.
-READ = 4_000
+READ = 4_000  # characters that rules look at: enough for the subject, and a pattern's work stays bounded
 
 
 class BadRule(ValueError):
@@ -33,14 +32,14 @@ class Rule:
             raise BadRule(f"the topics of the rule for {self.agent!r} are the text {self.topics!r}: give a list")
         object.__setattr__(self, "topics", tuple(self.topics))
         if not self.pattern and not self.topics:
-            raise BadRule(f"the rule for {self.agent!r} has neither pattern nor topics: it would match nothing")
+            raise BadRule(f"the rule for {self.agent!r} has neither pattern nor topics and would match nothing")
         wordless = [topic for topic in self.topics if not words(topic)]
         if wordless:
             raise BadRule(f"the rule for {self.agent!r} has topics without a word in them: {wordless}")
         object.__setattr__(self, "_regex", self._compiled())
 
     def match(self, question: str) -> str:
-        """What of the rule `question` matches, in words; "" if nothing."""
+        """Return which part of the rule `question` matches, in words; "" if none."""
         if self._regex and self._regex.search(question):
             return f"the pattern «{self.pattern}»"
         for topic in self.topics:
@@ -58,7 +57,7 @@ class Rule:
 
 
 class RuleRouter:
-    """The first rule that matches decides; without one the question goes to `default`."""
+    """Sends a question to the agent of the first rule that matches, else to `default`."""
 
     def __init__(self, rules: Sequence[Rule], default: str) -> None:
         self.rules, self.default = tuple(rules), default
@@ -72,7 +71,7 @@ class RuleRouter:
 
 
 def _mentions(question: str, topic: str) -> bool:
-    """Whether the words of `topic` stand in `question`, names whole (RLlib: rllib) or taken apart (RLlib: r llib)."""
+    """Return whether `question` has the words of `topic`, names whole (RLlib: rllib) or in parts (RLlib: r llib)."""
     return any(f" {form(topic)} " in f" {form(question)} " for form in (words, _whole_words))
 
 

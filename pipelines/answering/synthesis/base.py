@@ -1,4 +1,4 @@
-"""What every synthesizer takes and gives: a task in, deltas of an answer out."""
+"""The task that every synthesizer takes, and the interface of a synthesizer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from pipelines.llm.session import LLMSession
 from pipelines.records import Hit, Message
+
+DEFAULT_MODE = "compact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +21,13 @@ class Task:
     question: str
     hits: tuple[Hit, ...] = ()
     history: tuple[Message, ...] = ()
-    mode: str = "compact"
+    mode: str = DEFAULT_MODE
     variables: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
 
 
 class UnknownMode(ValueError):
-    """No synthesis mode has that name; `choices` are those that there are."""
+    """No synthesis mode has that name; `choices` are the names that exist."""
 
     def __init__(self, mode: str, choices: Iterable[str]) -> None:
         self.mode, self.choices = mode, tuple(choices)
@@ -36,11 +38,11 @@ class UnknownMode(ValueError):
 
 
 class Synthesizer(ABC):
-    """Makes an answer of a task. A custom one is one subclass with this one method."""
+    """Makes an answer from a task. A custom one is one subclass with this one method."""
 
     @abstractmethod
-    def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
-        """Deltas of the last call where there is one last call, else whole pieces.
+    def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+        """Yield the deltas of the last call where there is one last call, else whole pieces.
 
         Raises LLMFailed, TemplateError and WindowTooSmall.
         """

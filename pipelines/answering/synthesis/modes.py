@@ -1,19 +1,20 @@
-"""Hits become an answer by a language model: the synthesis modes, each a Synthesizer with one method.
+"""The synthesis modes: the ways in which a language model makes an answer from hits.
 
-Knows which prompts follow which, and how many; not which model answers, nor what becomes of the deltas.
-Every passage keeps its number in every call, so `[n]` means the same in all of them.
+A new mode is a class here and a line in MODES. Knows which prompts follow which, not which model answers. Every passage
+keeps its number in every call, so that `[n]` means the same in all of them.
 """
 
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from typing import ClassVar
 
-from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
+from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
-from pipelines.answering.synthesis.structured import SCHEMA, parse
+from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
@@ -23,10 +24,12 @@ SEPARATOR = "\n\n---\n\n"
 
 
 class Mode(Synthesizer):
-    """A built-in mode. `structured` matters to Compact and its kin, `num_children` to TreeSummarize alone.
+    """A built-in mode. `structured` applies to Compact and its subclasses, `num_children` to TreeSummarize only.
 
     Raises ValueError for fewer than two children: such a tree would have no root.
     """
+
+    retrieves: ClassVar[bool] = True  # whether the mode answers from retrieved hits
 
     def __init__(
         self, prompts: Prompts = DEFAULT, *, num_children: int | None = None, structured: bool = False
@@ -37,171 +40,184 @@ class Mode(Synthesizer):
 
 
 class StreamingMode(Mode):
-    """A mode that ends in one call: its deltas are the answer. Without passages there is none, and no call."""
+    """A mode that ends in one call, whose deltas are the answer. Without passages it makes no call."""
 
     @abstractmethod
-    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
-        """The prompt of the last call, after all calls before it; None where there is nothing to answer from."""
+    async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
+        """Return the prompt of the last call, after all calls before it; None if there is nothing to answer from."""
 
-    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
-        prompt = await self.last_prompt(task, calls)
+    async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+        prompt = await self.last_prompt(task, session)
         if prompt is None:
             yield UNKNOWN
             return
-        async with aclosing(calls.stream(prompt)) as deltas:
+        async with aclosing(session.stream(prompt)) as deltas:
             async for delta in deltas:
                 yield delta
 
 
 class Compact(StreamingMode):
-    """Passages packed up to the window; the first pack is answered, each further one refines the answer.
+    """Packs passages up to the window; the first pack is answered, each further one refines the answer.
 
-    One call a pack. With `structured` each step says whether it satisfies the question; those that do not are
-    skipped, and the answer is whole at once.
+    One call a pack. With `structured` each step says whether it satisfies the question; steps that do not are
+    skipped, and the answer comes in one piece.
     """
 
-    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
+    async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         if self.structured:
-            yield await self._filtered(task, calls)
+            yield await self._last_satisfying(task, session)
             return
-        async with aclosing(super().synthesize(task, calls)) as deltas:
+        async with aclosing(super().synthesize(task, session)) as deltas:
             async for delta in deltas:
                 yield delta
 
-    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
-        asked = PromptPacker(task, calls, self.prompts, "qa", "refine")
+    async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
+        packer = PromptPacker(task, session, self.prompts, "qa", "refine")
         prompt = None
-        for context in self._contexts(asked, task):
-            prompt = (
-                asked.prompt("refine", context, await calls.complete(prompt)) if prompt else asked.prompt("qa", context)
-            )
+        for context in self._contexts(packer, task):
+            if prompt:
+                prompt = packer.prompt("refine", context, await session.complete(prompt))
+            else:
+                prompt = packer.prompt("qa", context)
         return prompt
 
-    async def _filtered(self, task: Task, calls: LLMSession) -> str:
-        """The answer of the last step that satisfied the question."""
-        asked = PromptPacker(task, calls, self.prompts, "qa", "refine", structured=True)
+    async def _last_satisfying(self, task: Task, session: LLMSession) -> str:
+        """Return the answer of the last step that satisfied the question."""
+        packer = PromptPacker(task, session, self.prompts, "qa", "refine", structured=True)
         answer = ""
-        for context in self._contexts(asked, task):
-            prompt = asked.prompt("refine" if answer else "qa", context, answer)
-            step = parse(await calls.complete(prompt, schema=SCHEMA))
+        for context in self._contexts(packer, task):
+            prompt = packer.prompt("refine" if answer else "qa", context, answer)
+            step = parse_step(await session.complete(prompt, schema=SCHEMA))
             answer = step.answer if step.satisfied else answer
         return answer or UNKNOWN
 
-    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
-        return [passages(group) for group in asked.packs(asked.pieces(numbered(task)))]
+    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
+        return [passages(group) for group in packer.packs(packer.pieces(to_pieces(task)))]
 
 
 class Refine(Compact):
-    """The first passage is answered, each further one refines the answer: one call a passage, or part of one."""
+    """Answers from the first passage and refines by each further one: one call a passage, or part of one."""
 
-    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
-        return [str(piece) for piece in asked.pieces(numbered(task))]
+    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
+        return [str(piece) for piece in packer.pieces(to_pieces(task))]
 
 
 class ContextOnly(Compact):
     """As Compact, from the task's given context instead of its hits."""
 
-    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
+    retrieves = False
+
+    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
         given = [Piece(n, clean_for_model(text)) for n, text in enumerate(task.context, 1)]
-        return [passages(group) for group in asked.packs(asked.pieces(given))]
+        return [passages(group) for group in packer.packs(packer.pieces(given))]
 
 
 class TreeSummarize(StreamingMode):
-    """Packs are answered, their answers combined, and again, to one root; the calls of a level run concurrently.
+    """Answers packs, combines the answers, and again, up to one root; the calls of a level run concurrently.
 
     With `num_children` n each passage (or part) has its own call and n answers at a time are combined: for p parts
     p + ⌈p/n⌉ + ⌈⌈p/n⌉/n⌉ + … + 1 calls, and one for one part. Without, answers are packed to the window, at least
     two a call. Answers too long for one call together are cut to one length.
     """
 
-    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
-        asked = PromptPacker(task, calls, self.prompts, "qa", "tree")
-        pieces = asked.pieces(numbered(task))
-        groups = batches(pieces, 1) if self.num_children else asked.packs(pieces)
-        prompts = [asked.prompt("qa", passages(group)) for group in groups]
+    async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
+        packer = PromptPacker(task, session, self.prompts, "qa", "tree")
+        pieces = packer.pieces(to_pieces(task))
+        groups = batches(pieces, 1) if self.num_children else packer.packs(pieces)
+        prompts = [packer.prompt("qa", passages(group)) for group in groups]
         while len(prompts) > 1:
-            async with aclosing(in_order(calls, prompts)) as replies:
+            async with aclosing(answers_in_order(session, prompts)) as replies:
                 answers = [answer async for answer in replies]
-            prompts = [asked.prompt("tree", asked.drafts(family)) for family in self._families(asked, answers)]
+            prompts = [packer.prompt("tree", packer.drafts(family)) for family in self._families(packer, answers)]
         return prompts[0] if prompts else None
 
-    def _families(self, asked: PromptPacker, answers: Sequence[str]) -> list[list[str]]:
-        return batches(answers, self.num_children) if self.num_children else pack(answers, asked.drafts_fit, least=2)
+    def _families(self, packer: PromptPacker, answers: Sequence[str]) -> list[list[str]]:
+        return batches(answers, self.num_children) if self.num_children else pack(answers, packer.drafts_fit, least=2)
 
 
 class SimpleSummarize(StreamingMode):
-    """All passages in one call, the longest cut to one length so that each has its share."""
+    """Puts all passages into one call, the longest cut to one length so that each has its share."""
 
-    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
-        asked = PromptPacker(task, calls, self.prompts, "qa")
-        pieces = asked.truncated(numbered(task))
-        return asked.prompt("qa", passages(pieces)) if pieces else None
+    async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
+        packer = PromptPacker(task, session, self.prompts, "qa")
+        pieces = packer.truncate(to_pieces(task))
+        return packer.prompt("qa", passages(pieces)) if pieces else None
 
 
 class Generation(StreamingMode):
-    """The question alone, without passages."""
+    """Asks the question alone, without passages."""
 
-    async def last_prompt(self, task: Task, calls: LLMSession) -> str | None:
-        return PromptPacker(task, calls, self.prompts, "generation").prompt("generation")
+    retrieves = False
+
+    async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
+        return PromptPacker(task, session, self.prompts, "generation").prompt("generation")
 
 
 class CompactAccumulate(Mode):
-    """Each pack is answered by itself, concurrently; the answers come one after the other, numbered."""
+    """Answers each pack by itself, concurrently; the answers follow each other, numbered."""
 
-    async def synthesize(self, task: Task, calls: LLMSession) -> AsyncGenerator[str, None]:
-        asked = PromptPacker(task, calls, self.prompts, "qa")
-        prompts = [asked.prompt("qa", context) for context in self._contexts(asked, task)]
+    async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+        packer = PromptPacker(task, session, self.prompts, "qa")
+        prompts = [packer.prompt("qa", context) for context in self._contexts(packer, task)]
         if not prompts:
             yield UNKNOWN
         n = 0
-        async with aclosing(in_order(calls, prompts)) as answers:
+        async with aclosing(answers_in_order(session, prompts)) as answers:
             async for answer in answers:
                 n += 1
                 yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{answer}"
 
-    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
-        return [passages(group) for group in asked.packs(asked.pieces(numbered(task)))]
+    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
+        return [passages(group) for group in packer.packs(packer.pieces(to_pieces(task)))]
 
 
 class Accumulate(CompactAccumulate):
-    """Each passage, or part of one, is answered by itself, concurrently."""
+    """Answers each passage, or part of one, by itself, concurrently."""
 
-    def _contexts(self, asked: PromptPacker, task: Task) -> list[str]:
-        return [str(piece) for piece in asked.pieces(numbered(task))]
+    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
+        return [str(piece) for piece in packer.pieces(to_pieces(task))]
 
+
+GENERATION, CONTEXT_ONLY = "generation", "context_only"
+NO_TEXT = "no_text"  # the hits alone: no synthesizer
 
 MODES: Mapping[str, type[Mode]] = {
     "refine": Refine,
-    "compact": Compact,
+    DEFAULT_MODE: Compact,
     "tree_summarize": TreeSummarize,
     "simple_summarize": SimpleSummarize,
     "accumulate": Accumulate,
     "compact_accumulate": CompactAccumulate,
-    "generation": Generation,
-    "context_only": ContextOnly,
+    GENERATION: Generation,
+    CONTEXT_ONLY: ContextOnly,
 }
 
 
-def synthesizer(
-    mode: str = "compact", *, prompts: Prompts = DEFAULT, num_children: int | None = None, structured: bool = False
+def uses_retrieval(mode: str) -> bool:
+    """Return whether the mode answers from retrieved hits."""
+    return mode not in MODES or MODES[mode].retrieves
+
+
+def make_synthesizer(
+    mode: str = DEFAULT_MODE, *, prompts: Prompts = DEFAULT, num_children: int | None = None, structured: bool = False
 ) -> Synthesizer:
-    """The synthesizer of a mode. Raises UnknownMode, and ValueError for fewer than two `num_children`."""
+    """Return the synthesizer of a mode. Raises UnknownMode, and ValueError for fewer than two `num_children`."""
     if mode not in MODES:
         raise UnknownMode(mode, MODES)
     return MODES[mode](prompts, num_children=num_children, structured=structured)
 
 
-def numbered(task: Task) -> list[Piece]:
-    """The task's passages as a model is shown them."""
+def to_pieces(task: Task) -> list[Piece]:
+    """Return the task's passages as a model is shown them."""
     return [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
 
 
-async def in_order(calls: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[str, None]:
-    """The answers to `prompts`, asked concurrently, in their order, each as soon as it and those before it are there.
+async def answers_in_order(session: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[str, None]:
+    """Ask `prompts` concurrently and yield the answers in their order, each as soon as those before it are there.
 
-    One failure, or the end of who listens, cancels what is left.
+    One failure, or closing the generator, cancels what is left.
     """
-    tasks = [asyncio.ensure_future(calls.complete(prompt)) for prompt in prompts]
+    tasks = [asyncio.ensure_future(session.complete(prompt)) for prompt in prompts]
     try:
         for task in tasks:
             yield await task

@@ -1,4 +1,4 @@
-"""One question to one model: its prompts, rendered and measured, and its passages cut and packed to fit them.
+"""Renders and measures the prompts of one question, and cuts and packs its passages to fit them.
 
 Knows prompts and windows; sends nothing.
 """
@@ -13,24 +13,26 @@ from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
 
-# A longer question is cut in its middle: it may take this much of a prompt. Questions of 10,000 words exist.
+# A question may take this share of a prompt; a longer one loses its middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25
-# A passage names its source and title where this much text has room beside them, else its number alone.
+# A passage has its source and title if this much text has room beside them, else only its number.
 ROOMY = "word " * 40
 
 
 class PromptPacker:
-    """What one question may send. `names` are the prompts of its mode: what is planned fits every one of them.
+    """Makes the prompts of one question. `names` are the prompts of its mode: passages are packed to fit each of them.
 
-    A draft in `refine` is planned as long as an answer may be. With `structured` each prompt ends with that one.
+    A draft in `refine` may be as long as an answer. With `structured` each prompt ends with the prompt of that name.
     Raises TemplateError for variables that are reserved or unknown, WindowTooSmall.
     """
 
-    def __init__(self, task: Task, calls: LLMSession, prompts: Prompts, *names: str, structured: bool = False) -> None:
+    def __init__(
+        self, task: Task, session: LLMSession, prompts: Prompts, *names: str, structured: bool = False
+    ) -> None:
         prompts.check(task.variables)
-        llm = calls.llm
-        count = lru_cache(32)(llm.count)  # packing and sending ask the same again
-        self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, calls.overhead(), count)
+        llm = session.llm
+        count = lru_cache(32)(llm.count)  # packing and sending count the same texts
+        self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, session.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
@@ -38,25 +40,27 @@ class PromptPacker:
         self._question = shorten(question, lambda text: self.window.count(text) <= most)
 
     def prompt(self, name: str, context: str = "", answer: str = "") -> str:
-        """The prompt `name`; a draft longer than there is room for loses its end. Raises WindowTooSmall."""
+        """Return the prompt `name`; a draft that is too long loses its end. Raises WindowTooSmall."""
         [answer] = squeeze([answer], lambda cut: self._size(name, context, cut[0]) <= self.window.prompt)
-        prompt = self._rendered(name, context, answer)
+        prompt = self._render(name, context, answer)
         if self.window.count(prompt) > self.window.prompt:
             raise self.window.too_small(self._size(name))
         return prompt
 
     def pieces(self, given: Sequence[Piece]) -> list[Piece]:
-        """The passages in parts that each fit a call; blank ones are left out. Raises WindowTooSmall."""
+        """Return the passages in parts that each fit a call, without blank ones. Raises WindowTooSmall."""
         filled = [piece for piece in given if piece.text.strip()]
         return filled if self._fit(filled) else [part for piece in filled for part in self._parts(piece)]
 
     def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
-        """Parts in order, as many to a call as fit."""
+        """Pack parts in order, as many to a call as fit."""
         return pack(pieces, self._fit)
 
-    def truncated(self, given: Sequence[Piece]) -> list[Piece]:
-        """All passages for one call, the longest cut to one length; where not even one character of each fits, the
-        first ones, as many as fit. Raises WindowTooSmall."""
+    def truncate(self, given: Sequence[Piece]) -> list[Piece]:
+        """Return all passages for one call, the longest cut to one length.
+
+        Where not even one character of each fits, it is the first ones, as many as fit. Raises WindowTooSmall.
+        """
         pieces = [piece for piece in given if piece.text.strip()]
 
         def cut(texts: Sequence[str]) -> list[Piece]:
@@ -68,11 +72,11 @@ class PromptPacker:
         return shared
 
     def drafts(self, answers: Sequence[str]) -> str:
-        """Answers for one `tree` call, the longest cut to one length where they do not fit together."""
+        """Return answers for one `tree` call, the longest cut to one length if they do not fit together."""
         return drafts(squeeze(answers, self.drafts_fit))
 
     def drafts_fit(self, answers: Sequence[str]) -> bool:
-        """Whether these answers fit one `tree` call."""
+        """Return whether these answers fit one `tree` call."""
         return self._fits(drafts(answers), "tree")
 
     def _parts(self, piece: Piece) -> list[Piece]:
@@ -93,13 +97,13 @@ class PromptPacker:
         )
 
     def _needed(self, name: str, context: str) -> int:
-        """Tokens of a prompt with this context, and with the longest draft where it has one."""
+        """Count the tokens of a prompt with this context, and with the longest draft if it has one."""
         return self._size(name, context) + (self.window.answer if name == "refine" else 0)
 
     def _size(self, name: str, context: str = "", answer: str = "") -> int:
-        return self.window.count(self._rendered(name, context, answer))
+        return self.window.count(self._render(name, context, answer))
 
-    def _rendered(self, name: str, context: str, answer: str) -> str:
+    def _render(self, name: str, context: str, answer: str) -> str:
         given = {"question": self._question, "context": context, "answers": context, "answer": neutral(answer)}
         prompt = self._prompts.render(name, given, self._variables)
         if not self._structured:

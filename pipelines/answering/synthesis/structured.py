@@ -1,6 +1,6 @@
-"""A step's structured reply, `{"answer": …, "query_satisfied": …}`, read from whatever a model wrote.
+"""Reads a step's structured reply, `{"answer": …, "query_satisfied": …}`, in any form that models write.
 
-Knows JSON and its usual damages (json-repair); no model. No text is an error: the worst is a plain answer.
+No text is an error: at worst it is a plain answer.
 """
 
 from dataclasses import dataclass
@@ -21,24 +21,25 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step says, and whether it answers the question."""
+    """The answer of one step, and whether it answers the question."""
 
     answer: str
     satisfied: bool
 
 
-def parse(text: str) -> Step:
-    """The reply in `text`: fenced, with words around it, single quotes, Python's booleans, cut off or missing keys.
+def parse_step(text: str) -> Step:
+    """Return the step in `text`; text without such an object is the answer itself.
 
-    Text without such an object is the answer itself. A step satisfies unless it says no, is empty or does not know.
+    A step satisfies unless it says no, is empty or does not know.
     """
-    objects = read_objects(strip_reasoning(text), (ANSWER, SATISFIED)) or read_objects(text, (ANSWER, SATISFIED))
+    keys = (ANSWER, SATISFIED)
+    objects = read_objects(strip_reasoning(text), keys) or read_objects(text, keys)
     reply = objects[0] if objects else {ANSWER: text}
     answer = reply.get(ANSWER)
     parts = answer if isinstance(answer, list) else [answer]
-    said = "\n".join(str(part) for part in parts if part is not None).strip()
-    return Step(said, _true(reply.get(SATISFIED, True)) and bool(said) and not said.startswith(UNKNOWN))
+    answer = "\n".join(str(part) for part in parts if part is not None).strip()
+    return Step(answer, _is_true(reply.get(SATISFIED, True)) and bool(answer) and not answer.startswith(UNKNOWN))
 
 
-def _true(value: object) -> bool:
+def _is_true(value: object) -> bool:
     return value.strip().lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from pipelines.answering.engine import CONTEXT_ONLY
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
+from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.judging.dimensions import Dimension

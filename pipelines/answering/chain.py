@@ -1,0 +1,81 @@
+"""The agents in the order in which they stand in for each other, the extractive one last.
+
+Knows agents and what must not leave the service; not how hits are found nor how citations are checked.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from pipelines.answering.agents import Agent, AgentResult, ExtractiveAgent
+from pipelines.answering.grounding.answerable import answerable
+from pipelines.answering.sanitizing.stream import AnswerSanitizer
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.synthesis.modes import uses_retrieval
+from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of the answer's text. `reset`: an agent failed half way, its text is void and another agent begins."""
+
+    text: str
+    reset: bool = False
+
+
+class AgentChain:
+    """Streams the answer of the first of `agents` that succeeds, at last of the extractive agent."""
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        self._agents: list[Agent] = [*agents, ExtractiveAgent()]
+        self.names = tuple(agent.name for agent in self._agents)
+
+    def check(self, name: str, variables: Mapping[str, str]) -> None:
+        """Raise TemplateError if the prompts of the agent `name`, else of the first, cannot take `variables`."""
+        next((agent for agent in self._agents if agent.name == name), self._agents[0]).check(variables)
+
+    async def answer(self, task: Task, trace: Trace) -> AsyncGenerator[Delta, None]:
+        """Stream the first agent that succeeds, sanitized, and record it in the trace. Raises TemplateError."""
+        sent = False
+        for agent in self._order(trace.route.agent, task):
+            trace.begin(agent.name)
+            with trace.step("synthesize"):
+                async with aclosing(self._stream(agent, task, trace)) as texts:
+                    async for text in texts:
+                        yield Delta(text, reset=sent and not trace.text)
+                        trace.say(text)
+            if not trace.failed:
+                if closest := trace.add_closest(task.hits):
+                    trace.say(closest)
+                    yield Delta(closest)
+                return
+            sent = sent or bool(trace.text)
+
+    def _order(self, first: str, task: Task) -> list[Agent]:
+        """Return the agent `first`, then its stand-ins, the extractive one last.
+
+        Where no hit could support an answer it is the extractive agent alone, which says so: no model is tempted.
+        """
+        if uses_retrieval(task.mode) and not answerable(task.question, task.hits):
+            return self._agents[-1:]
+        return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
+
+    async def _stream(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str, None]:
+        """Yield the agent's text, sanitized; record its result or its failure in the trace."""
+        secrets = [secret for one in self._agents for secret in one.secrets]
+        sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
+        try:
+            async with aclosing(agent.answer(task)) as parts:
+                async for part in parts:
+                    if isinstance(part, AgentResult):
+                        trace.end(agent.name, part)
+                    elif text := sanitizer.feed(part):
+                        yield text
+        except TemplateError:
+            raise
+        except Exception as error:
+            trace.fail(agent.name, f"{type(error).__name__}: {error}")
+        if not trace.failed and (rest := sanitizer.close()):
+            yield rest

@@ -1,0 +1,114 @@
+"""The ways in which a language model fails, and what the openai client's errors mean in them."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.llm import protocol
+from pipelines.records import Usage
+
+if TYPE_CHECKING:
+    from openai import APIStatusError
+
+QUOTED = 500  # characters of a server's message in an error
+
+
+class LLMFailed(RuntimeError):
+    """A model gave no answer, or broke off; `usage` is the cost of the attempt as far as it is known."""
+
+    def __init__(self, message: str, usage: Usage = Usage(calls=1)) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class LLMUnreachable(LLMFailed):
+    """Nothing answers at the URL, or the connection broke."""
+
+
+class LLMTimeout(LLMFailed):
+    """No answer, or no further delta, in the time allowed."""
+
+
+class LLMBusy(LLMFailed):
+    """The server is overloaded or its quota is used up (429, 5xx), also after the retries."""
+
+
+class LLMKeyRefused(LLMFailed):
+    """The server does not accept the API key (401, 403)."""
+
+
+class LLMEmpty(LLMFailed):
+    """The model answered with no text: nothing at all, a refusal, or only thoughts."""
+
+
+class ContextTooLong(LLMFailed):
+    """The server counts more tokens than the model's context window holds."""
+
+
+class KeyUnusable(ValueError):
+    """The API key holds characters that no HTTP header may: it was copied with something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTranslator:
+    """Turns errors of the openai client into LLMFailed, with the model and the URL, never with the key."""
+
+    model: str
+    base_url: str
+    api_key: str
+    timeout_s: float
+    context_window: int
+
+    @property
+    def name(self) -> str:
+        """The model and its URL without a password."""
+        return f"{self.model} at {re.sub(r'//[^/@]*@', '//', self.base_url)}"
+
+    def translate(self, error: Exception, usage: Usage) -> LLMFailed:
+        """Return the kind of LLMFailed that `error` is."""
+        import openai
+
+        message = self._quote(str(getattr(error, "message", "") or error))
+        failed: LLMFailed
+        match error:
+            case TimeoutError() | openai.APITimeoutError():
+                failed = LLMTimeout(f"{self.name} did not answer within {self.timeout_s:g} s", usage)
+            case openai.APIStatusError():
+                failed = self._refusal(error, message, usage)
+            case openai.APIConnectionError():
+                cause = self._quote(str(error.__cause__ or error))
+                failed = LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
+            case openai.APIError() | ValueError():
+                failed = LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
+            case _:
+                failed = LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)
+        return failed
+
+    def empty(self, why: str, usage: Usage) -> LLMEmpty:
+        """Return the error of a reply without text that ended because of `why`."""
+        if why == "length":
+            why = "its tokens were used up by thoughts or by the prompt: raise max_tokens or the server's context"
+        return LLMEmpty(f"{self.name} answered without text ({why or 'no reason given'})", usage)
+
+    def _refusal(self, error: "APIStatusError", message: str, usage: Usage) -> LLMFailed:
+        """Return the kind of an HTTP status of 400 and above."""
+        status = error.status_code
+        if status in (401, 403):
+            return LLMKeyRefused(f"{self.name} refuses the API key (HTTP {status}): check it", usage)
+        if protocol.is_about_length(error):
+            window = f"taken to have {self.context_window} tokens of context"
+            return ContextTooLong(f"{self.name}, {window}: {message}", usage)
+        if status == 429 or status >= 500:
+            return LLMBusy(f"{self.name} is overloaded or out of quota (HTTP {status}): {message}", usage)
+        return LLMFailed(f"{self.name} refuses the request (HTTP {status}): {message}", usage)
+
+    def _quote(self, message: str) -> str:
+        """Return a server's message, bounded and without the key."""
+        return (message.replace(self.api_key, "…") if self.api_key else message)[:QUOTED]
+
+
+def check_key(api_key: str, model: str) -> str:
+    """Return the key. Raises KeyUnusable."""
+    if not api_key.isascii() or not api_key.isprintable():
+        raise KeyUnusable(f"the API key of {model} holds line breaks or characters beyond ASCII: copy it again")
+    return api_key
