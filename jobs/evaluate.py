@@ -1,8 +1,8 @@
-"""`raydex evaluate`: measure how well a collection's live index answers the questions of a data set.
+"""Measures how well a collection's live index answers the questions of a data set.
 
-Measures what /search returns, and with --answers what /query says, in the configuration of this environment. Continues
-an interrupted evaluation of the same questions, index and configuration. Exit codes: 0 done (questions that failed are
-counted), 1 failed, 2 bad input.
+Measures what /search returns, and with --answers what /query answers, in the configuration of this environment.
+Continues an interrupted evaluation of the same questions, index and configuration. Exit codes: 0 done (questions that
+failed are counted), 1 failed, 2 bad input.
 """
 
 import argparse

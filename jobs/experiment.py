@@ -1,8 +1,8 @@
-"""`raydex experiment sweep.yaml`: compare configurations on the same questions, and report what each is worth.
+"""Compares the configurations of a sweep file on the same questions, and writes a report.
 
-Each is measured as `raydex evaluate` would; what was measured before is not asked again. A configuration that fails is
-shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every configuration did), 2 bad input, 4 the gate
-(--fail-below) did not pass.
+Each configuration is measured as by `raydex evaluate`; questions that were asked before are not asked again. A
+configuration that fails is shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every configuration
+did), 2 bad input, 4 the gate (--fail-below) did not pass.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""`raydex questions`: make questions for an evaluation out of a collection's own chunks.
+"""Makes questions for an evaluation out of a collection's own chunks.
 
 The first configured language model writes them, or headings and first sentences do without one (--without-llm); each
 is kept once, and only if retrieval finds its source. With --answers DATASET the model writes the reference answers that
-a data set lacks; with --feedback the questions whose answers were rated well are the data set. The model's replies are
-kept beside --out: a run that was interrupted continues from there.
+a data set lacks; with --feedback the questions whose answers were rated well become the data set. The model's replies
+are kept beside --out: a run that was interrupted continues from there.
 Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
 """
 

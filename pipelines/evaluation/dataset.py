@@ -1,4 +1,4 @@
-"""Questions with the sources that answer them, read from JSONL or a JSON array, and split so that no page leaks.
+"""Reads, writes and splits data sets: questions with the sources that answer them.
 
 A file that can't be used is refused whole, with the line of every mistake. Knows no metric and no engine.
 """
@@ -15,12 +15,12 @@ from pipelines.evaluation.groups import connected_groups, pairs_sharing
 from pipelines.records import digest
 from pipelines.whole import whole_file
 
-# So many mistakes are named before the rest is only counted.
+# Mistakes that an error names; further ones are only counted.
 MOST_NAMED = 20
 
 
 class BadDataset(ValueError):
-    """A data set can't be used; the message names file, line and mistake of each row at fault."""
+    """A data set can't be used; the message names the file, and the line and mistake of each bad row."""
 
     def __init__(self, path: Path, mistakes: Sequence[tuple[int, str]]) -> None:
         self.mistakes = tuple(mistakes)
@@ -30,7 +30,7 @@ class BadDataset(ValueError):
 
 
 class BadFolds(ValueError):
-    """Questions can't be split into so many parts."""
+    """Questions can't be split into this number of folds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,21 @@ class Example:
 
     @property
     def id(self) -> str:
-        """The same for the same question, sources and answer, in whichever file."""
+        """A hash of question, sources and answer, whichever file they stand in."""
         return digest(self.question, *self.sources, json.dumps(self.answer))
 
 
 def page_of(source: str) -> str:
-    """The page that a source lies on: `url#anchor` without the anchor."""
+    """Return the page of a source: `url#anchor` without the anchor."""
     return source.split("#", 1)[0]
 
 
 def read_dataset(path: Path | str) -> list[Example]:
-    """The examples of a file in its order.
+    """Return the examples of a file in its order.
 
-    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array; either of
-    source and sources is one text or a list; other keys are ignored, an empty answer is none. Raises BadDataset, also
-    for a file that is missing or not text.
+    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array. `source` and
+    `sources` take one text or a list; other keys are ignored, an empty answer is none. Raises BadDataset, also for a
+    file that is missing or not text.
     """
     path = Path(path)
     examples: list[Example] = []
@@ -75,14 +75,14 @@ def read_dataset(path: Path | str) -> list[Example]:
 
 
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
-    """Write `examples` as JSONL that `read_dataset` reads; the file appears whole or not at all."""
+    """Write `examples` as JSONL for `read_dataset`; the file appears whole or not at all."""
     with whole_file(Path(path)) as making, making.open("w", encoding="utf-8") as file:
         for example in examples:
             file.write(json.dumps(as_row(example)) + "\n")
 
 
 def as_row(example: Example) -> dict[str, Any]:
-    """An example as an object of a data set."""
+    """Return an example as an object of a data set."""
     one = len(example.sources) == 1
     sources = {"source": example.sources[0]} if one else {"sources": list(example.sources)}
     answer = {} if example.answer is None else {"answer": example.answer}
@@ -90,7 +90,7 @@ def as_row(example: Example) -> dict[str, Any]:
 
 
 def dataset_fingerprint(examples: Sequence[Example]) -> str:
-    """Names the content of a data set: questions, sources and answers in their order."""
+    """Return a hash of a data set's content: questions, sources and answers in their order."""
     return digest(*(example.id for example in examples))
 
 
@@ -100,22 +100,22 @@ def describe_dataset(name: str, examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
-    """`n` of the examples drawn by `seed`, in their order; all of them if there are no more."""
+    """Return `n` of the examples drawn by `seed`, in their order; all of them if there are no more."""
     if n >= len(examples):
         return list(examples)
     return [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), n))]
 
 
 def folds(examples: Sequence[Example], n: int, seed: int = 0) -> list[list[int]]:
-    """`n` disjoint lists of places in `examples`, about as long as each other, all places together.
+    """Return `n` disjoint lists of places in `examples`, of about the same length, that together hold all places.
 
-    What shares a page or a question's text is always in one list, over however many examples: what is trained on the
-    other lists has seen neither. Raises BadFolds where there are fewer than `n` such groups.
+    Examples that share a page or a question's text, also through others, are always in one list: a model trained on
+    the other lists has seen neither. Raises BadFolds if there are fewer than `n` such groups.
     """
     groups = _groups(examples)
     if not 2 <= n <= len(groups):
         raise BadFolds(
-            f"{n} folds of {len(groups)} groups of questions that share no page: ask for 2 to {len(groups)} folds"
+            f"{n} folds of {len(groups)} groups of questions that share no page: take 2 to {len(groups)} folds"
         )
     random.Random(seed).shuffle(groups)
     parts: list[list[int]] = [[] for _ in range(n)]
@@ -137,7 +137,7 @@ def _ties(example: Example) -> list[str]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
-    """The line on which each object begins, and what reads it. Raises BadDataset for what is no text or array."""
+    """Yield each object's line and a function that reads it. Raises BadDataset for a file that is no text or array."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -160,7 +160,7 @@ def _object(line: str) -> Any:
 
 
 def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
-    """The elements of one JSON array, decoded one by one: the decoder alone does not say where they stand."""
+    """Yield the elements of one JSON array, decoded one by one: the decoder does not report their lines."""
     decoder, place, line, counted = json.JSONDecoder(), text.index("[") + 1, 1, 0
     try:
         elements = json.loads(text)

@@ -1,6 +1,7 @@
-"""Asks an engine the questions of a data set and scores each answer; the rows can be stored and continued.
+"""Asks an engine the questions of a data set and scores its hits and answers.
 
-Knows the engine, the metrics and a judge; no database, no Ray and no command line.
+Each question gives a row that can be stored and continued from. Knows the engine, the metrics and a judge; no database,
+no Ray and no command line.
 """
 
 import asyncio

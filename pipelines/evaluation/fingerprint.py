@@ -1,6 +1,7 @@
-"""Names an evaluation by everything that decides its rows: questions, index, configuration, models and code.
+"""Names an evaluation by everything that decides its rows.
 
-Reads files of local models and of this package; knows no database and no engine.
+These are the questions, the index, the configuration, its models and the code. Reads files of local models and of this
+package; knows no database and no engine.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Groups items that are connected, such as questions about one page, so that no fold tears them apart.
+"""Groups connected items, such as questions about one page.
 
-Knows places in a list and pairs of them; not what connects them.
+No fold may tear a group apart. Knows places in a list and pairs of them; not what connects them.
 """
 
 from collections.abc import Hashable, Iterable, Iterator

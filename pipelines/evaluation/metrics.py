@@ -1,4 +1,4 @@
-"""Declares every metric once: its name, its label, the function that scores a question, and where it is shown.
+"""Declares every metric once: name, label, function, and where it is shown.
 
 Results, rows by question, tables and the report take their lists from METRICS: a metric is added there and nowhere
 else. Pure arithmetic over examples, hits and answers; knows no engine, no database and no language model.

@@ -1,4 +1,4 @@
-"""Sums up the rows of an evaluation: one JSON object, an object for each question, and files.
+"""Sums up the rows of an evaluation, as JSON, as text and as files.
 
 Knows rows and metrics; no engine and no database.
 """

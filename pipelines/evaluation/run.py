@@ -1,6 +1,7 @@
-"""Evaluates a collection's live index on a data set: asks what has no row yet, stores the rows and sums them up.
+"""Evaluates a collection's live index on a data set.
 
-Plain values in, one object out; usable from a notebook: `evaluate(store, configuration, examples, plan)`.
+Asks the questions that have no complete row yet, stores the rows and sums them up. Plain values in, one object out;
+usable from a notebook: `evaluate(store, settings, examples, plan)`.
 """
 
 import time

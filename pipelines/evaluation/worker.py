@@ -1,4 +1,4 @@
-"""One process of an evaluation: an engine on the measured index, whose rows go to the database.
+"""One process of an evaluation: an engine whose rows go to the database.
 
 Knows the store and the factory of engines; how many processes there are is not its concern.
 """

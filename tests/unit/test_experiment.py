@@ -124,7 +124,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("runs: [{fusion: magic}]\n", "fusion=magic: fusion = 'magic'"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
         ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker_model"),
-        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong into a file: set RAYDEX_LLM_KEY"),
+        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong in a file: set RAYDEX_LLM_KEY"),
         ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
         ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
         ("ks: [0]\nruns: [{}]\n", "ks is [0]"),

@@ -1,0 +1,1 @@
+"""Compares configurations on the same questions: sweeps, records, gate and report."""

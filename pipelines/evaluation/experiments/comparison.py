@@ -1,6 +1,7 @@
-"""Sets the runs of a sweep side by side: paired differences to a baseline, and the runs that none beats.
+"""Sets the runs of a sweep side by side, with paired differences to a baseline.
 
-Knows records as they stand in results.json; no engine and no database.
+Names the best run and those that none beats in score and cost. Knows records as they stand in results.json; no engine
+and no database.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

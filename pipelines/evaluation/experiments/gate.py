@@ -1,6 +1,6 @@
-"""Decides whether runs may pass: their scores against a baseline of the same experiment or of an earlier one.
+"""Decides whether runs may pass: their scores against those of a baseline.
 
-Knows records as they stand in results.json.
+The baseline is a run of the same experiment, or of an earlier one. Knows records as they stand in results.json.
 """
 
 import json

@@ -1,6 +1,7 @@
-"""The record of one run of a sweep, as it stands in results.json: settings, scores, costs, values by question.
+"""The record of one run of a sweep, as it stands in results.json.
 
-Knows rows of an evaluation and prices; no engine and no database.
+It holds settings, scores with intervals, costs, and the values of each question. Knows rows of an evaluation and
+prices; no engine and no database.
 """
 
 from collections import Counter

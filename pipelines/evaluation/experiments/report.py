@@ -1,7 +1,7 @@
-"""An experiment's report: one HTML file with its data, styles and drawing, which loads nothing.
+"""An experiment's report: one HTML file that loads nothing.
 
-Knows results.json and the metrics' labels. Texts of documents and questions reach the page as JSON and are shown as
-text.
+Its data, styles and drawing are in it. Knows results.json and the metrics' labels. Texts of documents and questions
+reach the page as JSON and are shown as text.
 """
 
 import html

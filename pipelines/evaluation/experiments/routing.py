@@ -1,4 +1,4 @@
-"""Measures what a router gains: its run beside the runs that ask either agent alone, and beside a coin.
+"""Measures what a router gains over either agent alone and over a coin.
 
 Knows scores and costs by question, and records as they stand in results.json.
 """

@@ -1,4 +1,4 @@
-"""Runs a sweep: evaluates each of its cells on the index it needs, and compares their records.
+"""Runs a sweep: evaluates each cell on the index it needs, and compares the records.
 
 Plain values in, one object out. A cell that fails becomes a record with its error and stops nothing; what an earlier
 run asked is not asked again.

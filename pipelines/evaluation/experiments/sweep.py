@@ -1,6 +1,7 @@
-"""The sweep file: which configurations are compared. YAML: what they share (`base`), grids and single runs.
+"""Reads a sweep file: shared settings, grids and single runs to compare.
 
-A file that can't be used is refused before anything is done. Knows neither a database nor what an index holds.
+The file is YAML: `base` holds the shared settings. A file that can't be used is refused before anything is measured.
+Knows no database and no index.
 """
 
 import difflib
@@ -22,12 +23,12 @@ from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
 
 KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions", "base", "grid", "runs")
-# What the study compares at: 1 to 13 chunks, and 18 for its 13 + 5 of lexical search.
+# The numbers of chunks of the study: 1 to 13, and 18 for its 13 + 5 of lexical search.
 KS = (1, 3, 5, 9, 13, 18)
-# Settings of one machine, not of what is compared; and keys, which a file and its report must not show.
+# Settings of a machine, which change no answer; and keys, which a file and its report must not show.
 OF_THE_MACHINE = ("collection", "home", "patience_s", "embedding_device", "embedding_threads", "reranker_device")
 SECRETS = ("embedding_key", "llm_key", "reranker_key")
-# What an index knows of itself once it is built.
+# Values that an index gets when it is built.
 OF_THE_INDEX_ITSELF = ("identity", "sectioning")
 INDEX = tuple(f.name for f in fields(IndexSettings) if f.name not in OF_THE_INDEX_ITSELF)
 ANSWERING = tuple(name for name in AnswerSettings.model_fields if name not in (*OF_THE_MACHINE, *SECRETS))
@@ -35,11 +36,11 @@ MOST_CELLS = 1_000
 
 
 class BadSweep(ValueError):
-    """A sweep file can't be used; the message names file, key and what to do."""
+    """A sweep file can't be used; the message names the file, the key and the remedy."""
 
 
-class _OneOfEachKey(yaml.SafeLoader):
-    """Refuses a key that is there twice: YAML's own loader forgets the first one, and its runs with it."""
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a repeated key: YAML's own loader drops the first one, and its runs with it."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -54,7 +55,7 @@ class _OneOfEachKey(yaml.SafeLoader):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One configuration of a sweep: `settings` are all that the file says of it, `varied` what sets it apart.
+    """One configuration of a sweep: `settings` are all its values in the file, `varied` those that set it apart.
 
     `labels` are the values of `varied` in few words.
     """
@@ -66,20 +67,20 @@ class Cell:
 
     @property
     def index(self) -> dict[str, Any]:
-        """What it says of the index; nothing means the live one."""
+        """Its settings of the index; none means the live index."""
         return {name: value for name, value in self.settings.items() if name in INDEX}
 
     def configuration(self, environment: Mapping[str, Any]) -> AnswerSettings:
-        """What answers are made with: the environment's values, those of the cell over them. Raises ValidationError."""
+        """Return the environment's settings with those of the cell over them. Raises ValidationError."""
         own = {name: value for name, value in self.settings.items() if name in ANSWERING}
         return AnswerSettings.model_validate({**environment, **own})
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is compared: `cells` over the questions of `dataset`, at the depths `ks`; `answers`: not hits alone.
+    """What is compared: `cells` over the questions of `dataset`, at the depths `ks`, and their answers if `answers`.
 
-    `judge` is the agent whose model judges the answers ("": none), by `dimensions`.
+    `judge` is the agent whose model judges the answers in `dimensions` ("": none).
     """
 
     name: str
@@ -103,13 +104,13 @@ class Sweep:
 
 
 def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Sweep:
-    """The sweep of a file. `environment` holds the settings that cells don't name. Raises BadSweep.
+    """Return the sweep of a file. `environment` holds the settings that cells don't name. Raises BadSweep.
 
-    `dataset` is relative to the file's folder.
+    Its `dataset` is relative to the file's folder.
     """
     try:
         with path.open(encoding="utf-8") as file:
-            data = yaml.load(file, _OneOfEachKey)
+            data = yaml.load(file, _UniqueKeyLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise BadSweep(f"sweep file {path} can't be read: {error}") from error
     except yaml.YAMLError as error:
@@ -123,7 +124,7 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
 
 
 def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, Any]) -> Sweep:
-    """The sweep that `data` describes; `folder` is where its dataset is looked for. Raises BadSweep."""
+    """Return the sweep that `data` describes; its dataset is relative to `folder`. Raises BadSweep."""
     _known(data, KEYS, "")
     for key in ("name", "collection", "dataset"):
         if not isinstance(data.get(key), str) or not data[key].strip():
@@ -138,14 +139,14 @@ def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, 
     return Sweep(data["name"], data["collection"], folder / data["dataset"], ks, answers, cells, judge, dimensions)
 
 
-# --------------------------------------------------------------------------------------------- what is said
+# --------------------------------------------------------------------------------------------- keys and values
 
 
 def _known(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     """Refuse keys that are not among `keys`."""
     for key in data:
         if key in SECRETS:
-            raise BadSweep(f"{where}{key}: keys do not belong into a file: set RAYDEX_{key.upper()}")
+            raise BadSweep(f"{where}{key}: keys do not belong in a file: set RAYDEX_{key.upper()}")
         if key not in keys:
             near = difflib.get_close_matches(str(key), keys, 1)
             meant = f": did you mean {near[0]}?" if near else ";"
@@ -177,7 +178,7 @@ def _judging(data: Mapping[str, Any], answers: bool) -> tuple[str, tuple[str, ..
 
 
 def _settings(value: Any, where: str) -> dict[str, Any]:
-    """Settings by name, checked against those that there are."""
+    """Return settings by name. Raises BadSweep for unknown ones."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -185,19 +186,19 @@ def _settings(value: Any, where: str) -> dict[str, Any]:
     _known(value, (*INDEX, *ANSWERING), f"{where}.")
     for agent in value.get("agents") or []:
         if isinstance(agent, dict) and agent.get("api_key"):
-            raise BadSweep(f"{where}.agents: keys do not belong into a file: describe the agents in RAYDEX_AGENTS")
+            raise BadSweep(f"{where}.agents: keys do not belong in a file: describe the agents in RAYDEX_AGENTS")
     return dict(value)
 
 
 def _cells(data: Mapping[str, Any]) -> Iterator[Cell]:
-    """Every configuration that the file names, the grids' first."""
+    """Yield every configuration of the file, those of grids first."""
     base = _settings(data.get("base"), "base")
     grids = data.get("grid", [])
     for grid in grids if isinstance(grids, list) else [grids]:
         yield from _product(base, grid)
     runs = data.get("runs", [])
     if not isinstance(runs, list):
-        raise BadSweep("runs must be a list of settings, each with a name of its own if you like")
+        raise BadSweep("runs must be a list of settings; each run may have a name")
     for number, run in enumerate(runs, 1):
         yield _run(base, run, f"runs[{number}]")
     if not grids and not runs:
@@ -205,14 +206,14 @@ def _cells(data: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
-    """Every combination of a grid's values. A setting's values are a list, or a mapping of labels to values."""
+    """Yield every combination of a grid's values: a list for each setting, or a mapping of labels to values."""
     if not isinstance(grid, dict) or not grid:
         raise BadSweep(f"grid is {grid!r}: it must hold settings with lists of values")
     axes = []
     for name, values in grid.items():
         _settings({name: None}, "grid")
         if not isinstance(values, list | dict) or not values:
-            raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, and not an empty one")
+            raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, not an empty one")
         labelled = values.items() if isinstance(values, dict) else [(label(value), value) for value in values]
         axes.append([(name, str(text), value) for text, value in labelled])
     _not_too_many(math.prod(map(len, axes)))
@@ -233,7 +234,7 @@ def _run(base: Mapping[str, Any], run: Any, where: str) -> Cell:
 
 
 def label(value: Any) -> str:
-    """A value in few words."""
+    """Return a value in few words."""
     if isinstance(value, str):
         return value or '""'
     if isinstance(value, float):
@@ -243,7 +244,7 @@ def label(value: Any) -> str:
 
 
 def _distinct(cells: Iterator[Cell]) -> Iterator[Cell]:
-    """Cells whose settings no earlier one has; a run's name goes to the one that is kept."""
+    """Yield the cells whose settings no earlier one has; a run's name goes to the one that is kept."""
     kept: dict[str, Cell] = {}
     for cell in cells:
         key = json.dumps(cell.settings, sort_keys=True, default=str)
@@ -257,18 +258,18 @@ def _distinct(cells: Iterator[Cell]) -> Iterator[Cell]:
 
 
 def _named(cells: Iterator[Cell]) -> Iterator[Cell]:
-    """Every cell with a name that no other has."""
+    """Yield every cell with a unique name. Raises BadSweep for two equal names."""
     taken: set[str] = set()
     for cell in cells:
         name = cell.name or ", ".join(f"{key}={text}" for key, text in cell.labels.items()) or "base"
         if name in taken:
-            raise BadSweep(f"two runs are called {name!r}: give them names of their own")
+            raise BadSweep(f"two runs are called {name!r}: give each its own name")
         taken.add(name)
         yield Cell(name, cell.settings, cell.varied, cell.labels)
 
 
 def _check(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:
-    """Refuse values that no configuration can have, and a judge whom one of them does not know."""
+    """Refuse values that no configuration can have, and a judge that one of them does not know."""
     for cell in cells:
         try:
             IndexChoices.model_validate(cell.index)

@@ -1,4 +1,4 @@
-"""Tables of an experiment's runs, as text and as Markdown, and the page that a table is put into.
+"""Tables of an experiment's runs, as text and as Markdown in a page.
 
 Knows results.json and nothing else.
 """
@@ -34,7 +34,7 @@ def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
     The experiment's metric at each k, the metrics that stand beside it, and the score of the answers if there is one.
     """
-    names = next((list(run["scores"]) for run in found["runs"] if run["state"] == "done"), [])
+    names = dict.fromkeys(name for run in found["runs"] for name in run["scores"])
     family, _, k = found["metric"].partition("@")
     columns = {name: name.removeprefix(family) for name in names if name.startswith(f"{family}@")}
     columns = columns or {found["metric"]: label_of(found["metric"])}

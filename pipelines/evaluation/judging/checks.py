@@ -1,6 +1,6 @@
-"""Checks how far a judge can be trusted: whether order, length or authorship sway it on the answers of an evaluation.
+"""Checks whether order, length or authorship of answers sways a judge.
 
-Measures what the answers allow, and says of the rest why it could not be measured.
+Measures what the answers of an evaluation allow, and explains what it can't measure.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
-"""Dimensions that answers are judged in: each a name and a prompt that an example and an answer fill.
+"""Dimensions that answers are judged in: names with prompts.
 
-Knows texts; no model and no scores. Text of readers, pages and models stands between tags that it can't close.
+An example and an answer fill a prompt. Knows texts; no model and no scores. Text of readers, pages and models stands
+between tags that it can't close.
 """
 
 import re
@@ -142,7 +143,7 @@ class Dimension:
             given["reference"] = _reference(example)
         if "context" in self.template.variables:
             given["context"] = _context(answer)
-        used = {name: quoted(text) for name, text in given.items() if name in self.template.variables}
+        used = {name: quote(text) for name, text in given.items() if name in self.template.variables}
         return self.template.format(**used)
 
 
@@ -152,7 +153,7 @@ DIMENSIONS: Mapping[str, Dimension] = {
 }
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text that can stand between tags: nothing in it is invisible or closes them."""
     return _TAG.sub("&lt;", clean_for_model(text)).strip()
 

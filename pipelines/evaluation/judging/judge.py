@@ -1,4 +1,4 @@
-"""Judges answers by a language model: in each dimension a score from 1 to 5 with its reasoning.
+"""Judges answers by a language model: scores from 1 to 5 with their reasoning.
 
 Knows prompts, a model and a cache; not how the answers were made. A judgement that fails is an error with its reason,
 never a score: 0 or NaN would count as one.

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.characters import clean_for_model
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.dimensions import SYSTEM, quoted
+from pipelines.evaluation.judging.dimensions import SYSTEM, quote
 from pipelines.evaluation.statistics import Interval, bootstrap
 from pipelines.llm.replies import read_objects, strip_reasoning
 from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
@@ -132,7 +132,7 @@ async def compare(llm: ChatModel, example: Example, a: str, b: str) -> Compariso
 
 async def _choose(llm: ChatModel, example: Example, a: str, b: str) -> ParsedReply[Choice]:
     texts = {"question": example.question, "reference": example.answer or "(none is known)", "a": a, "b": b}
-    prompt = COMPARE.format(**{name: quoted(text) for name, text in texts.items()})
+    prompt = COMPARE.format(**{name: quote(text) for name, text in texts.items()})
     return await ask(llm, prompt, parse_choice, system=SYSTEM, reminder=REMINDER, schema=SCHEMA)
 
 

@@ -1,4 +1,4 @@
-"""Measures self-preference: how much higher than its peers a judge rates answers of its own model.
+"""Measures how much higher than its peers a judge rates answers of its own model.
 
 Knows scores by judge and answerer; no model. The bias is the self-enhancement of Zheng et al. (2023), see position.py.
 """

@@ -1,4 +1,4 @@
-"""Measures verbosity bias: whether a judge scores an answer higher when it is padded with nothing new.
+"""Measures verbosity bias: whether padding an answer raises its score.
 
 Knows a judge and answers. The bias is that of Zheng et al. (2023), see position.py.
 """

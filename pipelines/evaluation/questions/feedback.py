@@ -1,4 +1,4 @@
-"""What users said of answers becomes questions to measure by, and hits to learn from as wrong ones.
+"""Turns ratings of answers into questions to measure by and wrong hits to learn from.
 
 Knows rows of rated questions; not where they are stored nor who rated.
 """
@@ -12,8 +12,8 @@ from pipelines.records import Hit, digest
 
 
 @dataclass(frozen=True, slots=True)
-class Disliked:
-    """A question whose answer was rated down, and the hits it was made from: they did not help."""
+class DislikedQuestion:
+    """A question whose answer was rated down, and the hits that the answer was made from: they did not help."""
 
     question: str
     hits: tuple[Hit, ...]
@@ -21,10 +21,10 @@ class Disliked:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """`examples`: questions with the sources that well-rated answers cite. `disliked`: those of badly rated answers."""
+    """Liked answers as `examples`, with the sources that they cite; the questions of disliked ones as `disliked`."""
 
     examples: tuple[Example, ...]
-    disliked: tuple[Disliked, ...]
+    disliked: tuple[DislikedQuestion, ...]
     _wrong: Mapping[str, tuple[Hit, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -33,55 +33,55 @@ class Feedback:
             self._wrong[key] = (*self._wrong.get(key, ()), *row.hits)  # type: ignore[index]
 
     def wrong(self, question: str) -> tuple[Hit, ...]:
-        """Hits that did not help with `question`, of every badly rated answer to it."""
+        """Return the hits that did not help with `question`, of every disliked answer to it."""
         return self._wrong.get(same(question), ())
 
 
 def from_ratings(rows: Iterable[Mapping[str, Any]]) -> Feedback:
-    """What rated questions say; each row has question, standalone, known, error, rating, citations and hits.
+    """Return the feedback of rated questions: rows of question, standalone, known, error, rating, citations and hits.
 
-    `rating` is the sum over those who rated: above 0 is liked, below disliked, 0 says nothing. An answer that said it
-    does not know, or cites nothing that its passages bear out, is no example however well it was liked. Where a source
-    is liked in one answer and disliked in another to the same question, it stays an example and is no wrong hit.
+    `rating` is the sum over all who rated: above 0 is liked, below 0 disliked, 0 neither. An answer that does not
+    know, or has no citation that its passage supports, is no example, however well it was liked. A source that is liked
+    in one answer and disliked in another to the same question stays an example and is no wrong hit.
     """
     rows = list(rows)
     examples = _examples([row for row in rows if row["rating"] > 0])
     right = {(same(example.question), source) for example in examples for source in example.sources}
-    disliked = [_disliked(row, right) for row in rows if row["rating"] < 0]
+    disliked = [_disliked_question(row, right) for row in rows if row["rating"] < 0]
     return Feedback(tuple(examples), tuple(row for row in disliked if row.hits))
 
 
 def same(question: str) -> str:
-    """A question without what people write differently: case and blanks."""
+    """Return a question without differences of case and blanks."""
     return " ".join(question.lower().split())
 
 
-def _asked(row: Mapping[str, Any]) -> str:
-    """The question as it can be understood without its conversation."""
+def _question(row: Mapping[str, Any]) -> str:
+    """Return the question as it reads without its conversation."""
     return str(row.get("standalone") or row["question"]).strip()
 
 
 def _examples(liked: Sequence[Mapping[str, Any]]) -> list[Example]:
-    """One example a question: the sources of all its liked answers; the newest answer is the reference."""
+    """Return one example a question: the sources of all its liked answers, the newest answer as the reference."""
     sources: dict[str, dict[str, None]] = {}
     newest: dict[str, Mapping[str, Any]] = {}
     for row in liked:
         cited = dict.fromkeys(c["source"] for c in row["citations"] if c.get("source") and c.get("supported", True))
-        if _asked(row) and row.get("known", True) and not row.get("error") and cited:
-            key = same(_asked(row))
+        if _question(row) and row.get("known", True) and not row.get("error") and cited:
+            key = same(_question(row))
             sources.setdefault(key, {}).update(cited)
             newest[key] = row
-    return [Example(_asked(row), tuple(sources[key]), row.get("answer") or None) for key, row in newest.items()]
+    return [Example(_question(row), tuple(sources[key]), row.get("answer") or None) for key, row in newest.items()]
 
 
-def _disliked(row: Mapping[str, Any], right: set[tuple[str, str]]) -> Disliked:
-    question = _asked(row)
+def _disliked_question(row: Mapping[str, Any], right: set[tuple[str, str]]) -> DislikedQuestion:
+    question = _question(row)
     hits = [_hit(hit) for hit in row["hits"] if hit.get("source")]
-    return Disliked(question, tuple(hit for hit in hits if (same(question), hit.source) not in right))
+    return DislikedQuestion(question, tuple(hit for hit in hits if (same(question), hit.source) not in right))
 
 
 def _hit(row: Mapping[str, Any]) -> Hit:
-    """A recorded hit; of its text the snippet is kept."""
+    """Return a recorded hit; its text is the snippet that was kept."""
     url, _, anchor = str(row["source"]).partition("#")
     text = str(row.get("snippet") or "")
     return Hit(

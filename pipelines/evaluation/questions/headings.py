@@ -1,6 +1,7 @@
-"""Questions out of headings and first sentences, without any model: few and plain, but none that is silly.
+"""Makes questions from headings and first sentences, without a model.
 
-Knows English and how documentation is written; where a form is not certain there is no question.
+The questions are few and plain, but none is silly: where a form is not certain there is none. Knows English and the
+style of documentation.
 """
 
 import re
@@ -11,7 +12,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Headings that say what kind of section it is, not what it is about.
+# Headings that name the kind of a section, not its subject.
 GENERIC = _words("""
 overview introduction intro example examples usage notes note parameters returns return raises attributes methods
 summary conclusion faq faqs faq’s contents references reference changelog prerequisites requirements see also next
@@ -19,7 +20,7 @@ steps what's new more information details background motivation limitations api 
 quickstart tutorial setup installation options advanced basics miscellaneous troubleshooting appendix known issues
 """)
 
-# Verbs that headings of documentation begin with and that are hardly ever nouns.
+# Verbs that headings of documentation begin with and that are rarely nouns.
 VERBS = _words("""
 access activate add adjust aggregate allocate analyze apply assign attach autoscale avoid benchmark bind build cancel
 choose clean clone collect combine compare compile compute configure connect convert copy create customize debug declare
@@ -34,15 +35,15 @@ serialize serve set share shard show shuffle shut sort specify split start stop 
 synchronize tail terminate test track train transform troubleshoot tune turn uninstall unpack update upgrade upload use
 validate verify view visualize wait wrap write
 """)
-# Gerunds that stand before nouns as often: "training throughput" asks nothing.
+# Gerunds that stand before nouns as often: "training throughput" is no task.
 NOUNS = _words("building loading logging processing profiling scheduling streaming testing tracking training")
-# What is no name, however a heading writes it.
+# Words that are no names, even if a heading capitalizes them.
 _SMALL = _words("""
 a an and as at by for from how if in into is it my of on or out over started that the their them this to up using via
 when with without you your
 """)
 
-# Those of them that are nouns as often: certain only where an object with an article, "your" or a preposition follows.
+# Verbs that are nouns as often: certain only before an article, "your" or a preposition.
 DOUBTFUL = _words("""
 access build cancel clone compute copy display download export format get group import limit load log make mark
 measure monitor mount move package partition pass process profile pull push query read record release request reset
@@ -61,7 +62,7 @@ _POINTING = re.compile(
 _ASKING = re.compile(
     r"^(?:what|how|why|when|where|which|who|can|does|do|is|are|should|will|could)\b.*", re.IGNORECASE | re.DOTALL
 )
-# What no question holds: a title with a subtitle, code, an ellipsis; and what nobody wants to do.
+# Headings with a subtitle, code or an ellipsis, and a thing that nobody wants to do.
 _UNFIT = re.compile(r"[:=;…]|\.\.|^run(?:ning)? out of\b", re.IGNORECASE)
 _NUMBERING = re.compile(r"^(?:step\s+\d+\s*[:.)-]\s*|\d+(?:\.\d+)*[.):]?\s+|[a-z][.)]\s+)", re.IGNORECASE)
 _DEFINED = re.compile(
@@ -75,14 +76,14 @@ _ABLE = re.compile(
     r"^(?:you|users)\s+can\s+(?:also\s+)?use\s+[^.;:]{2,60}?\s+to\s+(?P<clause>[a-z][^,.;:()]{8,80})[.,;:(]", re.I
 )
 
-FEWEST, MOST = 3, 16  # words of a question: below it says nothing, above it is a sentence turned round
-LEAST_TEXT = 80  # characters of a section worth asking about
+FEWEST, MOST = 3, 16  # words of a question: fewer are too vague, more are a sentence turned round
+LEAST_TEXT = 80  # characters of a section that is worth a question
 
 
 def heading_questions(title: str, headings: Sequence[str], text: str) -> list[str]:
-    """Questions that the section under `headings` with the beginning `text` answers: none, one or a few, best first.
+    """Return the questions that a section answers, best first, from its `headings` and the `text` it begins with.
 
-    `title` is its page's; where a heading says too little alone, the page's is added.
+    `title` is that of its page; it is added where a heading alone is too vague.
     """
     if len(text) < LEAST_TEXT or not headings:
         return []
@@ -102,19 +103,19 @@ def _from_heading(heading: str, page: str) -> str:
     if not words or len(words) > MOST or {word.lower() for word in words} <= GENERIC or _UNFIT.search(heading):
         return ""
     if _ASKING.match(heading):
-        return _asked(heading)
+        return _from_question(heading)
     verb, rest = _verb(words)
     if not verb or not rest or _POINTING.search(" ".join(rest)):
         return ""
     question = f"How do I {verb} {_object(rest)}"
-    # "Configure logging" on a page "Ray Serve": which logging, a reader would have to ask.
+    # "Configure logging" on the page "Ray Serve": a reader would ask which logging.
     vague = len(rest) < 2 and page and not _named(page, question) and {w.lower() for w in page.split()} - GENERIC
     is_topic = bool(vague) and len(page.split()) <= 4 and not _verb(page.split())[0] and not _ASKING.match(page)
     return f"{question} in {page}?" if is_topic else f"{question}?"
 
 
-def _asked(heading: str) -> str:
-    """A heading that asks already, as a whole question; "" where it only begins like one ("What's next")."""
+def _from_question(heading: str) -> str:
+    """Return a heading that is a question already; "" if it only begins like one ("What's next")."""
     words = heading.rstrip("?").split()
     start = [word.lower() for word in words[:2]]
     if _POINTING.search(heading) or len(words) < FEWEST:
@@ -131,7 +132,7 @@ def _asked(heading: str) -> str:
 
 
 def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The verb that a heading begins with, in its base form, and the words behind it; ("", []) if it is none."""
+    """Return the verb that a heading begins with, in its base form, and the words after it; ("", []) without a verb."""
     first, rest = words[0].lower(), list(words[1:])
     if base := _base(first):
         certain = first not in NOUNS or (bool(rest) and rest[0].lower() in _CERTAIN)
@@ -145,7 +146,7 @@ def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _object(rest: Sequence[str]) -> str:
-    """The words behind a heading's verb as in a sentence: small words small, and a second verb one as well."""
+    """Return the words after a heading's verb as in a sentence: small words and a second verb in lower case."""
     small = [word.lower() if word.lower() in _SMALL else word for word in rest]
     for at, word in enumerate(small[:-1]):
         if word in ("and", "or"):
@@ -155,7 +156,7 @@ def _object(rest: Sequence[str]) -> str:
 
 
 def _base(gerund: str) -> str:
-    """configuring → configure, running → run; "" where no known verb comes of it (nothing, string, ring)."""
+    """Return the base form of a gerund: configuring → configure, running → run; "" for nothing, string, ring."""
     if not gerund.endswith("ing"):
         return ""
     stem = gerund[: -len("ing")]
@@ -164,7 +165,7 @@ def _base(gerund: str) -> str:
 
 
 def _from_definition(heading: str, sentence: str) -> str:
-    """ "What is X?" where the first sentence says what the heading's X is."""
+    """Return "What is X?" where the first sentence defines the heading's X."""
     match = _DEFINED.match(sentence)
     if not match or not _named(heading, match["subject"]) or _POINTING.search(match["subject"]):
         return ""
@@ -175,7 +176,7 @@ def _from_definition(heading: str, sentence: str) -> str:
 
 
 def _from_purpose(sentence: str) -> str:
-    """ "How do I …?" out of "To …, do this" and "You can use … to …"."""
+    """Return "How do I …?" from "To …, do this" and "You can use … to …"."""
     match = _PURPOSE.match(sentence) or _ABLE.match(sentence)
     if not match:
         return ""
@@ -187,7 +188,7 @@ def _from_purpose(sentence: str) -> str:
 
 
 def _named(one: str, other: str) -> bool:
-    """Whether two names share their last word, plural or not, or one holds the other."""
+    """Return whether two names share their last word, plural or not, or one contains the other."""
     a, b = (re.sub(r"[^\w ]", " ", name.lower()).split() for name in (one, other))
     if not a or not b:
         return False
@@ -195,7 +196,7 @@ def _named(one: str, other: str) -> bool:
 
 
 def _sentence(text: str) -> str:
-    """The first sentence, on one line."""
+    """Return the first sentence, on one line."""
     line = " ".join(text.split())
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`\"(])", line, maxsplit=1)[0]
 

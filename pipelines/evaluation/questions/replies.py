@@ -1,4 +1,4 @@
-"""The questions in a language model's reply, whatever stands around them.
+"""Reads the questions in a language model's reply, whatever stands around them.
 
 Knows texts; no model, no prompt and no chunk.
 """
@@ -11,7 +11,7 @@ from pipelines.characters import clean_for_model
 from pipelines.llm.replies import read_items, read_json
 from pipelines.llm.retry import UnusableReply
 
-FEWEST_WORDS, LONGEST = 3, 300  # a question's words at the least, its characters at the most
+FEWEST_WORDS, LONGEST = 3, 300  # least words and most characters of a question
 
 _ASKS = re.compile(
     r"^(?:what|how|why|when|where|which|who|whose|can|could|does|do|did|is|are|was|should|shall|will|would|may|must|has|have)\b",
@@ -30,10 +30,10 @@ class NoQuestions(UnusableReply):
 
 
 def parse_questions(text: str, most: int) -> list[str]:
-    """The questions in a reply, `most` at the most: JSON in any of its usual shapes, or one a line with any mark.
+    """Return at most `most` questions of a reply: JSON in any of its usual shapes, or one a line with any mark.
 
-    Answers, remarks and refusals beside them are left out, and questions that point at a passage their reader does not
-    see. An empty JSON list is an answer: the passage gave none. Raises NoQuestions.
+    Answers, remarks and refusals are left out, and questions that point at a passage that their reader does not see.
+    An empty JSON list is a valid reply: the passage gives no question. Raises NoQuestions.
     """
     text = clean_for_model(text)
     listed = _listed(text)
@@ -45,13 +45,13 @@ def parse_questions(text: str, most: int) -> list[str]:
 
 
 def _listed(text: str) -> list[str] | None:
-    """The texts of a JSON reply that may be questions; None where there is no JSON."""
+    """Return the texts of a JSON reply that may be questions; None without JSON."""
     value = read_json(text)
     return None if value is None else list(_strings(value))
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Texts under keys that name questions, or of plain lists; not those under other keys (answer, source)."""
+    """Yield texts of plain lists or under keys that name questions; not those under other keys (answer, source)."""
     if isinstance(value, str):
         yield " ".join(value.split())
     elif isinstance(value, list):
@@ -64,13 +64,13 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _asking_lines(text: str) -> list[str]:
-    """Lines of a reply that is no JSON, without their marks."""
+    """Return the questions of a reply that is no JSON, line by line without their marks."""
     plain = re.sub(r"\*\*|^\s*(?:a|answer)\s*\d*\s*[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
     return [line for line in read_items(plain) if line.endswith(("?", "？")) or _ASKS.match(line)]
 
 
 def _question(line: str) -> str:
-    """A line as a question, "" if it is none that can be asked without its passage."""
+    """Return a line as a question, "" if it can't be asked without its passage."""
     bare = line.strip().strip("\"'“”").rstrip(".").strip()
     asks = bare.endswith(("?", "？")) or bool(_ASKS.match(bare))
     wordy = len(bare.split()) >= FEWEST_WORDS or not bare.isascii()

@@ -1,6 +1,7 @@
-"""Makes a data set out of a collection: questions from its chunks or its ratings, or missing reference answers.
+"""Makes a data set out of a collection: questions, or missing reference answers.
 
-Plain values in, a data set with its counts out; usable from a notebook.
+The questions come from chunks, by a model or from headings, or from ratings. Plain values in, a data set with its
+counts out; usable from a notebook.
 """
 
 import asyncio

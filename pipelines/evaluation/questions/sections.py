@@ -1,4 +1,4 @@
-"""Sections of an index as material for questions: their first chunks, a draw over all pages, their whole texts.
+"""Sections of an index as material for questions: first chunks and whole texts.
 
 Knows chunks; no model and no database.
 """

@@ -1,6 +1,7 @@
-"""Selects which questions to keep: each once, with few sources, and only if a search finds its source.
+"""Selects the questions to keep: unique, specific and findable.
 
-Knows questions and a search as a function; no model, no database and no engine.
+Each question is kept once, with few sources, and only if a search finds one of them. Knows questions and a search as a
+function; no model, no database and no engine.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,6 +1,6 @@
-"""Writes questions about chunks, and reference answers to questions, by a language model or from headings.
+"""Writes questions about chunks, and reference answers to questions.
 
-Knows chunks and a model that may babble; no database and no engine.
+A language model writes them, or headings do. Knows chunks and a model that may babble; no database and no engine.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.prompts import Piece, Template
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.dimensions import quoted
+from pipelines.evaluation.judging.dimensions import quote
 from pipelines.evaluation.questions.headings import heading_questions
 from pipelines.evaluation.questions.replies import parse_questions
 from pipelines.llm.client import FRAMING
@@ -137,7 +137,7 @@ async def write_answers(
 
 
 async def _ask_for_answer(llm: ChatModel, question: str, given: Sequence[Hit]) -> ParsedReply[str]:
-    question = quoted(question)
+    question = quote(question)
     empty = ANSWER.format(passage="", question=question, unknown=UNKNOWN)
     joined = replace(given[0], text="\n\n".join(passage.passage for passage in given))
     prompt = ANSWER.format(passage=_fit(llm, joined, empty), question=question, unknown=UNKNOWN)
