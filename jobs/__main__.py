@@ -28,6 +28,7 @@ VERBS = {
     "questions": ("jobs.questions", "write questions about a collection, to evaluate it with"),
     "evaluate": ("jobs.evaluate", "score a collection on questions with known sources"),
     "experiment": ("jobs.experiment", "compare configurations on the same questions"),
+    "train": ("jobs.train", "train a model on questions: adapter, embedder, reranker, …"),
 }
 
 

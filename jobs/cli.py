@@ -13,9 +13,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 from jobs.environment import debugging
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    M = TypeVar("M", bound=BaseModel)
 
 # NOTHING_DELETED and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
 DONE, FAILED, BAD_INPUT, NOTHING_DELETED, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
@@ -55,6 +60,34 @@ def add_collection(parser: argparse.ArgumentParser, help: str | None = None) -> 
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """Add --wait."""
     parser.add_argument("--wait", action="store_true", help="wait for another run on the collection to end")
+
+
+def add_fields(parser: argparse.ArgumentParser, *models: "type[BaseModel]") -> None:
+    """Add a flag for each field with a description; the model declares its default and checks its value."""
+    for name, field in {name: field for model in models for name, field in model.model_fields.items()}.items():
+        flag = f"--{name.replace('_', '-')}"
+        if field.annotation is bool:
+            parser.add_argument(flag, action="store_true", default=None, help=field.description)
+        elif field.description:
+            default = "" if field.is_required() or field.default == "" else f" (default {field.default})"
+            choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else None
+            parser.add_argument(flag, choices=choices, required=field.is_required(), help=field.description + default)
+
+
+def read_fields(model: "type[M]", flags: Mapping[str, Any]) -> "M":
+    """Return the model that the flags give, None meaning its default. Raises BadInput."""
+    from pydantic import ValidationError
+
+    values = {name: flags[name] for name in model.model_fields if flags.get(name) is not None}
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise BadInput("; ".join(_describe_mistake(**one) for one in error.errors())) from error
+
+
+def _describe_mistake(loc: Sequence[int | str], msg: str, input: Any, **_: Any) -> str:
+    message = msg.removeprefix("Value error, ")
+    return f"--{str(loc[0]).replace('_', '-')} is {input}: {message}" if loc else message
 
 
 def say(message: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.cards import CARD_FILE, may_be_used
 from pipelines.characters import clean_for_tokenizer
 from pipelines.records import digest
 
@@ -26,7 +27,6 @@ OPENAI_DIMENSIONS = {
 }
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
 HASH_MAX_TOKENS = 256  # as the default model, so that plumbing sees chunks of the usual size
-TRAINING_CARD = "card.json"  # what training wrote beside the weights: how good they are, and whether they may be used
 
 Count = Callable[[list[str]], list[int]]
 
@@ -137,9 +137,9 @@ def _openai_counter(model: str, name: str, max_tokens: int) -> TokenCounter:
 
 
 def _folder_counter(model: str, folder: Path, max_tokens: int) -> TokenCounter:
-    if not accepted(folder):
+    if not may_be_used(folder):
         raise ModelNotAccepted(
-            f"{folder} brought no certain gain on held-out questions and was not accepted ({TRAINING_CARD} has the "
+            f"{folder} brought no certain gain on held-out questions and was not accepted ({CARD_FILE} has the "
             "figures): train it on more, or once more with --accept to use it all the same"
         )
     config = _json(folder / "config_sentence_transformers.json")
@@ -186,22 +186,13 @@ def weights_digest(folder: Path) -> str:
     """Hash of the files that decide the vectors: settings, tokenizer and weights."""
     kinds = {".json", ".txt", ".model", ".safetensors", ".bin"}
     found = (path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
-    files = sorted(path for path in found if path.name != TRAINING_CARD)
+    files = sorted(path for path in found if path.name != CARD_FILE)
     return digest(*(part for path in files for part in (str(path.relative_to(folder)), _file_digest(path))))
 
 
 def _file_digest(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
-
-
-def accepted(folder: Path) -> bool:
-    """Whether a model folder may be used: training left no card there, or one that says so and can be read."""
-    try:
-        card = _json(folder / TRAINING_CARD) if (folder / TRAINING_CARD).is_file() else {"accepted": True}
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(card, dict) and card.get("accepted") is True
 
 
 def _json(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Reads, writes and splits data sets: questions with the sources that answer them.
+"""Reads and writes data sets: questions with the sources that answer them.
 
 A file that can't be used is refused whole, with the line of every mistake. Knows no metric and no engine.
 """
@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.evaluation.groups import connected_groups, pairs_sharing
 from pipelines.records import digest
 from pipelines.whole import whole_file
 
@@ -27,10 +26,6 @@ class BadDataset(ValueError):
         lines = [f"{path}:{line}: {what}" if line else f"{path}: {what}" for line, what in mistakes[:MOST_NAMED]]
         more = len(mistakes) - MOST_NAMED
         super().__init__("\n".join([*lines, *([f"and {more:,} more mistakes"] if more > 0 else [])]))
-
-
-class BadFolds(ValueError):
-    """Questions can't be split into this number of folds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +99,6 @@ def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
     if n >= len(examples):
         return list(examples)
     return [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), n))]
-
-
-def folds(examples: Sequence[Example], n: int, seed: int = 0) -> list[list[int]]:
-    """Return `n` disjoint lists of places in `examples`, of about the same length, that together hold all places.
-
-    Examples that share a page or a question's text, also through others, are always in one list: a model trained on
-    the other lists has seen neither. Raises BadFolds if there are fewer than `n` such groups.
-    """
-    groups = _groups(examples)
-    if not 2 <= n <= len(groups):
-        raise BadFolds(
-            f"{n} folds of {len(groups)} groups of questions that share no page: take 2 to {len(groups)} folds"
-        )
-    random.Random(seed).shuffle(groups)
-    parts: list[list[int]] = [[] for _ in range(n)]
-    for group in sorted(groups, key=len, reverse=True):
-        min(parts, key=len).extend(group)
-    return [sorted(part) for part in parts]
-
-
-def _groups(examples: Sequence[Example]) -> list[list[int]]:
-    """Return the places of examples that share a page or a question, group by group."""
-    groups: dict[int, list[int]] = {}
-    for place, group in enumerate(connected_groups(len(examples), pairs_sharing(map(_ties, examples)))):
-        groups.setdefault(group, []).append(place)
-    return list(groups.values())
-
-
-def _ties(example: Example) -> list[str]:
-    return [f"? {' '.join(example.question.lower().split())}", *(page_of(source) for source in example.sources)]
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:

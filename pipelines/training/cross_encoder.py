@@ -1,97 +1,212 @@
-"""A small cross-encoder learns to tell the passage that answers a question from those that only look like it.
+"""Trains a small cross-encoder to rerank the hits of a collection.
 
-Begins from an embedding model's weights, which are there, with a new head. Knows questions and hits; neither where
-they are stored nor whether the result will be used. Heavy libraries are imported in functions.
+It begins with an embedding model's weights and a new head. Knows neither where hits are stored nor whether the result
+will be used. Heavy libraries are imported in functions.
 """
 
-import json
 import random
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.answering.reranking.base import document
-from pipelines.characters import clean_for_tokenizer
-from pipelines.embedding.tokens import load_tokenizer
-from pipelines.evaluation.dataset import Example, page_of
-from pipelines.records import Hit, digest
-from pipelines.training.embedder import check_trainer
-from pipelines.training.mining import Corpus, NothingToLearn, Triple, hard_negatives
+from pydantic import Field
 
-# Wrong answers are drawn from so many of the best wrong hits: the very best alone hold most of the unlabelled right
-# ones (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
+from pipelines.answering.reranking.base import document
+from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
+from pipelines.characters import clean_for_tokenizer
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.questions.feedback import Feedback, from_ratings, same
+from pipelines.records import Hit
+from pipelines.training import card, fine_tuning, mining
+from pipelines.training.card import ModelFolder, Progress, RerankingPlan, TrainingResult, silent
+from pipelines.training.fine_tuning import FineTuningPlan, Selection
+from pipelines.training.mining import Corpus, IndexedCollection, NothingToLearn, Triple
+from pipelines.training.ranking import Hits, JudgingHits
+
+KIND = "cross-encoder"
+KS = (1, 3, 5, 9, 18)
+# Retrieved hits among which negatives are sought: enough where a page has many of the best.
+MINED_FROM = 60
+# Negatives are drawn from so many of the best wrong hits: the very best alone hold most of the unlabelled right ones
+# (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
 DRAWN_FROM = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a cross-encoder is trained.
+class CrossEncoderPlan(FineTuningPlan):
+    """The settings that decide the weights of a cross-encoder.
 
     `loss` "binary" takes each pair by itself (binary cross-entropy, the right ones weighted up to the wrong ones),
-    "listwise" a question's passages together (ListNet; Cao et al., 2007). `max_tokens` are of question and passage
-    together. After `minutes` (0: never) training ends with what it has learned. `precision` "fp16" and "bf16" are for
-    GPUs.
-
-    The learning rate is the usual one for cross-encoders of this size (2e-5 to 5e-5); the new head needs its upper end.
+    "listwise" a question's passages together (ListNet; Cao et al., 2007). The learning rate is the usual one for
+    cross-encoders of this size (2e-5 to 5e-5); the new head needs its upper end.
     """
 
-    loss: Literal["binary", "listwise"] = "binary"
-    epochs: float = 1.0
-    batch_size: int = 16
-    learning_rate: float = 5e-5
-    warmup: float = 0.1
-    max_tokens: int = 192
-    minutes: float = 0.0
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
-    seed: int = 0
-    checkpoint_steps: int = 20
+    loss: Literal["binary", "listwise"] = Field("binary", description="of each pair, or of a question's passages")
+    learning_rate: float = Field(5e-5, gt=0, description="its usual range is 2e-5 to 5e-5")
+    batch_size: int = Field(16, ge=1, description="pairs, or questions if listwise")
+    max_tokens: int = Field(192, ge=16, description="of question and passage together")
+    minutes: float = Field(0.0, ge=0, description="end training after so long with what it has learned; 0: never")
 
 
-# ------------------------------------------------------------------------------------------- what is learned from
+class RerankerSelection(Selection, RerankingPlan):
+    """What a cross-encoder learns from and is judged by."""
+
+    questions: int = Field(2_000, ge=0, description="questions to learn from; 0: all")
+    held_out: int = Field(200, ge=0, description="questions to judge by; 0: all that are held out")
+    negatives: int = Field(4, ge=1, description="wrong answers mined for each question")
+    feedback: bool = Field(False, description="learn from ratings of the service's answers too")
 
 
-def mine(
+@dataclass(frozen=True, slots=True)
+class RerankerData:
+    """The training set of a cross-encoder and the hits that judge it; `seconds` is how long it took to gather."""
+
+    base: TokenCounter
+    collection: str
+    train: Sequence[Example]
+    judging: JudgingHits
+    triples: Sequence[Triple]
+    selection: RerankerSelection
+    seconds: float
+
+
+# ------------------------------------------------------------------------------------------- the training set
+
+
+def gather_reranker_data(
+    collection: IndexedCollection,
     examples: Sequence[Example],
-    corpus: Corpus,
-    retrieve: Callable[[str], Sequence[Hit]],
-    *,
-    forbidden: Collection[str] = (),
-    negatives: int = 4,
-    seed: int = 0,
-    disliked: Callable[[str], Sequence[Hit]] = lambda question: (),
-) -> list[Triple]:
-    """A triple for each example, its texts as a reranker reads them: a chunk of the reference section, and wrong hits.
+    selection: RerankerSelection,
+    progress: Progress = silent,
+) -> RerankerData:
+    """Return the training set, with negatives that the collection's own retrieval finds.
 
-    The wrong ones are those that `disliked` knows of the question, and others drawn by `seed` from the best of other
-    pages, none on a page of `forbidden`. An example for which fewer than `negatives` are found, or whose section the
-    index lacks, is left out.
+    Raises TrainerMissing, NothingToLearn, BadFolds, ModelNotFound and ModelUnsupported.
     """
-    rng = random.Random(seed)
-    mined = []
-    for example in examples:
-        right = _right(example, corpus)
-        known = hard_negatives(example, disliked(example.question), corpus, forbidden, negatives)
-        wrong = hard_negatives(example, retrieve(example.question), corpus, forbidden, DRAWN_FROM)
-        wrong = [hit for hit in wrong if hit.chunk_id not in {one.chunk_id for one in known}]
-        if right and len(known) + len(wrong) >= negatives:
-            drawn = [*known, *rng.sample(wrong, negatives - len(known))]
-            mined.append(Triple(example.question, document(rng.choice(right)), tuple(map(document, drawn))))
-    return mined
+    fine_tuning.check_trainer()
+    started = time.monotonic()
+    corpus = collection.corpus
+    train, held_out = fine_tuning.divide(examples, corpus, selection)
+    feedback = from_ratings(collection.ratings() if selection.feedback else [])
+    liked = select_apart([example for example in feedback.examples if corpus.answering(example)], held_out)
+    draw = NegativeDraw(
+        corpus,
+        lambda question: collection.retrieve(question, MINED_FROM),
+        selection.negatives,
+        frozenset(mining.pages_of(held_out)),
+        selection.seed,
+        disliked_hits(feedback, corpus),
+    )
+    train = [*train, *liked]
+    triples = mining.mine_triples(
+        train, corpus, draw, negatives=selection.negatives, read=document, seed=selection.seed
+    )
+    judging = JudgingHits.retrieve(collection, held_out, selection.depth)
+    seconds = time.monotonic() - started
+    progress(f"{len(triples):,} questions mined, {len(held_out):,} to judge by, {seconds:.0f} s")
+    base = load_tokenizer(selection.model or collection.index.settings.model)
+    return RerankerData(base, collection.index.collection, train, judging, triples, selection, seconds)
 
 
-def _right(example: Example, corpus: Corpus) -> list[Hit]:
-    """The chunks of the reference section itself; where it has none, those of the sections below it."""
-    answering = [corpus.chunks[place] for place in corpus.answering(example)]
-    return [hit for hit in answering if hit.source in example.sources] or answering
+class NegativeDraw:
+    """Draws the negatives of an example by `seed`: first hits that readers disliked, then some of the best wrong ones.
+
+    None lies on a page of `forbidden`.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        retrieve: Callable[[str], Hits],
+        negatives: int,
+        forbidden: frozenset[str] = frozenset(),
+        seed: int = 0,
+        disliked: Callable[[str], Hits] = lambda question: (),
+    ) -> None:
+        self.corpus, self.retrieve, self.negatives, self.forbidden = corpus, retrieve, negatives, forbidden
+        self.disliked = disliked
+        self._rng = random.Random(seed)
+
+    def __call__(self, example: Example) -> list[Hit]:
+        """Return `negatives` hits, or fewer if retrieval finds no more."""
+        known = self._wrong(example, self.disliked(example.question), self.negatives)
+        ids = {hit.chunk_id for hit in known}
+        wrong = self._wrong(example, self.retrieve(example.question), DRAWN_FROM)
+        others = [hit for hit in wrong if hit.chunk_id not in ids]
+        return [*known, *self._rng.sample(others, min(self.negatives - len(known), len(others)))]
+
+    def _wrong(self, example: Example, hits: Hits, most: int) -> list[Hit]:
+        return mining.hard_negatives(example, hits, self.corpus, self.forbidden, most)
+
+
+def select_apart(examples: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
+    """Return the examples that share neither page nor question with `held_out`."""
+    pages, questions = mining.pages_of(held_out), {same(example.question) for example in held_out}
+    return [e for e in examples if pages.isdisjoint(mining.pages_of([e])) and same(e.question) not in questions]
+
+
+def disliked_hits(feedback: Feedback, corpus: Corpus) -> Callable[[str], Hits]:
+    """Return a function from a question to the chunks that did not help with it and are still in the index."""
+    chunks = {hit.chunk_id: hit for hit in corpus.chunks} if feedback.disliked else {}
+
+    def find(question: str) -> Hits:
+        ids = dict.fromkeys(hit.chunk_id for hit in feedback.wrong(question))
+        return [chunks[id] for id in ids if id in chunks]
+
+    return find
 
 
 # ------------------------------------------------------------------------------------------- training
 
 
+def train_reranker(
+    data: RerankerData,
+    output: ModelFolder,
+    plan: CrossEncoderPlan,
+    *,
+    device: str = "auto",
+    accept: bool = False,
+    progress: Progress = silent,
+) -> TrainingResult:
+    """Fine-tune, judge by the hits of held-out questions as they are served, and put the model into `output`.
+
+    An interrupted training continues from its last checkpoint. `accept` accepts the model whatever the verdict is.
+    Raises TrainerMissing and NothingToLearn.
+    """
+    started = time.monotonic()
+    device, selection = fine_tuning.choose_device(device), data.selection
+    model = load_model(data.base.model, device, plan.max_tokens)
+    steps = fine_tune(model, data.triples, plan, output.checkpoints(data.base.identity))
+    model.save_pretrained(str(fine_tuning.clear(output.model)))
+    progress(f"trained for {steps:,} steps; judging")
+    reranker = CrossEncoderReranker(str(output.model), device=device, max_length=plan.max_tokens)
+    trained = time.monotonic()
+    after = data.judging.ranks(reranker)
+    latency = (time.monotonic() - trained) / len(after)
+    verdict = card.judge_ranks(data.judging.ranks(), after, k=selection.k, ks=sorted({*KS, selection.k}))
+    entries = card.make_card(
+        KIND,
+        base={"model": data.base.model, "identity": data.base.identity},
+        examples=[*data.train, *data.judging.examples],
+        verdict=verdict,
+        settings={
+            **plan.model_dump(),
+            **selection.model_dump(include={"negatives", "depth", "questions", "feedback"}),
+            "steps": steps,
+            "collection": data.collection,
+        },
+        accept=accept,
+    )
+    output.put(entries)
+    figures = {"seconds": round(data.seconds + time.monotonic() - started, 1), "rerank_s": latency}
+    scores = f"{verdict}\n{latency:.2f} s to rerank {selection.depth} hits"
+    return TrainingResult(output.path, entries, scores, figures)
+
+
 def load_model(model: str, device: str = "cpu", max_tokens: int = 0) -> Any:
-    """The encoder of a packaged name, folder or hub name, with a head that gives one score.
+    """Return the encoder of a packaged name, folder or hub name, with a head that gives one score.
 
     The head is new unless `model` is a cross-encoder already. Raises ModelNotFound, ModelUnsupported, NothingToLearn.
     """
@@ -100,46 +215,33 @@ def load_model(model: str, device: str = "cpu", max_tokens: int = 0) -> Any:
     counter = load_tokenizer(model)
     if counter.folder is None:
         raise NothingToLearn(f"{model} has no weights here: begin with a packaged model, a folder or a hub model")
-    loaded = CrossEncoder(str(counter.folder), num_labels=1, device=device, local_files_only=True)
+    encoder = CrossEncoder(str(counter.folder), num_labels=1, device=device, local_files_only=True)
     if max_tokens:
-        loaded.max_seq_length = min(max_tokens, loaded.max_seq_length or max_tokens)
-    return loaded
+        encoder.max_seq_length = min(max_tokens, encoder.max_seq_length or max_tokens)
+    return encoder
 
 
-def fine_tune(model: Any, triples: Sequence[Triple], plan: Plan, checkpoints: Path) -> int:
-    """Train `model` in place; returns the number of steps done.
+def fine_tune(model: Any, triples: Sequence[Triple], plan: CrossEncoderPlan, checkpoints: Path) -> int:
+    """Train `model` in place and return the number of steps done.
 
-    What was interrupted goes on from the last checkpoint of the same triples and plan. Raises TrainerMissing and
-    NothingToLearn.
+    Continues from the last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
     """
-    check_trainer()
-    from sentence_transformers.cross_encoder import CrossEncoderTrainer
-    from transformers.trainer_utils import get_last_checkpoint
+    folder = fine_tuning.checkpoint_folder(checkpoints, triples, plan)
+    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 
-    if not triples:
-        raise NothingToLearn(
-            "no question has both an answering chunk and enough retrieved chunks that do not answer it"
-        )
-    folder = checkpoints / _name(triples, plan)
-    folder.mkdir(parents=True, exist_ok=True)
+    arguments = fine_tuning.trainer_arguments(folder, plan, model.device.type == "cpu")
     trainer = CrossEncoderTrainer(
         model=model,
-        args=_arguments(folder, plan, model.device.type == "cpu"),
+        args=CrossEncoderTrainingArguments(**arguments),
         train_dataset=_dataset(triples, plan),
         loss=_loss(model, triples, plan),
         callbacks=_callbacks(plan),
     )
-    done = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))  # type: ignore[no-untyped-call]
-    return int(done.global_step)
+    return fine_tuning.run_trainer(trainer, folder)
 
 
-def _name(triples: Sequence[Triple], plan: Plan) -> str:
-    """Where the checkpoints of these triples and this plan lie."""
-    return digest(json.dumps(asdict(plan)), *(json.dumps(asdict(triple)) for triple in triples))[:16]
-
-
-def _dataset(triples: Sequence[Triple], plan: Plan) -> Any:
-    """One row a pair, or for the listwise loss one a question."""
+def _dataset(triples: Sequence[Triple], plan: CrossEncoderPlan) -> Any:
+    """Return one row a pair, or for the listwise loss one a question."""
     from datasets import Dataset
 
     lists = [
@@ -155,7 +257,7 @@ def _dataset(triples: Sequence[Triple], plan: Plan) -> Any:
     return Dataset.from_dict({"question": questions, "document": documents, "label": scores})
 
 
-def _loss(model: Any, triples: Sequence[Triple], plan: Plan) -> Any:
+def _loss(model: Any, triples: Sequence[Triple], plan: CrossEncoderPlan) -> Any:
     import torch
     from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, ListNetLoss
 
@@ -164,28 +266,7 @@ def _loss(model: Any, triples: Sequence[Triple], plan: Plan) -> Any:
     return BinaryCrossEntropyLoss(model, pos_weight=torch.tensor(float(len(triples[0].negatives))))
 
 
-def _arguments(folder: Path, plan: Plan, cpu: bool) -> Any:
-    from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
-
-    return CrossEncoderTrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=plan.epochs,
-        per_device_train_batch_size=plan.batch_size,
-        learning_rate=plan.learning_rate,
-        warmup_steps=plan.warmup,
-        fp16=plan.precision == "fp16",
-        bf16=plan.precision == "bf16",
-        use_cpu=cpu,
-        seed=plan.seed,
-        data_seed=plan.seed,
-        save_steps=plan.checkpoint_steps,
-        save_total_limit=2,
-        logging_steps=10,
-        report_to="none",
-    )
-
-
-def _callbacks(plan: Plan) -> list[Any]:
+def _callbacks(plan: CrossEncoderPlan) -> list[Any]:
     from transformers import TrainerCallback
 
     class Deadline(TrainerCallback):
@@ -200,12 +281,3 @@ def _callbacks(plan: Plan) -> list[Any]:
             return control
 
     return [Deadline(plan.minutes * 60)] if plan.minutes else []
-
-
-# ------------------------------------------------------------------------------------------- judging
-
-
-def place(example: Example, hits: Sequence[Hit]) -> int:
-    """The place of the first hit on a reference page, from 1; 0 if there is none."""
-    pages = {page_of(source) for source in example.sources}
-    return next((rank for rank, hit in enumerate(hits, 1) if hit.url in pages), 0)

@@ -1,64 +1,167 @@
-"""An embedding model learns from questions and the chunks that answer them; the sentence-transformers trainer does it.
+"""Fine-tunes an embedding model on questions and the chunks that answer them.
 
-Knows neither where chunks are stored nor whether the result will be used. Heavy libraries are imported in functions.
+The trainer of sentence-transformers does the work. Knows neither where chunks are stored nor whether the result will be
+used. Heavy libraries are imported in functions.
 """
 
-import importlib.util
-import json
-import random
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.embedding.tokens import load_tokenizer, model_folder
-from pipelines.evaluation.dataset import Example
-from pipelines.records import digest
-from pipelines.training.mining import Corpus, NothingToLearn, Triple, read_as
+from pydantic import Field, model_validator
 
-# Places beyond this count as not found; MRR hardly sees a difference.
-DEPTH = 100
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer, model_folder
+from pipelines.evaluation.dataset import Example
+from pipelines.records import Hit
+from pipelines.training import card, fine_tuning, mining
+from pipelines.training.card import GateVerdict, ModelFolder, Progress, TrainingResult, silent
+from pipelines.training.fine_tuning import FineTuningPlan, Selection
+from pipelines.training.mining import Corpus, IndexedCollection, NothingToLearn, Triple
+from pipelines.training.ranking import make_judging_set, prefixes_of, ranks_by_question
+
+KIND = "embedding-model"
+# Retrieved hits among which negatives are sought: more than a page usually has among the best.
+MINED_FROM = 20
 WORD = re.compile(r"[^\W\d_]\w{3,}")
-# A word joins the vocabulary if the tokenizer cuts it into so many pieces, and it stands in the corpus so often that a
+# A word joins the vocabulary if the tokenizer cuts it into so many pieces, and it occurs so often in the corpus that a
 # row of its own can be learned. Not tuned.
 PIECES, AT_LEAST = 3, 20
 
 
-class TrainerMissing(RuntimeError):
-    """The libraries that the trainer needs are not installed."""
+class EmbedderPlan(FineTuningPlan):
+    """The settings that decide the weights of an embedding model.
+
+    The learning rate is the usual one of sentence-transformers, 2e-5; token embeddings alone bear 5 to 10 times as
+    much, as each row is met seldom: 1e-4.
+    """
+
+    layers: Literal["all", "embeddings"] = Field("all", description="embeddings: train the token embeddings alone")
+    learning_rate: float = Field(2e-5, gt=0, description="token embeddings alone: 1e-4")
+    batch_size: int = Field(32, ge=2, description="questions; the other texts of a batch are negatives too")
+    max_tokens: int = Field(0, ge=0, description="cut texts while training; 0: as the model does")
+    new_words: int = Field(0, ge=0, description="words of the corpus to add to the vocabulary")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_usual_rate(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {"learning_rate": 1e-4, **values} if values.get("layers") == "embeddings" else values
+
+
+class EmbedderSelection(Selection):
+    """What an embedding model learns from and is judged by."""
+
+    pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")
+    skip: int = Field(0, ge=0, description="pass over so many of the best wrong hits")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a model is trained.
+class EmbedderData:
+    """The training set of an embedding model and what judges it; `seconds` is how long it took to gather."""
 
-    `layers` "embeddings" trains the token embeddings alone: the rest of the network stays as it is. `max_tokens` cuts
-    texts while training (0: as much as the model reads). `precision` "fp16" and "bf16" are for GPUs. `new_words` is
-    how many of the corpus's own words may join the vocabulary.
+    base: TokenCounter
+    collection: str
+    corpus: Corpus
+    train: Sequence[Example]
+    held_out: Sequence[Example]
+    triples: Sequence[Triple]
+    selection: EmbedderSelection
+    seconds: float
 
-    The learning rate is the usual one for sentence-transformers (2e-5); token embeddings alone bear 5 to 10 times as
-    much, as each row is met seldom.
+
+def gather_embedder_data(
+    collection: IndexedCollection,
+    examples: Sequence[Example],
+    selection: EmbedderSelection,
+    progress: Progress = silent,
+) -> EmbedderData:
+    """Return the training set, with negatives that the collection's own retrieval finds.
+
+    Raises TrainerMissing, NothingToLearn, BadFolds, ModelNotFound and ModelUnsupported.
     """
+    fine_tuning.check_trainer()
+    started = time.monotonic()
+    base = load_tokenizer(selection.model or collection.index.settings.model)
+    if base.folder is None:
+        raise NothingToLearn(f"{base.model} has no weights here: train a packaged model, a folder or a hub model")
+    corpus = collection.corpus
+    train, held_out = fine_tuning.divide(examples, corpus, selection)
+    progress(f"{len(train):,} questions to learn from, {len(held_out):,} to judge by")
+    judging = mining.pages_of(held_out)
 
-    layers: Literal["all", "embeddings"] = "all"
-    epochs: float = 1.0
-    batch_size: int = 32
-    learning_rate: float = 2e-5
-    warmup: float = 0.1
-    max_tokens: int = 0
-    precision: Literal["fp32", "fp16", "bf16"] = "fp32"
-    new_words: int = 0
-    seed: int = 0
-    checkpoint_steps: int = 20
+    def find_negatives(example: Example) -> list[Hit]:
+        hits = collection.retrieve(example.question, MINED_FROM + selection.skip)
+        return mining.hard_negatives(example, hits, corpus, judging, selection.negatives, selection.skip)
+
+    triples = mining.mine_triples(
+        train, corpus, find_negatives, negatives=selection.negatives, read=mining.embedding_text, seed=selection.seed
+    )
+    seconds = time.monotonic() - started
+    progress(f"{len(triples):,} triples mined in {seconds:.0f} s")
+    return EmbedderData(base, collection.index.collection, corpus, train, held_out, triples, selection, seconds)
+
+
+def train_embedder(
+    data: EmbedderData,
+    output: ModelFolder,
+    plan: EmbedderPlan,
+    *,
+    device: str = "auto",
+    accept: bool = False,
+    progress: Progress = silent,
+) -> TrainingResult:
+    """Fine-tune, judge on the held-out pages, and put the model into `output`.
+
+    An interrupted training continues from its last checkpoint. `accept` accepts the model whatever the verdict is.
+    Raises TrainerMissing and NothingToLearn.
+    """
+    started = time.monotonic()
+    verdict = _train_and_judge(data, output, plan, fine_tuning.choose_device(device), progress)
+    entries = card.make_card(
+        KIND,
+        base={"model": data.base.model, "identity": data.base.identity, "dimension": data.base.dimension},
+        examples=[*data.train, *data.held_out],
+        verdict=verdict,
+        settings={
+            **plan.model_dump(),
+            **data.selection.model_dump(include={"negatives", "skip", "pool"}),
+            "triples": len(data.triples),
+            "collection": data.collection,
+        },
+        accept=accept,
+    )
+    output.put(entries)
+    figures = {"seconds": round(data.seconds + time.monotonic() - started, 1)}
+    return TrainingResult(output.path, entries, str(verdict), figures)
+
+
+def _train_and_judge(
+    data: EmbedderData, output: ModelFolder, plan: EmbedderPlan, device: str, progress: Progress
+) -> GateVerdict:
+    """Leave the trained model in `output.model`, with what the evaluator wrote."""
+    model = load_model(data.base.model, device)
+    judging = make_judging_set(data.held_out, data.corpus, data.selection.pool, data.selection.seed)
+    evaluation = output.training / "evaluation"
+    before = ranks_by_question(model, judging, evaluation, "before")
+    progress(f"judged before among {len(judging.texts):,} chunks; training")
+    if plan.new_words:
+        words = frequent_words([hit.text for hit in data.corpus.chunks], model, plan.new_words)
+        progress(f"{extend_vocabulary(model, words):,} words join the vocabulary")
+    fine_tune(model, data.triples, plan, output.checkpoints(data.base.identity))
+    model.save(str(fine_tuning.clear(output.model)))
+    after = ranks_by_question(model, judging, evaluation, "after")
+    evaluation.replace(output.model / "evaluation")
+    return card.judge_ranks([before[name] for name in judging.queries], [after[name] for name in judging.queries])
 
 
 # ------------------------------------------------------------------------------------------- the model
 
 
 def load_model(model: str, device: str = "cpu") -> Any:
-    """The SentenceTransformer of a packaged name, folder or hub name. Raises ModelNotFound, ModelUnsupported."""
+    """Return the SentenceTransformer of a packaged name, folder or hub name. Raises ModelNotFound, ModelUnsupported."""
     from sentence_transformers import SentenceTransformer
 
     counter = load_tokenizer(model)
@@ -68,14 +171,14 @@ def load_model(model: str, device: str = "cpu") -> Any:
 
 
 def train_only_embeddings(model: Any) -> None:
-    """Freeze all weights but those of the token embeddings."""
+    """Freeze all weights except those of the token embeddings."""
     for weights in model.parameters():
         weights.requires_grad = False
     _token_embeddings(model).weight.requires_grad = True
 
 
 def frequent_words(texts: Sequence[str], model: Any, most: int) -> list[str]:
-    """Up to `most` words of `texts` that the tokenizer cuts into pieces, those first that would save most tokens."""
+    """Return up to `most` words of `texts` that the tokenizer cuts into pieces, by the tokens that they would save."""
     counts = Counter(word.lower() for text in texts for word in WORD.findall(text))
     frequent = [word for word, count in counts.items() if count >= AT_LEAST]
     pieces = {word: len(model.tokenizer.tokenize(word)) for word in frequent}
@@ -84,7 +187,7 @@ def frequent_words(texts: Sequence[str], model: Any, most: int) -> list[str]:
 
 
 def extend_vocabulary(model: Any, words: Sequence[str]) -> int:
-    """Make each of `words` one token; its embedding begins as the mean of its pieces'. Returns how many were new."""
+    """Make each of `words` one token that begins as the mean of its pieces; return how many were new."""
     import torch
     from tokenizers import AddedToken
 
@@ -109,24 +212,19 @@ def _token_embeddings(model: Any) -> Any:
 # ------------------------------------------------------------------------------------------- training
 
 
-def fine_tune(model: Any, triples: Sequence[Triple], plan: Plan, checkpoints: Path) -> None:
+def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpoints: Path) -> None:
     """Train `model` in place by MultipleNegativesRankingLoss over each triple and the others of its batch.
 
-    (Henderson et al., 2017: every other text of the batch is a wrong answer, the mined negatives are too.) What was
-    interrupted goes on from the last checkpoint of the same triples and plan. Raises TrainerMissing.
+    (Henderson et al., 2017: every other text of the batch is a negative, the mined ones are too.) Continues from the
+    last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
     """
-    check_trainer()
+    folder = fine_tuning.checkpoint_folder(checkpoints, triples, plan)
     from sentence_transformers import SentenceTransformerTrainer
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-    from transformers.trainer_utils import get_last_checkpoint
 
-    if not triples:
-        raise NothingToLearn("no question has both an answering chunk and retrieved chunks that do not answer it")
     if plan.layers == "embeddings":
         train_only_embeddings(model)
-    folder = checkpoints / _name(triples, plan)
-    folder.mkdir(parents=True, exist_ok=True)
-    reads, model.max_seq_length = model.max_seq_length, plan.max_tokens or model.max_seq_length
+    own_limit, model.max_seq_length = model.max_seq_length, plan.max_tokens or model.max_seq_length
     columns = _columns(triples)
     trainer = SentenceTransformerTrainer(
         model=model,
@@ -134,20 +232,8 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: Plan, checkpoints: Pa
         train_dataset=_dataset(columns),
         loss=MultipleNegativesRankingLoss(model),
     )
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))  # type: ignore[no-untyped-call]
-    model.max_seq_length = reads
-
-
-def check_trainer() -> None:
-    """Raise TrainerMissing unless the trainer's libraries are installed."""
-    missing = [name for name in ("accelerate", "datasets") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise TrainerMissing(f"training an embedding model needs {' and '.join(missing)}: pip install raydex[train]")
-
-
-def _name(triples: Sequence[Triple], plan: Plan) -> str:
-    """Where the checkpoints of these triples and this plan lie."""
-    return digest(json.dumps(asdict(plan)), *(json.dumps(asdict(triple)) for triple in triples))[:16]
+    fine_tuning.run_trainer(trainer, folder)
+    model.max_seq_length = own_limit
 
 
 def _columns(triples: Sequence[Triple]) -> dict[str, list[str]]:
@@ -163,97 +249,14 @@ def _dataset(columns: Mapping[str, list[str]]) -> Any:
     return Dataset.from_dict(dict(columns))
 
 
-def _arguments(folder: Path, plan: Plan, model: Any, columns: Sequence[str]) -> Any:
+def _arguments(folder: Path, plan: EmbedderPlan, model: Any, columns: Sequence[str]) -> Any:
     from sentence_transformers import SentenceTransformerTrainingArguments
     from sentence_transformers.base.sampler import BatchSamplers
 
-    of_question, of_chunk = _prefixes(model)
-    words = {"anchor": of_question, **dict.fromkeys(columns[1:], of_chunk)}
+    of_question, of_chunk = prefixes_of(model)
+    prefixes = {"anchor": of_question, **dict.fromkeys(columns[1:], of_chunk)}
     return SentenceTransformerTrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=plan.epochs,
-        per_device_train_batch_size=plan.batch_size,
-        learning_rate=plan.learning_rate,
-        warmup_steps=plan.warmup,
-        fp16=plan.precision == "fp16",
-        bf16=plan.precision == "bf16",
-        use_cpu=model.device.type == "cpu",
-        seed=plan.seed,
-        data_seed=plan.seed,
-        batch_sampler=BatchSamplers.NO_DUPLICATES,  # a copy of a question's answer would count as a wrong one
-        prompts={name: text for name, text in words.items() if text} or None,
-        save_steps=plan.checkpoint_steps,
-        save_total_limit=2,
-        logging_steps=10,
-        report_to="none",
+        **fine_tuning.trainer_arguments(folder, plan, model.device.type == "cpu"),
+        batch_sampler=BatchSamplers.NO_DUPLICATES,  # a copy of a question's answer would count as a negative
+        prompts={name: text for name, text in prefixes.items() if text} or None,
     )
-
-
-def _prefixes(model: Any) -> tuple[str, str]:
-    """What is put before questions and before chunks, as TokenCounter has it."""
-    prompts = model.prompts or {}
-    usual = prompts.get(model.default_prompt_name, "")
-    return prompts.get("query") or usual, prompts.get("document") or prompts.get("passage") or usual
-
-
-# ------------------------------------------------------------------------------------------- judging
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Questions a model is judged by: among which texts it searches, and which of them are on the reference pages."""
-
-    queries: Mapping[str, str]
-    texts: Mapping[str, str]
-    relevant: Mapping[str, set[str]]
-
-
-def held_out(examples: Sequence[Example], corpus: Corpus, candidates: int, seed: int = 0) -> HeldOut:
-    """The chunks that answer the examples and others drawn by `seed`, `candidates` in all (0: every chunk).
-
-    Relevant is what lies on a reference page, as in retrieval_score. Drawn, not retrieved: chunks that the model of
-    before finds would be a harder test for it than for the one after.
-    """
-    needed = {place for example in examples for place in corpus.answering(example)}
-    others = [place for place in range(len(corpus.chunks)) if place not in needed]
-    room = len(others) if candidates == 0 else max(0, min(candidates - len(needed), len(others)))
-    among = sorted(needed | set(random.Random(seed).sample(others, room)))
-    texts = {str(place): read_as(corpus.chunks[place]) for place in among}
-    return HeldOut(
-        {example.id: example.question for example in examples},
-        texts,
-        {example.id: {str(place) for place in corpus.on_pages(example)} & texts.keys() for example in examples},
-    )
-
-
-def ranks(model: Any, judged: HeldOut, folder: Path, name: str, batch_size: int = 32) -> dict[str, int]:
-    """For each question the place of the first relevant text, from 1; 0 if it is not among the first DEPTH.
-
-    By sentence-transformers' InformationRetrievalEvaluator, which leaves its metrics and predictions in `folder`.
-    """
-    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
-
-    of_question, of_chunk = _prefixes(model)
-    evaluator = InformationRetrievalEvaluator(
-        dict(judged.queries),
-        dict(judged.texts),
-        dict(judged.relevant),
-        accuracy_at_k=[1, 5, 9, 18],
-        mrr_at_k=[DEPTH],
-        map_at_k=[DEPTH],
-        batch_size=batch_size,
-        name=name,
-        query_prompt=of_question,
-        corpus_prompt=of_chunk,
-        write_predictions=True,
-        score_functions={model.similarity_fn_name: model.similarity},
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    evaluator(model, output_path=str(folder))
-    (path,) = folder.glob(f"*_{name}_predictions_*.jsonl")
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    return {row["query_id"]: _first(row["results"], judged.relevant[row["query_id"]]) for row in rows}
-
-
-def _first(results: Sequence[Mapping[str, Any]], relevant: set[str]) -> int:
-    return next((place for place, found in enumerate(results, 1) if found["corpus_id"] in relevant), 0)

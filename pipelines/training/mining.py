@@ -1,22 +1,28 @@
-"""What a model learns from: for each question the chunks that answer it, and retrieved ones that look as if they did.
+"""Finds what a model learns from: chunks that answer a question, and similar ones that do not.
 
-Knows chunks and questions as data; not where they are stored, and no model.
+Knows the chunks and hits of a live index; no model.
 """
 
+import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
-from pipelines.evaluation.dataset import Example, folds, page_of
+from pipelines.answering.factory import make_retriever
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Search
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit
-
-# A fifth of the pages is held out: 5 folds, so that every question can be held out once.
-FOLDS = 5
+from pipelines.store import Store
+from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
 
 
 class NothingToLearn(ValueError):
-    """No question of the data set can be learned from; the message says why."""
+    """No question of the data set can be learned from; the message has the reason."""
 
 
 class Corpus:
@@ -35,25 +41,31 @@ class Corpus:
             self._by_text[hit.text_hash].append(place)
 
     def answering(self, example: Example) -> list[int]:
-        """Places of the chunks that a reference source holds, and of those with the same text."""
-        return self._alike(place for source in example.sources for place in self._by_source.get(source, ()))
+        """Return the places of the chunks under a reference source, and of those with the same text."""
+        return self._with_copies(place for source in example.sources for place in self._by_source.get(source, ()))
 
     def on_pages(self, example: Example) -> list[int]:
-        """Places of the chunks of the reference pages, and of those with the same text."""
-        pages = {page_of(source) for source in example.sources}
-        return self._alike(place for page in pages for place in self._by_source.get(page, ()))
+        """Return the places of the chunks of the reference pages, and of those with the same text."""
+        return self._with_copies(place for page in pages_of([example]) for place in self._by_source.get(page, ()))
 
     def pages_of(self, example: Example) -> set[str]:
-        """The reference pages, and those on which a text that answers stands too."""
-        copies = {self.chunks[place].url for place in self.answering(example)}
-        return copies.union(map(page_of, example.sources))
+        """Return the reference pages, and those with a copy of an answering text."""
+        return {self.chunks[place].url for place in self.answering(example)} | pages_of([example])
 
     def pages_with(self, hit: Hit) -> set[str]:
-        """The pages on which the text of `hit` stands."""
+        """Return the pages that hold the text of `hit`."""
         return {hit.url, *(self.chunks[place].url for place in self._by_text.get(hit.text_hash, ()))}
 
-    def _alike(self, places: Iterable[int]) -> list[int]:
-        return sorted({same for place in places for same in self._by_text[self.chunks[place].text_hash]})
+    def _with_copies(self, places: Iterable[int]) -> list[int]:
+        return sorted({copy for place in places for copy in self._by_text[self.chunks[place].text_hash]})
+
+
+def pages_of(examples: Iterable[Example]) -> set[str]:
+    """Return the reference pages of all examples."""
+    return {page_of(source) for example in examples for source in example.sources}
+
+
+# ------------------------------------------------------------------------------------------- both sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +77,33 @@ class Split:
 
 
 def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> Split:
-    """One fold of FOLDS is held out. Raises BadFolds."""
+    """Return the examples with one of FOLDS folds held out. Raises BadFolds."""
     held_out, *rest = page_folds(examples, corpus, seed)
-    return Split(sorted(place for fold in rest for place in fold), held_out)
+    return Split(sorted(int(place) for fold in rest for place in fold), held_out.tolist())
 
 
-def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[list[int]]:
-    """FOLDS lists of places that share no page; pages with a copy of a text that answers count as one. Raises BadFolds.
+def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[Places]:
+    """Return FOLDS arrays of places that share no page; pages with a copy of an answering text count as one.
 
-    Else a text that is learned as an answer could stand, word for word, on a page that judges.
+    Otherwise a text that is learned as an answer could stand, word for word, on a page that judges. Raises BadFolds.
     """
-    return folds([replace(each, sources=tuple(sorted(corpus.pages_of(each)))) for each in examples], FOLDS, seed)
+    widened = [replace(each, sources=tuple(sorted(corpus.pages_of(each)))) for each in examples]
+    return group_folds(page_groups(widened), FOLDS, seed)
 
 
-def answered(examples: Sequence[Example], corpus: Corpus) -> list[Example]:
-    """The examples of which the index has a chunk of the reference section. Raises NothingToLearn."""
-    found = [example for example in examples if corpus.answering(example)]
-    if not found:
+def select_answered(examples: Sequence[Example], corpus: Corpus) -> list[Example]:
+    """Return the examples whose reference section has a chunk in the index. Raises NothingToLearn."""
+    answered = [example for example in examples if corpus.answering(example)]
+    if not answered:
         source = examples[0].sources[0] if examples else ""
         raise NothingToLearn(
             f"none of {len(examples)} questions has a reference section in the index (the first asks for {source!r}): "
             "does the data set belong to this collection?"
         )
-    return found
+    return answered
+
+
+# ------------------------------------------------------------------------------------------- triples
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +115,31 @@ class Triple:
     negatives: tuple[str, ...]
 
 
-def read_as(hit: Hit) -> str:
-    """A chunk as the embedding model reads it: title and headings, none twice in a row, above the text.
+def mine_triples(
+    examples: Sequence[Example],
+    corpus: Corpus,
+    find_negatives: Callable[[Example], Sequence[Hit]],
+    *,
+    negatives: int,
+    read: Callable[[Hit], str],
+    seed: int = 0,
+) -> list[Triple]:
+    """Return a triple for each example: a text of its reference section drawn by `seed`, and its negatives.
+
+    `read` gives the text of a chunk as the model reads it. All triples have the same number of negatives, as the
+    trainer needs it; an example with fewer, or without a chunk of its section, is left out.
+    """
+    rng = random.Random(seed)
+    triples = []
+    for example in examples:
+        positives, wrong = positives_of(example, corpus), find_negatives(example)
+        if positives and len(wrong) == negatives:
+            triples.append(Triple(example.question, read(rng.choice(positives)), tuple(map(read, wrong))))
+    return triples
+
+
+def embedding_text(hit: Hit) -> str:
+    """Return a chunk as the embedding model reads it: title and headings, none twice in a row, above the text.
 
     Very long heading paths are cut when an index is built; here they are left whole.
     """
@@ -109,50 +148,60 @@ def read_as(hit: Hit) -> str:
     return f"{' > '.join(path)}\n{hit.text}" if path else hit.text
 
 
+def positives_of(example: Example, corpus: Corpus) -> list[Hit]:
+    """Return the chunks of the reference section itself, or if it has none, those of the sections below it."""
+    answering = [corpus.chunks[place] for place in corpus.answering(example)]
+    return [hit for hit in answering if hit.source in example.sources] or answering
+
+
 def hard_negatives(
     example: Example,
-    found: Sequence[Hit],
+    hits: Sequence[Hit],
     corpus: Corpus,
     forbidden: Collection[str] = (),
     most: int = 1,
     skip: int = 0,
 ) -> list[Hit]:
-    """Up to `most` of the retrieved hits, best first after `skip`, that do not answer the example.
+    """Return up to `most` of the hits, best first after `skip`, that do not answer the example.
 
-    Nothing that stands on a reference page is a negative, and nothing that stands on a page of `forbidden` (those
-    that are held out) is learned from; a copy on another page is the same text.
+    No text of a reference page is a negative, and none of a page of `forbidden` (the held-out ones); a copy on another
+    page is the same text.
     """
-    pages = {page_of(source) for source in example.sources}.union(forbidden)
-    wrong = [hit for hit in found if pages.isdisjoint(corpus.pages_with(hit))]
+    pages = pages_of([example]).union(forbidden)
+    wrong = [hit for hit in hits if pages.isdisjoint(corpus.pages_with(hit))]
     return wrong[skip : skip + most]
 
 
-def _best_positives(example: Example, corpus: Corpus) -> list[Hit]:
-    """The chunks of the reference section itself; where it has none, those of the sections below it."""
-    answering = [corpus.chunks[place] for place in corpus.answering(example)]
-    return [hit for hit in answering if hit.source in example.sources] or answering
+# ------------------------------------------------------------------------------------------- the live index
 
 
-def triples(
-    examples: Sequence[Example],
-    corpus: Corpus,
-    retrieve: Callable[[str], Sequence[Hit]],
-    *,
-    forbidden: Collection[str] = (),
-    negatives: int = 1,
-    skip: int = 0,
-    seed: int = 0,
-) -> list[Triple]:
-    """A triple for each example: one of its answering chunks by `seed`, and its hard negatives by `retrieve`.
+class IndexedCollection:
+    """The live index of a collection, as training reads it: its chunks, the hits of a question, rated answers.
 
-    All triples have the same number of negatives, as the trainer needs it; an example for which too few are retrieved
-    is left out.
+    `name` None means the only collection; `settings` made the retriever. Raises what Retriever.prepare raises.
     """
-    rng = random.Random(seed)
-    mined = []
-    for example in examples:
-        positive = rng.choice(_best_positives(example, corpus))
-        wrong = hard_negatives(example, retrieve(example.question), corpus, forbidden, negatives, skip)
-        if len(wrong) == negatives:
-            mined.append(Triple(example.question, read_as(positive), tuple(read_as(hit) for hit in wrong)))
-    return mined
+
+    def __init__(self, store: Store, retriever: Retriever, settings: AnswerSettings, name: str | None = None) -> None:
+        self._store, self._retriever, self.settings = store, retriever, settings
+        self.index = retriever.prepare(name)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """All chunks of the index."""
+        with self._store.scan_chunks(self.index.id) as (_, chunks):
+            return Corpus(chunks)
+
+    def retrieve(self, question: str, k: int) -> Sequence[Hit]:
+        """Return the best `k` hits."""
+        return self._retriever.retrieve(Search((question,), self.index.collection, k=k)).hits
+
+    def ratings(self) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of rated questions, as `from_ratings` reads them."""
+        return self._store.rated_questions(self.index.collection)
+
+
+@contextlib.contextmanager
+def open_collection(store: Store, settings: AnswerSettings, name: str | None = None) -> Iterator[IndexedCollection]:
+    """Yield a collection with a retriever made as `settings` says."""
+    with contextlib.closing(make_retriever(settings, store)) as retriever:
+        yield IndexedCollection(store, retriever, settings, name)

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from jobs import train_adapter, train_embedder, train_reranker, train_router, train_tags
+from jobs import train
 from jobs.cli import run_job
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.classifier_folder import NotAClassifier
-from pipelines.training.tags import Tagged
+from pipelines.evaluation.questions.labelled import TaggedQuestion
+from pipelines.training.tags import select_unseen
 
 SITE = "https://docs.example/"
 
 
-def run(job, argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
-    code = run_job(job.arguments(), job.work, [*argv, "--json"])
+def run(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
+    code = run_job(train.arguments(), train.work, [*argv, "--json"])
     out = capsys.readouterr().out.strip()
     return code, json.loads(out.splitlines()[-1]) if out else {}
 
@@ -25,9 +26,8 @@ def test_a_router_is_trained_and_accepted_where_it_beats_chance(tmp_path: Path, 
     hard = [{"question": f"why does {thing} crash", "target": 0} for thing in "abcdefghijklmnopqrst"]
     path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*easy, *hard]))
-    code, said = run(
-        train_router, ["--dataset", str(path), "--output", str(tmp_path / "router"), "--threshold", "0.5"], capsys
-    )
+    argv = ["router", "--dataset", str(path), "--output", str(tmp_path / "router"), "--threshold", "0.5"]
+    code, said = run(argv, capsys)
     assert (code, said["accepted"]) == (0, True)
     assert said["metrics"]["auc"] > 0.9
     loaded = TextClassifier.load(tmp_path / "router", "router")
@@ -43,79 +43,90 @@ def test_tags_without_a_measured_gain_are_not_accepted(tmp_path: Path, capsys):
         for n, thing in enumerate("abcdefghij")
     ]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    argv = ["--dataset", str(questions), "--prefix", SITE, "--output", str(tmp_path / "tags"), "--at-least", "2"]
-    code, said = run(train_tags, argv, capsys)
+    argv = [
+        "tags",
+        "--dataset",
+        str(questions),
+        "--prefix",
+        SITE,
+        "--output",
+        str(tmp_path / "tags"),
+        "--at-least",
+        "2",
+    ]
+    code, said = run(argv, capsys)
     assert (code, said["accepted"], said["gate"]) == (4, False, None)
     assert said["metrics"]["accuracy"]["pages"] > 0.9
     with pytest.raises(NotAClassifier, match="did not accept it"):
         TextClassifier.load(tmp_path / "tags", "tag")
-    code, said = run(train_tags, [*argv, "--accept"], capsys)
+    code, said = run([*argv, "--accept"], capsys)
     assert (code, said["accepted"], said["forced"]) == (0, True, True)
     assert TextClassifier.load(tmp_path / "tags", "tag").metadata["prefix"] == SITE
 
 
 @pytest.mark.parametrize(
-    ("job", "argv"),
+    ("kind", "argv"),
     [
-        (train_router, ["--dataset", "missing.jsonl", "--output", "x"]),
-        (train_router, ["--dataset", "missing.jsonl", "--output", "x", "--threshold", "2"]),
-        (train_tags, ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x"]),
-        (train_tags, ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x", "--k", "50"]),
-        (train_reranker, ["--dataset", "missing.jsonl", "--output", "x", "--k", "50"]),
-        (train_reranker, ["--dataset", "missing.jsonl", "--output", "tests"]),
+        ("router", ["--dataset", "missing.jsonl", "--output", "x"]),
+        ("router", ["--dataset", "missing.jsonl", "--output", "x", "--threshold", "2"]),
+        ("tags", ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x"]),
+        ("tags", ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x", "--k", "50"]),
+        ("reranker", ["--dataset", "missing.jsonl", "--output", "x", "--k", "50"]),
+        ("reranker", ["--dataset", "missing.jsonl", "--output", "tests"]),
     ],
 )
-def test_bad_input_is_refused_at_once(job, argv, capsys):
-    assert run(job, argv, capsys)[0] == 2
+def test_bad_input_is_refused_at_once(kind, argv, capsys):
+    assert run([kind, *argv], capsys)[0] == 2
 
 
-@pytest.mark.parametrize("job", [train_router, train_tags, train_reranker, train_embedder, train_adapter])
+@pytest.mark.parametrize("kind", ["router", "tags", "reranker", "embedder", "adapter"])
 @pytest.mark.parametrize("there", ["file", "thesis"])
-def test_nothing_of_ours_is_left_alone_before_anything_is_learned(job, there, tmp_path, capsys):
+def test_nothing_of_ours_is_left_alone_before_anything_is_learned(kind, there, tmp_path, capsys):
     output = tmp_path / "output"
     path = output if there == "file" else output / "thesis.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("do not remove")
-    more = ["--prefix", SITE] if job is train_tags else []
-    assert run_job(job.arguments(), job.work, ["--dataset", "missing", "--output", str(output), *more]) == 2
+    more = ["--prefix", SITE] if kind == "tags" else []
+    argv = [kind, "--dataset", "missing", "--output", str(output), *more]
+    assert run_job(train.arguments(), train.work, argv) == 2
     assert "holds something else" in " ".join(capsys.readouterr().err.split())
     assert path.read_text() == "do not remove"
 
 
 @pytest.mark.parametrize(
-    ("job", "flags"),
+    ("kind", "flags"),
     [
-        (train_adapter, ["--temperature", "0"]),
-        (train_adapter, ["--temperature", "nan"]),
-        (train_adapter, ["--learning-rate", "-1"]),
-        (train_adapter, ["--epochs", "-1"]),
-        (train_embedder, ["--epochs", "0"]),
-        (train_router, ["--strong-cost", "nan"]),
-        (train_embedder, ["--learning-rate", "0"]),
+        ("adapter", ["--temperature", "0"]),
+        ("adapter", ["--temperature", "nan"]),
+        ("adapter", ["--learning-rate", "-1"]),
+        ("adapter", ["--epochs", "-1"]),
+        ("embedder", ["--epochs", "0"]),
+        ("router", ["--strong-cost", "nan"]),
+        ("embedder", ["--learning-rate", "0"]),
     ],
 )
-def test_settings_that_learn_nothing_are_refused(job, flags, tmp_path, capsys):
-    argv = ["--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
-    assert run_job(job.arguments(), job.work, argv) == 2
+def test_settings_that_learn_nothing_are_refused(kind, flags, tmp_path, capsys):
+    argv = [kind, "--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
+    assert run_job(train.arguments(), train.work, argv) == 2
     assert flags[0] in capsys.readouterr().err
 
 
 def test_a_prefix_that_no_source_has_is_named(tmp_path, capsys):
     path = tmp_path / "qa.jsonl"
     path.write_text('{"question": "why?", "source": "https://docs.example/tune/a#b"}\n')
-    argv = ["--dataset", str(path), "--prefix", "https://elsewhere.example/", "--output", str(tmp_path / "x")]
-    assert run_job(train_tags.arguments(), train_tags.work, argv) == 2
+    argv = ["tags", "--dataset", str(path), "--prefix", "https://elsewhere.example/", "--output", str(tmp_path / "x")]
+    assert run_job(train.arguments(), train.work, argv) == 2
     assert "--prefix is https://elsewhere.example/" in capsys.readouterr().err
 
 
 def test_near_duplicates_of_what_judges_are_not_learned_from():
     rows = [
-        Tagged("how do I read a parquet file", "data", "p1"),
-        Tagged("what is a trial", "tune", "p2"),
-        Tagged("How do I read a parquet file?", "data"),
-        Tagged("how do I stop a trial", "tune"),
+        TaggedQuestion("how do I read a parquet file", "data", "p1"),
+        TaggedQuestion("what is a trial", "tune", "p2"),
+        TaggedQuestion("How do I read a parquet file?", "data"),
+        TaggedQuestion("how do I stop a trial", "tune"),
     ]
-    assert train_tags.apart(rows, [0]) == [rows[1], rows[3]]
+    assert select_unseen(rows, [0]) == [rows[1], rows[3]]
 
 
 def test_ratings_come_out_of_the_store_with_their_question(store):

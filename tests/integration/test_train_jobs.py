@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kit.workshop import BASE, Workshop
 
-from jobs import train_adapter, train_embedder
-from jobs.cli import run_job
+from jobs import train as job
+from jobs.cli import NOT_ACCEPTED, run_job
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
@@ -19,7 +19,7 @@ from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer, model_folder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
-from pipelines.training.card import beside
+from pipelines.training.card import ModelFolder
 
 # The site says "wheel", its readers ask for a "tyre": a word that a map can learn to stand for the other.
 PAGES, MODEL = 30, "hash:64"
@@ -38,10 +38,10 @@ class Done:
 
 @pytest.fixture
 def train(database_url, monkeypatch, capsys):
-    """`python -m jobs.<job> <words>`, in this process, on a fresh database."""
+    """`raydex train <words>`, in this process, on a fresh database."""
     monkeypatch.setenv("DATABASE_URL", database_url)
 
-    def run(job: Any, *words: str) -> Done:
+    def run(*words: str) -> Done:
         capsys.readouterr()
         code = run_job(job.arguments(), job.work, words)
         return Done(code, *capsys.readouterr())
@@ -64,15 +64,15 @@ def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: P
     check = tmp_path / "check.jsonl"
     write_dataset(check, read_dataset(questions)[:5])
     words = ("--dataset", str(questions), "--check", str(check), "--output", str(folder), "--json")
-    done = train(train_adapter, *words)
-    assert done.code in (0, train_adapter.NOT_ACCEPTED), done.err
+    done = train("adapter", *words)
+    assert done.code in (0, NOT_ACCEPTED), done.err
     card = json.loads((folder / "card.json").read_text())
     assert card["accepted"] is (done.code == 0) and card["metrics"]["questions"] == PAGES
     assert card["base"] == {"model": MODEL, "identity": MODEL, "dimension": 64}
     assert card["check"]["questions"] == 5
     assert card["data"]["pages"] == PAGES and done.summary["folder"] == str(folder)
 
-    forced = train(train_adapter, *words, "--accept")
+    forced = train("adapter", *words, "--accept")
     assert forced.code == 0 and forced.summary["accepted"] is True
     adapter = QueryAdapter.load(folder)
     plain = load_embedder(MODEL)
@@ -87,8 +87,8 @@ def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: P
 
 def test_an_adapter_that_was_not_accepted_stops_the_start(train, store, questions: Path, tmp_path: Path) -> None:
     folder = tmp_path / "adapter"
-    done = train(train_adapter, "--dataset", str(questions), "--output", str(folder), "--epochs", "0", "--json")
-    assert done.code == train_adapter.NOT_ACCEPTED and done.summary["accepted"] is False
+    done = train("adapter", "--dataset", str(questions), "--output", str(folder), "--epochs", "0", "--json")
+    assert done.code == NOT_ACCEPTED and done.summary["accepted"] is False
     with pytest.raises(NotAnAdapter, match="not accepted"):
         make_retriever(AnswerSettings(query_adapter=folder), store)
 
@@ -96,14 +96,14 @@ def test_an_adapter_that_was_not_accepted_stops_the_start(train, store, question
 def test_what_cannot_be_trained_is_said_before_anything_is_spent(train, questions: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("do not remove")
-    done = train(train_adapter, "--dataset", str(questions), "--output", str(tmp_path / "full"))
+    done = train("adapter", "--dataset", str(questions), "--output", str(tmp_path / "full"))
     assert done.code == 2 and "holds something else" in done.err
     assert (tmp_path / "full" / "thesis.txt").exists()
-    done = train(train_adapter, "--dataset", str(questions), "--check", str(questions), "--output", str(tmp_path / "n"))
+    done = train("adapter", "--dataset", str(questions), "--check", str(questions), "--output", str(tmp_path / "n"))
     assert done.code == 2 and "nothing is left to learn from" in done.err
     other = tmp_path / "other.jsonl"
     write_dataset(other, [Example("?", ("https://elsewhere.test/x#y",))])
-    done = train(train_adapter, "--dataset", str(other), "--output", str(tmp_path / "new"))
+    done = train("adapter", "--dataset", str(other), "--output", str(tmp_path / "new"))
     assert done.code == 2 and "belong to this collection" in done.err and not (tmp_path / "new").exists()
 
 
@@ -126,11 +126,11 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, quest
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     base, folder = tiny_model(tmp_path), tmp_path / "trained"
-    left = beside(folder) / "model" / "evaluation"  # by a run that died between saving and the card
+    left = ModelFolder(folder).model / "evaluation"  # by a run that died between saving and the card
     left.mkdir(parents=True)
     (left / "old").touch()
     words = ("--dataset", str(questions), "--model", str(base), "--output", str(folder), "--questions", "8")
-    done = train(train_embedder, *words, "--device", "cpu", "--batch-size", "4", "--accept", "--json")
+    done = train("embedder", *words, "--device", "cpu", "--batch-size", "4", "--accept", "--json")
     assert done.code == 0, done.err
     card = json.loads((folder / "card.json").read_text())
     assert card["kind"] == "embedding-model" and card["base"]["identity"] == load_tokenizer(str(base)).identity
@@ -146,5 +146,5 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, quest
 def test_a_model_without_weights_here_is_refused(train, questions: Path, tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
-    done = train(train_embedder, "--dataset", str(questions), "--output", str(tmp_path / "model"), "--device", "cpu")
+    done = train("embedder", "--dataset", str(questions), "--output", str(tmp_path / "model"), "--device", "cpu")
     assert done.code == 2 and "has no weights here" in done.err and not (tmp_path / "model").exists()

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from pipelines.answering.factory import make_retriever
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
 from pipelines.embedding.embedder import EmbeddingFailed, load_embedder
-from pipelines.training.adapter import AdapterPlan, cross_fitted, fit, ranks
+from pipelines.training.adapter import AdapterPlan, fit_map, map_out_of_fold
 from pipelines.training.mining import NothingToLearn
+from pipelines.training.ranking import vector_ranks
 
 CARD = {"kind": "query-adapter", "version": 1, "accepted": True, "base": {"identity": "hash:8", "dimension": 8}}
 
@@ -60,10 +60,10 @@ def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
     [
         ({"accepted": False}, "not accepted"),
         ({"accepted": "yes"}, "not accepted"),
-        ({"kind": "router"}, "not that of a query adapter"),
+        ({"kind": "router"}, "of kind 'router', and 'query-adapter' is needed"),
         ({"version": 2}, "version 2"),
         ({"base": {"identity": "hash:8", "dimension": 4}}, "do not fit the card"),
-        ({"base": None}, "not that of a query adapter"),
+        ({"base": None}, "names no base model"),
     ],
 )
 def test_a_folder_that_must_not_be_used_is_named(tmp_path: Path, card: dict[str, Any], said: str) -> None:
@@ -92,7 +92,7 @@ def test_a_question_is_never_mapped_to_nothing() -> None:
 
 
 def test_a_configured_adapter_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
-    with pytest.raises(NotAnAdapter, match=r"card\.json cannot be read"):
+    with pytest.raises(NotAnAdapter, match=r"there is no card\.json"):
         make_retriever(AnswerSettings(query_adapter=tmp_path / "none"), None)  # type: ignore[arg-type]
 
 
@@ -114,48 +114,50 @@ PLAN = AdapterPlan(epochs=12, batch_size=32, learning_rate=5e-2, temperature=0.1
 
 
 def found_first(questions: Any, chunks: Any, right: list[list[int]]) -> float:
-    return float(np.mean([rank == 1 for rank in ranks(questions, chunks, right, [str(n) for n in range(len(chunks))])]))
+    return float(
+        np.mean([rank == 1 for rank in vector_ranks(questions, chunks, right, [str(n) for n in range(len(chunks))])])
+    )
 
 
 def test_what_is_learned_helps_questions_that_were_not_learned_from() -> None:
     asked, chunks, answering = rotated_world(200)
-    matrix = fit(asked[:150], chunks, answering[:150], PLAN)
+    matrix = fit_map(asked[:150], chunks, answering[:150], PLAN)
     mapped = QueryAdapter(matrix, "m")(asked[150:])
     assert found_first(mapped, chunks, answering[150:]) > found_first(asked[150:], chunks, answering[150:]) + 0.3
 
 
 def test_learning_is_the_same_for_the_same_seed_and_begins_at_no_change() -> None:
     asked, chunks, answering = rotated_world(40)
-    once, again = (fit(asked, chunks, answering, PLAN) for _ in range(2))
+    once, again = (fit_map(asked, chunks, answering, PLAN) for _ in range(2))
     assert np.array_equal(once, again)
-    assert np.array_equal(fit(asked, chunks, answering, replace(PLAN, epochs=0)), np.eye(8))
+    assert np.array_equal(fit_map(asked, chunks, answering, PLAN.model_copy(update={"epochs": 0})), np.eye(8))
 
 
 def test_the_map_stays_nearer_to_none_where_that_weighs_more() -> None:
     asked, chunks, answering = rotated_world(40)
-    loose, held = (fit(asked, chunks, answering, replace(PLAN, stay=stay)) for stay in (1e-4, 1.0))
+    loose, held = (fit_map(asked, chunks, answering, PLAN.model_copy(update={"stay": stay})) for stay in (1e-4, 1.0))
     assert np.linalg.norm(held - np.eye(8)) < np.linalg.norm(loose - np.eye(8)) / 2
 
 
 def test_each_question_is_judged_by_a_map_that_has_not_seen_it() -> None:
     asked, chunks, answering = rotated_world(40)
     folds = [list(range(20)), list(range(20, 40))]
-    mapped = cross_fitted(asked, chunks, answering, folds, PLAN)
-    without = fit(asked[20:], chunks, answering[20:], PLAN)
+    mapped = map_out_of_fold(asked, chunks, answering, folds, PLAN)
+    without = fit_map(asked[20:], chunks, answering[20:], PLAN)
     assert np.allclose(mapped[:20], QueryAdapter(without, "m")(asked[:20]))
 
 
 def test_questions_without_an_answering_chunk_teach_nothing() -> None:
     asked, chunks, answering = rotated_world(40)
     with pytest.raises(NothingToLearn):
-        fit(asked, chunks, [[] for _ in answering], PLAN)
-    assert np.isfinite(fit(asked, chunks, [[], *answering[1:]], PLAN)).all()
+        fit_map(asked, chunks, [[] for _ in answering], PLAN)
+    assert np.isfinite(fit_map(asked, chunks, [[], *answering[1:]], PLAN)).all()
 
 
 def test_places_are_counted_by_different_texts() -> None:
     chunks = np.array([[1, 0], [0.9, 0.1], [0.8, 0.2], [0, 1]], np.float32)
     question = np.array([[1, 0]], np.float32)
-    assert ranks(question, chunks, [[2]], ["a", "b", "c", "d"]) == [3]
-    assert ranks(question, chunks, [[2]], ["a", "a", "c", "d"]) == [2]
-    assert ranks(question, chunks, [[3, 0]], ["a", "b", "c", "d"]) == [1]
-    assert ranks(question, chunks, [[]], ["a", "b", "c", "d"]) == [0]
+    assert vector_ranks(question, chunks, [[2]], ["a", "b", "c", "d"]) == [3]
+    assert vector_ranks(question, chunks, [[2]], ["a", "a", "c", "d"]) == [2]
+    assert vector_ranks(question, chunks, [[3, 0]], ["a", "b", "c", "d"]) == [1]
+    assert vector_ranks(question, chunks, [[]], ["a", "b", "c", "d"]) == [0]

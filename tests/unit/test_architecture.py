@@ -11,15 +11,16 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"characters", "records", "retry_after", "whole", "llm", "embedding", "store"}
+BASE = {"characters", "records", "retry_after", "whole", "cards", "llm", "embedding", "store"}
 MAY_USE = {
     "characters": set(),
     "records": set(),
     "retry_after": set(),
     "whole": set(),
+    "cards": {"whole"},
     "formats": {"records"},
     "llm": {"characters", "records", "retry_after"},
-    "embedding": {"characters", "records", "whole"},
+    "embedding": {"characters", "records", "whole", "cards"},
     "store": {"characters", "records", "whole"},
     "embedded": {"store", "whole"},
     "cluster": set(),
@@ -37,7 +38,6 @@ ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environmen
 # Jobs that still import each other or pass the command line's Namespace on.
 STILL_TANGLED = {
     *(f"jobs/{name}.py" for name in ("evaluate", "experiment", "experiment_cell", "experiment_index", "questions")),
-    *(f"jobs/train_{name}.py" for name in ("adapter", "embedder", "reranker", "router", "tags")),
 }
 TRIVIAL_SQL = r"select$|set (local|transaction) "
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from pipelines.answering.routing.classifier import CannotLearn, TextClassifier, words
+from pipelines.answering.routing.classifier import CannotLearn, ClassifierShape, TextClassifier, words
 from pipelines.answering.routing.classifier_folder import TRUSTED, NotAClassifier
 
 TEXTS = [f"{verb} a {noun}" for noun in ("deployment", "replica", "proxy") for verb in ("start", "scale", "stop")]
@@ -48,7 +48,7 @@ def test_names_are_understood_by_their_parts(classifier):
 
 @pytest.mark.parametrize("calibrated", [True, False])
 def test_probabilities_are_one_row_a_text_and_one_column_a_label(calibrated):
-    classifier = TextClassifier.fit(TEXTS, LABELS, calibrated=calibrated)
+    classifier = TextClassifier.fit(TEXTS, LABELS, shape=ClassifierShape(calibrated=calibrated))
     rows = classifier.probabilities(["start a replica", "reset the env", "", "😀 nothing known"])
     assert classifier.labels == ("rllib", "serve")
     assert rows.shape == (4, 2)
@@ -75,7 +75,9 @@ def test_what_cannot_be_learned_from_is_said(texts, labels, said):
 
 @pytest.mark.parametrize("calibrated", [True, False])
 def test_what_was_saved_answers_the_same(calibrated, tmp_path):
-    classifier = TextClassifier.fit(TEXTS, LABELS, calibrated=calibrated, metadata={"prefix": "https://docs/"})
+    classifier = TextClassifier.fit(
+        TEXTS, LABELS, shape=ClassifierShape(calibrated=calibrated), metadata={"prefix": "https://docs/"}
+    )
     classifier.save(tmp_path / "new" / "tags", "tags")
     loaded = TextClassifier.load(tmp_path / "new" / "tags", "tags")
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), classifier.probabilities(TEXTS))
@@ -84,7 +86,7 @@ def test_what_was_saved_answers_the_same(calibrated, tmp_path):
 
 
 def test_saving_replaces_whole_and_leaves_nothing_beside_it(saved, classifier):
-    TextClassifier.fit(["a b", "c d"], ["x", "y"], calibrated=False).save(saved, "tags")
+    TextClassifier.fit(["a b", "c d"], ["x", "y"], shape=ClassifierShape(calibrated=False)).save(saved, "tags")
     assert TextClassifier.load(saved, "tags").labels == ("x", "y")
     assert [path.name for path in saved.parent.iterdir()] == ["tags"]
 
@@ -174,7 +176,7 @@ def test_an_unfitted_classifier_is_refused(saved):
     from sklearn.pipeline import Pipeline
 
     dump(Pipeline([("a", TfidfVectorizer()), ("b", LogisticRegression())]), saved / "model.skops")
-    assert "no fitted text classifier" in refused(saved)
+    assert "no fitted classifier" in refused(saved)
 
 
 @pytest.mark.parametrize("accepted", [False, None, "no", 0])
@@ -214,7 +216,9 @@ def test_card_and_model_must_agree(saved, key, value):
 
 
 def test_models_of_two_folders_are_not_mixed(saved, tmp_path):
-    TextClassifier.fit(["a b", "c d"], ["x", "y"], calibrated=False).save(tmp_path / "other", "tags")
+    TextClassifier.fit(["a b", "c d"], ["x", "y"], shape=ClassifierShape(calibrated=False)).save(
+        tmp_path / "other", "tags"
+    )
     shutil.copy(tmp_path / "other" / "model.skops", saved / "model.skops")
     assert "the card names the labels" in refused(saved)
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipelines.answering.factory import make_agent, make_reranker, make_rewriter, make_router
-from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter
 from pipelines.answering.settings import AnswerSettings, all_agents, describe_errors
 from pipelines.answering.synthesis.prompts import TemplateError
@@ -83,7 +83,9 @@ def test_a_prompt_that_cannot_be_used_is_named() -> None:
 
 def test_a_trained_router_is_loaded_from_its_folder(tmp_path: Path) -> None:
     texts = [f"easy thing {n}" for n in range(10)] + [f"hard question {n}" for n in range(10)]
-    TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, calibrated=False).save(tmp_path / "router", "router")
+    TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, shape=ClassifierShape(calibrated=False)).save(
+        tmp_path / "router", "router"
+    )
     trained = configured(
         agents=[BIG, SMALL], router="classifier", router_model=tmp_path / "router", router_easy="small",
         router_hard="big",
@@ -93,7 +95,9 @@ def test_a_trained_router_is_loaded_from_its_folder(tmp_path: Path) -> None:
 
 
 def test_a_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
-    learned = TextClassifier.fit(["easy a", "easy b", "hard a", "hard b"], ["1", "1", "0", "0"], calibrated=False)
+    learned = TextClassifier.fit(
+        ["easy a", "easy b", "hard a", "hard b"], ["1", "1", "0", "0"], shape=ClassifierShape(calibrated=False)
+    )
     learned.metadata = {"settings": {"threshold": 0.8}}
     learned.save(tmp_path / "router", "router")
 

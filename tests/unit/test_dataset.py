@@ -6,11 +6,8 @@ import pytest
 
 from pipelines.evaluation.dataset import (
     BadDataset,
-    BadFolds,
     Example,
     dataset_fingerprint,
-    folds,
-    page_of,
     read_dataset,
     sample,
     write_dataset,
@@ -121,25 +118,3 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
     assert len(drawn) == 10 and drawn == sorted(drawn, key=lambda e: e.question) == sample(examples, 10, seed=3)
     assert drawn != sample(examples, 10, seed=4) and drawn != examples[:10]
     assert sample(examples, 99) == examples
-
-
-def test_no_page_and_no_question_is_in_two_folds():
-    examples = [Example(f"q{n}", (f"https://d.test/{n // 3}.html#s{n}",)) for n in range(60)]
-    examples += [
-        Example("bridge", ("https://d.test/0.html", "https://d.test/7.html#x")),
-        Example("Q20 ", ("https://d.test/elsewhere.html",)),
-    ]
-    parts = folds(examples, 4, seed=1)
-    assert sorted(place for part in parts for place in part) == list(range(62))
-    assert all(14 <= len(part) <= 18 for part in parts)
-    pages = [{page_of(s) for place in part for s in examples[place].sources} for part in parts]
-    assert sum(map(len, pages)) == len(set().union(*pages))
-    of_twenty = next(part for part in parts if 20 in part)
-    assert 61 in of_twenty  # the same question, differently written
-    assert parts == folds(examples, 4, seed=1) != folds(examples, 4, seed=2)
-
-
-@pytest.mark.parametrize("n", [0, 1, 3])
-def test_folds_that_can_not_be_are_refused(n):
-    with pytest.raises(BadFolds, match="2 groups"):
-        folds([Example("a", ("u",)), Example("b", ("v",)), Example("c", ("v#x",))], n)

@@ -19,7 +19,7 @@ from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
 from pipelines.answering.reranking.llm import LLMReranker, parse_picks
 from pipelines.answering.reranking.tag import TagReranker, part_of
-from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.records import Hit, Message, Usage
@@ -419,7 +419,7 @@ def test_no_question_breaks_a_pick(question):
 def tags() -> TextClassifier:
     texts = ["scale a replica", "deploy a model", "search space", "best trial", "the weather", "a joke"]
     labels = ["serve", "serve", "tune", "tune", "other", "other"]
-    return TextClassifier.fit(texts, labels, calibrated=False, metadata={"prefix": SITE})
+    return TextClassifier.fit(texts, labels, shape=ClassifierShape(calibrated=False), metadata={"prefix": SITE})
 
 
 def test_hits_of_the_predicted_part_come_first(tags):

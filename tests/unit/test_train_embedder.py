@@ -1,25 +1,30 @@
 """Training an embedding model: it learns from right answers, is judged on pages not seen, is used if it gained."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.cards import write_card
 from pipelines.embedding.tokens import ModelNotAccepted, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit
-from pipelines.training.card import beside, card, checkpoints, judged, write_card
-from pipelines.training.embedder import (
-    Plan,
-    TrainerMissing,
-    extend_vocabulary,
-    fine_tune,
-    frequent_words,
-    held_out,
-    ranks,
+from pipelines.training.card import ModelFolder, judge_ranks, make_card
+from pipelines.training.embedder import EmbedderPlan, extend_vocabulary, fine_tune, frequent_words
+from pipelines.training.fine_tuning import TrainerMissing
+from pipelines.training.mining import (
+    Corpus,
+    NothingToLearn,
+    Triple,
+    embedding_text,
+    hard_negatives,
+    mine_triples,
+    select_answered,
+    split,
 )
-from pipelines.training.mining import Corpus, NothingToLearn, Triple, answered, hard_negatives, read_as, split, triples
+from pipelines.training.ranking import make_judging_set, ranks_by_question
 
 SITE = "https://docs.test/"
 
@@ -71,20 +76,27 @@ def test_a_negative_is_neither_on_the_reference_page_nor_its_copy_nor_held_out()
 
 def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_asked() -> None:
     corpus = Corpus(CHUNKS)
-    (triple,) = triples([example("what is beta", "a#deep")], corpus, lambda _: CHUNKS, negatives=2)
+
+    def mine(question: Example, hits: Sequence[Hit]) -> list[Triple]:
+        def find_negatives(asked: Example) -> list[Hit]:
+            return hard_negatives(asked, hits, corpus, most=2)
+
+        return mine_triples([question], corpus, find_negatives, negatives=2, read=embedding_text)
+
+    (triple,) = mine(example("what is beta", "a#deep"), CHUNKS)
     assert triple.question == "what is beta"
     assert triple.positive == "a > top > deep\nbeta"
     assert [text.splitlines()[-1] for text in triple.negatives] == ["gamma", "delta"]
-    assert triples([example("?", "a#deep")], corpus, lambda _: CHUNKS[:3], negatives=2) == []
+    assert mine(example("?", "a#deep"), CHUNKS[:3]) == []
 
 
 def test_a_chunk_is_read_with_its_headings_none_twice() -> None:
-    assert read_as(chunk("a", "alpha", "top")) == "a > top\nalpha"
+    assert embedding_text(chunk("a", "alpha", "top")) == "a > top\nalpha"
 
 
 def test_a_data_set_of_another_site_is_named() -> None:
     with pytest.raises(NothingToLearn, match=r"elsewhere.*belong to this collection"):
-        answered([Example("?", ("https://elsewhere.test/#x",))], Corpus(CHUNKS))
+        select_answered([Example("?", ("https://elsewhere.test/#x",))], Corpus(CHUNKS))
 
 
 def test_no_page_is_on_both_sides() -> None:
@@ -113,17 +125,17 @@ def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: i
 
 def test_what_is_judged_among_holds_the_answers_and_as_many_others_as_asked() -> None:
     corpus, asked = Corpus(CHUNKS), example("?", "b#top")
-    test = held_out([asked], corpus, candidates=3)
+    test = make_judging_set([asked], corpus, pool=3)
     assert len(test.texts) == 3 and test.relevant[asked.id] <= test.texts.keys()
     assert [test.texts[place] for place in test.relevant[asked.id]] == ["b > top\ngamma"]
-    assert len(held_out([asked], corpus, candidates=0).texts) == len(CHUNKS)
+    assert len(make_judging_set([asked], corpus, pool=0).texts) == len(CHUNKS)
 
 
 # ---------------------------------------------------------------------------------------------- the gate
 
 
 def test_scores_before_and_after_are_those_of_the_places() -> None:
-    verdict = judged(before=[1, 6, 0, 20], after=[1, 1, 9, 2])
+    verdict = judge_ranks(before=[1, 6, 0, 20], after=[1, 1, 9, 2])
     assert {k: i.value for k, i in verdict.before.retrieval_score.items()} == {1: 0.25, 5: 0.25, 9: 0.5, 18: 0.5}
     assert {k: i.value for k, i in verdict.after.retrieval_score.items()} == {1: 0.5, 5: 0.75, 9: 1.0, 18: 1.0}
     assert verdict.before.mrr.value == pytest.approx((1 + 1 / 6 + 1 / 20) / 4)
@@ -131,20 +143,21 @@ def test_scores_before_and_after_are_those_of_the_places() -> None:
 
 
 def test_only_a_certain_gain_is_accepted() -> None:
-    assert judged([0] * 40, [1] * 20 + [0] * 20).accepted
-    assert not judged([1] * 20 + [0] * 20, [1] * 20 + [0] * 20).accepted
-    assert not judged([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty: may be chance
-    assert not judged([1] * 40, [0] * 40).accepted
+    assert judge_ranks([0] * 40, [1] * 20 + [0] * 20).accepted
+    assert not judge_ranks([1] * 20 + [0] * 20, [1] * 20 + [0] * 20).accepted
+    assert not judge_ranks([0] * 20 + [1] * 20, [1] + [0] * 19 + [1] * 20).accepted  # one of forty: may be chance
+    assert not judge_ranks([1] * 40, [0] * 40).accepted
 
 
 def test_checkpoints_of_another_model_are_not_gone_on_with(tmp_path: Path) -> None:
-    one, other = checkpoints(tmp_path / "m", "folder:1"), checkpoints(tmp_path / "m", "folder:2")
-    assert one != other and one.parent == other.parent == beside(tmp_path / "m") / "checkpoints"
+    output = ModelFolder(tmp_path / "m")
+    one, other = output.checkpoints("folder:1"), output.checkpoints("folder:2")
+    assert one != other and one.parent == other.parent == output.training / "checkpoints"
 
 
 def written(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:
-    verdict = judged([0] * 40, after)
-    made = card("embedding-model", base={}, examples=[example("?", "a")], verdict=verdict, settings={}, **more)
+    verdict = judge_ranks([0] * 40, after)
+    made = make_card("embedding-model", base={}, examples=[example("?", "a")], verdict=verdict, settings={}, **more)
     write_card(folder, made)
     return dict(json.loads((folder / "card.json").read_text()))
 
@@ -154,7 +167,7 @@ def test_the_card_says_what_it_was_made_from_and_whether_it_may_be_used(tmp_path
     assert good["accepted"] is True and good["forced"] is False and good["metrics"]["gain"]["difference"] == 1.0
     assert good["data"] == {"fingerprint": good["data"]["fingerprint"], "questions": 1, "pages": 1}
     assert written(tmp_path, [0] * 40)["accepted"] is False
-    forced = written(tmp_path, [0] * 40, forced=True)
+    forced = written(tmp_path, [0] * 40, accept=True)
     assert forced["accepted"] is True and forced["forced"] is True
 
 
@@ -201,15 +214,15 @@ def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) 
     written(folder, [0] * 40)
     with pytest.raises(ModelNotAccepted, match="--accept"):
         load_tokenizer(str(folder))
-    written(folder, [0] * 40, forced=True)
+    written(folder, [0] * 40, accept=True)
     assert load_tokenizer(str(folder)).identity == identity  # the card decides no vector
 
 
 def test_places_are_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
     corpus = Corpus([chunk("x", "the very same words"), chunk("y", "something else entirely here"), *CHUNKS])
     same, missing = example("x\nthe very same words", "x"), example("quite another matter", "y")
-    test = held_out([same, missing], corpus, candidates=0)
-    found = ranks(tiny, test, tmp_path / "evaluation", "before")
+    test = make_judging_set([same, missing], corpus, pool=0)
+    found = ranks_by_question(tiny, test, tmp_path / "evaluation", "before")
     assert found[same.id] == 1 and 1 <= found[missing.id] <= len(corpus.chunks)
     assert list((tmp_path / "evaluation").glob("*before*results.csv"))
 
@@ -218,8 +231,8 @@ def test_missing_libraries_are_named_before_anything_is_spent(monkeypatch: pytes
     import importlib.util
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(TrainerMissing, match=r"accelerate and datasets: pip install raydex\[train\]"):
-        fine_tune(None, [Triple("q", "p", ("n",))], Plan(), Path())
+    with pytest.raises(TrainerMissing, match=r"accelerate and datasets: `pip install raydex\[train\]`"):
+        fine_tune(None, [Triple("q", "p", ("n",))], EmbedderPlan(), Path())
 
 
 # Words that a model of random weights can tell apart after a few steps.
@@ -233,7 +246,9 @@ def weights_of(model: Any) -> dict[str, Any]:
 
 
 def trained(model: Any, folder: Path, **plan: Any) -> dict[str, Any]:
-    fine_tune(model, LEARNED, Plan(**{"batch_size": 2, "learning_rate": 1e-2, "checkpoint_steps": 2, **plan}), folder)
+    fine_tune(
+        model, LEARNED, EmbedderPlan(**{"batch_size": 2, "learning_rate": 1e-2, "checkpoint_steps": 2, **plan}), folder
+    )
     return weights_of(model)
 
 

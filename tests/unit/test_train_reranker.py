@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from kit.answering import make_hit
 
+from pipelines.answering.reranking.base import document
 from pipelines.evaluation.dataset import Example
-from pipelines.training import cross_encoder
-from pipelines.training.mining import Corpus, NothingToLearn, Triple
+from pipelines.training import cross_encoder, fine_tuning
+from pipelines.training.mining import Corpus, NothingToLearn, Triple, mine_triples
+from pipelines.training.ranking import rank_of_right
 
 URL = "https://docs.example/"
 CHUNKS = [make_hit(f"{URL}{page}#{part}", f"{page} {part} text") for page in "abcdefg" for part in ("x", "y")]
@@ -20,8 +22,9 @@ needs_trainer = pytest.mark.skipif(
 )
 
 
-def mine(examples=(ASKED,), **more):
-    return cross_encoder.mine(list(examples), CORPUS, lambda _: CHUNKS, **more)
+def mine(examples=(ASKED,), negatives=4, seed=0, **more):
+    draw = cross_encoder.NegativeDraw(CORPUS, lambda _: CHUNKS, negatives, seed=seed, **more)
+    return mine_triples(examples, CORPUS, draw, negatives=negatives, read=document, seed=seed)
 
 
 def test_the_right_passage_is_of_the_reference_section_and_the_wrong_ones_of_other_pages():
@@ -55,9 +58,9 @@ def test_mining_is_the_same_for_the_same_seed():
     assert mine(seed=1) != mine(seed=2)
 
 
-def test_place_is_that_of_the_first_hit_on_a_reference_page():
-    assert cross_encoder.place(ASKED, [CHUNKS[4], CHUNKS[1], CHUNKS[0]]) == 2
-    assert cross_encoder.place(ASKED, CHUNKS[2:]) == 0
+def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():
+    assert rank_of_right(ASKED, [CHUNKS[4], CHUNKS[1], CHUNKS[0]]) == 2
+    assert rank_of_right(ASKED, CHUNKS[2:]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +92,13 @@ TRIPLES = [Triple("how", "right " * n, ("wrong a " * n, "wrong b " * n)) for n i
 
 
 def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(cross_encoder, "check_trainer", lambda: None)
+    monkeypatch.setattr(fine_tuning, "check_trainer", lambda: None)
     if importlib.util.find_spec("datasets") is None:
         pytest.skip("needs raydex[train]")
     with pytest.raises(NothingToLearn):
-        cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), [], cross_encoder.Plan(), tmp_path)
+        cross_encoder.fine_tune(
+            cross_encoder.load_model(str(small_encoder)), [], cross_encoder.CrossEncoderPlan(), tmp_path
+        )
 
 
 @needs_trainer
@@ -102,7 +107,7 @@ def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_
     from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 
     model = cross_encoder.load_model(str(small_encoder), max_tokens=32)
-    plan = cross_encoder.Plan(loss=loss, epochs=30, batch_size=4, learning_rate=1e-2, max_tokens=32)
+    plan = cross_encoder.CrossEncoderPlan(loss=loss, epochs=30, batch_size=4, learning_rate=1e-2, max_tokens=32)
     cross_encoder.fine_tune(model, TRIPLES, plan, tmp_path / "checkpoints")
     model.save_pretrained(str(tmp_path / "model"))
     right, wrong = CrossEncoderReranker(str(tmp_path / "model")).score([("how", "right right"), ("how", "wrong a")])
@@ -111,7 +116,7 @@ def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_
 
 @needs_trainer
 def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
-    plan = cross_encoder.Plan(epochs=2, batch_size=8, checkpoint_steps=1)
+    plan = cross_encoder.CrossEncoderPlan(epochs=2, batch_size=8, checkpoint_steps=1)
     done = [
         cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) for _ in range(2)
     ]
@@ -121,5 +126,5 @@ def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
 
 @needs_trainer
 def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
-    plan = cross_encoder.Plan(epochs=50, batch_size=1, minutes=1e-6)
+    plan = cross_encoder.CrossEncoderPlan(epochs=50, batch_size=1, minutes=1e-6)
     assert cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) == 1

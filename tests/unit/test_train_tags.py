@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.evaluation.dataset import BadDataset, Example
+from pipelines.evaluation.questions.labelled import TaggedQuestion, merge_rare, read_corrections, tag_by_url
 from pipelines.training import tags
-from pipelines.training.tags import Tagged
 
 PREFIX = "https://docs.example/"
 TUNE = ["tune a trial", "trial scheduler", "search space of trials", "asha scheduler", "stop a trial", "trial results"]
@@ -19,8 +19,8 @@ SERVE = [
     "scale replicas",
     "proxy port",
 ]
-ROWS = [Tagged(q, "tune", f"{PREFIX}tune/{n}", "scheduler") for n, q in enumerate(TUNE)]
-ROWS += [Tagged(q, "serve", f"{PREFIX}serve/{n}", "deployment") for n, q in enumerate(SERVE)]
+ROWS = [TaggedQuestion(q, "tune", f"{PREFIX}tune/{n}", "scheduler") for n, q in enumerate(TUNE)]
+ROWS += [TaggedQuestion(q, "serve", f"{PREFIX}serve/{n}", "deployment") for n, q in enumerate(SERVE)]
 
 
 def test_the_url_says_the_part():
@@ -29,7 +29,7 @@ def test_the_url_says_the_part():
         Example("b?", (f"{PREFIX}index.html",)),
         Example("c?", ("https://elsewhere.example/tune/x",)),
     ]
-    rows = tags.of_examples(examples, PREFIX)
+    rows = tag_by_url(examples, PREFIX)
     assert [row.tag for row in rows] == ["tune", "other", "other"]
     assert (rows[0].page, rows[0].title) == (f"{PREFIX}tune/api.html", "api.html#run-a-trial")
 
@@ -37,55 +37,56 @@ def test_the_url_says_the_part():
 def test_a_correction_wins_over_what_was_predicted(tmp_path):
     path = tmp_path / "corrections.csv"
     path.write_text('question,tag,correction\n"a, b?",data,\nc?,data,tune\n')
-    assert tags.read_corrections(path) == [Tagged("a, b?", "data"), Tagged("c?", "tune")]
+    assert read_corrections(path) == [TaggedQuestion("a, b?", "data"), TaggedQuestion("c?", "tune")]
 
 
 def test_a_file_without_the_columns_or_with_gaps_is_refused_with_lines(tmp_path):
     path = tmp_path / "corrections.csv"
     path.write_text("question,tag\na?,data\n")
     with pytest.raises(BadDataset, match="no column correction"):
-        tags.read_corrections(path)
+        read_corrections(path)
     path.write_text("question,tag,correction\na?,data,\n,data,\nb?,,\n")
     with pytest.raises(BadDataset) as caught:
-        tags.read_corrections(path)
+        read_corrections(path)
     assert [line for line, _ in caught.value.mistakes] == [3, 4]
 
 
 def test_rare_parts_become_other():
-    rows = [*ROWS, Tagged("contribute?", "contribute")]
-    assert [row.tag for row in tags.merged(rows, 2)] == [*(row.tag for row in ROWS), "other"]
+    rows = [*ROWS, TaggedQuestion("contribute?", "contribute")]
+    assert [row.tag for row in merge_rare(rows, 2)] == [*(row.tag for row in ROWS), "other"]
 
 
 def test_rows_that_share_a_page_or_a_question_are_one_group():
     rows = [
-        Tagged("how to run", "a", "p1"),
-        Tagged("what is that thing", "a", "p1"),
-        Tagged("What is that thing?", "b"),
-        Tagged("alone in the world", "b", "p2"),
-        Tagged("and one more alone", "b"),
+        TaggedQuestion("how to run", "a", "p1"),
+        TaggedQuestion("what is that thing", "a", "p1"),
+        TaggedQuestion("What is that thing?", "b"),
+        TaggedQuestion("alone in the world", "b", "p2"),
+        TaggedQuestion("and one more alone", "b"),
     ]
-    one, two, three, four, five = tags.groups(rows)
+    one, two, three, four, five = tags.tag_groups(rows)
     assert one == two == three
     assert len({one, four, five}) == 3
 
 
 def test_judgement_names_the_baselines_and_both_kinds_of_labels():
-    judged = tags.judge(
-        [*ROWS, *(Tagged(f"{q} please", t) for q, t in (("trial", "tune"), ("replicas", "serve")))], folds=3
+    scores = tags.score_tags(
+        [*ROWS, *(TaggedQuestion(f"{q} please", t) for q, t in (("trial", "tune"), ("replicas", "serve")))], count=3
     )
-    assert set(judged.accuracy) == {"all", "pages", "people"}
-    assert judged.majority == 0.5
-    assert set(judged.page_disjoint) == set(judged.question_disjoint) == set(judged.accuracy)
-    assert judged.study is not None and set(judged.study) == {"titled", "question"}
-    assert 0 <= judged.macro_auc <= 1
-    assert [point.coverage for point in judged.curve] == sorted((p.coverage for p in judged.curve), reverse=True)
-    json.dumps(tags.card(ROWS, judged, tags.Functionality(0, ()), {"prefix": PREFIX}), default=vars)
+    assert set(scores.accuracy) == {"all", "pages", "people"}
+    assert scores.majority == 0.5
+    assert set(scores.page_disjoint) == set(scores.question_disjoint) == set(scores.accuracy)
+    assert scores.study is not None and set(scores.study) == {"titled", "question"}
+    assert 0 <= scores.macro_auc <= 1
+    assert [point.coverage for point in scores.curve] == sorted((p.coverage for p in scores.curve), reverse=True)
+    plan = tags.TagPlan(prefix=PREFIX)
+    json.dumps(tags.tag_card(ROWS, scores, tags.PlainCheck(0, ()), None, plan))
 
 
 def test_minimum_functionality_names_what_is_wrong_and_leaves_out_unknown_parts():
-    classifier = tags.fit(ROWS)
-    questions = [("stop a trial with the asha scheduler", "tune"), ("scale replicas", "tune"), ("x", "rllib")]
-    found = tags.minimum(classifier, questions)
+    classifier = tags.fit_tags(ROWS)
+    questions = {"stop a trial with the asha scheduler": "tune", "scale replicas": "tune", "x": "rllib"}
+    found = tags.check_plain(classifier, questions)
     assert found.passed == 1
     assert found.failed == (("scale replicas", "tune", "serve"),)
 
@@ -94,13 +95,16 @@ def test_minimum_functionality_names_what_is_wrong_and_leaves_out_unknown_parts(
     "shape", [{}, {"characters": (2, 4)}, {"pairs": True}, {"signs": True}, {"characters": (2, 4), "margin": True}]
 )
 def test_a_classifier_of_any_shape_is_saved_and_loaded(shape, tmp_path):
-    classifier = TextClassifier.fit([r.question for r in ROWS], [r.tag for r in ROWS], metadata={"a": 1}, **shape)
+    classifier = TextClassifier.fit(
+        [r.question for r in ROWS], [r.tag for r in ROWS], ClassifierShape(**shape), {"a": 1}
+    )
     classifier.save(tmp_path / "tags", "tag")
     loaded = TextClassifier.load(tmp_path / "tags", "tag")
     assert loaded.probabilities(["stop a trail"]).tolist() == classifier.probabilities(["stop a trail"]).tolist()
 
 
 def test_runs_of_characters_see_through_a_typo():
-    read = [TextClassifier.fit([r.question for r in ROWS], [r.tag for r in ROWS], characters=c) for c in (None, (2, 4))]
+    shapes = (ClassifierShape(), ClassifierShape(characters=(2, 4)))
+    read = [TextClassifier.fit([r.question for r in ROWS], [r.tag for r in ROWS], shape) for shape in shapes]
     plain, runs = (classifier.probability("schedulers trialz", "tune") for classifier in read)
     assert runs > plain

@@ -21,8 +21,8 @@ from pipelines.answering.reranking.base import (
     by_score,
     document,
 )
+from pipelines.cards import may_be_used
 from pipelines.characters import clean_for_tokenizer
-from pipelines.embedding.tokens import accepted
 from pipelines.records import Hit
 
 # BERT-like cross-encoders read 512 tokens, of question and passage together; chunks are of that size.
@@ -85,7 +85,7 @@ class CrossEncoderReranker:
 def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:
     from sentence_transformers import CrossEncoder
 
-    if not accepted(Path(model)):
+    if not may_be_used(Path(model)):
         raise RerankFailed(f"the cross-encoder in {model} was not accepted in training: see its card")
     try:
         encoder = CrossEncoder(model, device=device)

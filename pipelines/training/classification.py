@@ -1,0 +1,113 @@
+"""Scores of a classifier on questions that it has not seen: thresholds, calibration, confusion.
+
+Arithmetic over probabilities and labels. Knows neither what is classified nor what a label decides.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.training.folds import Probabilities
+
+BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdPoint:
+    """The questions whose best label is at least as probable as `threshold`.
+
+    `coverage` is their share of all questions, `precision` the share of them that are right, `recall` the share of all
+    questions with a label that are among them and right.
+    """
+
+    threshold: float
+    coverage: float
+    precision: float
+    recall: float
+
+
+def threshold_curve(
+    probabilities: Probabilities,
+    labels: Sequence[str],
+    truth: Sequence[str],
+    *,
+    never: str = "",
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> list[ThresholdPoint]:
+    """Return precision, recall and coverage of the best label by threshold; the label `never` counts as no answer."""
+    best = np.array(labels)[probabilities.argmax(axis=1)]
+    confidence, right = probabilities.max(axis=1), best == np.array(truth)
+    labelled = np.array([label != never for label in truth])
+    points = []
+    for threshold in thresholds:
+        taken = (confidence >= threshold) & (best != never)
+        hits = int((taken & right).sum())
+        precision = hits / int(taken.sum()) if taken.any() else 1.0
+        recall = hits / int(labelled.sum()) if labelled.any() else 0.0
+        points.append(ThresholdPoint(float(threshold), float(taken.mean()), precision, recall))
+    return points
+
+
+def confusion(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return how often each true label was predicted as each: {true: {predicted: count}} without zeros."""
+    from sklearn.metrics import confusion_matrix
+
+    labels = sorted({*truth, *predicted})
+    rows = zip(labels, confusion_matrix(truth, predicted, labels=labels).tolist(), strict=True)
+    counts = {label: {other: n for other, n in zip(labels, row, strict=True) if n} for label, row in rows}
+    return {label: row for label, row in counts.items() if row}
+
+
+def scores_by_label(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return precision, recall and number of each true label."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    labels = sorted(set(truth))
+    precision, recall, _, count = precision_recall_fscore_support(truth, predicted, labels=labels, zero_division=0.0)
+    columns = zip(labels, precision.tolist(), recall.tolist(), count.tolist(), strict=True)
+    return {label: {"precision": p, "recall": r, "count": n} for label, p, r, n in columns}
+
+
+def majority_share(truth: Sequence[str]) -> float:
+    """Return the accuracy of always predicting the most frequent label."""
+    return max(Counter(truth).values()) / len(truth)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How well probabilities match what happened.
+
+    `bins` has (mean probability, share that happened, number) of each bin that is not empty; `ece` is the mean gap
+    between the first two, weighted by the third.
+    """
+
+    ece: float
+    bins: tuple[tuple[float, float, int], ...]
+
+
+def calibration(probability: Sequence[float], happened: Sequence[bool], bins: int = BINS) -> Calibration:
+    """Return how well `probability` matches `happened` (scikit-learn's calibration_curve gives no numbers of bins)."""
+    expected, observed = np.asarray(probability, np.float64), np.asarray(happened, np.float64)
+    bin_of = np.minimum((expected * bins).astype(int), bins - 1)
+    rows = [
+        (float(expected[bin_of == b].mean()), float(observed[bin_of == b].mean()), int((bin_of == b).sum()))
+        for b in np.unique(bin_of)
+    ]
+    return Calibration(sum(abs(mean - share) * n for mean, share, n in rows) / len(expected), tuple(rows))
+
+
+def area_under_curve(score: Sequence[float], happened: Sequence[bool]) -> float:
+    """Return the area under the ROC curve; 0.5 where only one outcome happened."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(list(happened), list(score))) if 0 < sum(happened) < len(happened) else 0.5
+
+
+def markdown_table(rows: Sequence[Mapping[str, float]]) -> str:
+    """Return rows of numbers as a Markdown table."""
+    names = list(rows[0])
+    lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(f"{row[name]:.3f}" for name in names) + " |" for row in rows)])

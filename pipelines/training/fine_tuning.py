@@ -1,0 +1,123 @@
+"""The parts of fine-tuning that the embedding model and the cross-encoder share.
+
+Knows the trainer of sentence-transformers, whose libraries are imported in functions; not what is trained.
+"""
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pipelines.evaluation.dataset import Example, sample
+from pipelines.records import digest
+from pipelines.training.card import TrainingPlan
+from pipelines.training.mining import Corpus, NothingToLearn, Triple, select_answered, split
+
+
+class TrainerMissing(RuntimeError):
+    """The libraries that the trainer needs are not installed."""
+
+
+class FineTuningPlan(TrainingPlan):
+    """The settings of a fine-tuning that decide its weights."""
+
+    epochs: float = Field(1.0, gt=0, description="passes over the questions")
+    batch_size: int
+    learning_rate: float
+    max_tokens: int
+    warmup: float = Field(0.1, ge=0)
+    precision: Literal["fp32", "fp16", "bf16"] = Field("fp32", description="fp16 and bf16 are for GPUs")
+    checkpoint_steps: int = Field(20, ge=1)
+
+
+class Selection(TrainingPlan):
+    """The model that a fine-tuning begins with, and the questions that it learns from and is judged by."""
+
+    model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
+    questions: int = Field(0, ge=0, description="questions to learn from; 0: all")
+    held_out: int = Field(0, ge=0, description="questions to judge by; 0: all that are held out")
+    negatives: int = Field(1, ge=1, description="wrong answers mined for each question")
+
+
+def check_trainer() -> None:
+    """Raise TrainerMissing unless the trainer's libraries are installed."""
+    missing = [name for name in ("accelerate", "datasets") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise TrainerMissing(f"training this model needs {' and '.join(missing)}: `pip install raydex[train]`")
+
+
+def divide(examples: Sequence[Example], corpus: Corpus, selection: Selection) -> tuple[list[Example], list[Example]]:
+    """Return the examples to learn from and those to judge by, with no page on both sides.
+
+    Raises NothingToLearn and BadFolds.
+    """
+    examples = select_answered(examples, corpus)
+    sides, seed = split(examples, corpus, selection.seed), selection.seed
+    train, judge = ([examples[place] for place in places] for places in (sides.train, sides.held_out))
+    return (
+        sample(train, selection.questions or len(train), seed),
+        sample(judge, selection.held_out or len(judge), seed),
+    )
+
+
+def choose_device(device: str) -> str:
+    """Return the torch device: "auto" takes a GPU if there is one."""
+    import torch
+
+    from pipelines.embedding.embedder import available_device
+
+    return available_device(device, torch.cuda.is_available())
+
+
+def run_trainer(trainer: Any, folder: Path) -> int:
+    """Train from the last checkpoint in `folder`, if there is one; return the number of steps done in all."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    state = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))  # type: ignore[no-untyped-call]
+    return int(state.global_step)
+
+
+def checkpoint_folder(checkpoints: Path, triples: Sequence[Triple], plan: FineTuningPlan) -> Path:
+    """Return the folder for checkpoints of these triples and this plan; another's are not continued.
+
+    Raises TrainerMissing and NothingToLearn.
+    """
+    check_trainer()
+    if not triples:
+        raise NothingToLearn(
+            "no question has both an answering chunk and enough retrieved chunks that do not answer it"
+        )
+    name = digest(plan.model_dump_json(), *(json.dumps(asdict(triple)) for triple in triples))[:16]
+    (checkpoints / name).mkdir(parents=True, exist_ok=True)
+    return checkpoints / name
+
+
+def trainer_arguments(folder: Path, plan: FineTuningPlan, cpu: bool) -> dict[str, Any]:
+    """Return the training arguments that do not depend on the kind of model."""
+    return {
+        "output_dir": str(folder),
+        "num_train_epochs": plan.epochs,
+        "per_device_train_batch_size": plan.batch_size,
+        "learning_rate": plan.learning_rate,
+        "warmup_steps": plan.warmup,
+        "fp16": plan.precision == "fp16",
+        "bf16": plan.precision == "bf16",
+        "use_cpu": cpu,
+        "seed": plan.seed,
+        "data_seed": plan.seed,
+        "save_steps": plan.checkpoint_steps,
+        "save_total_limit": 2,
+        "logging_steps": 10,
+        "report_to": "none",
+    }
+
+
+def clear(folder: Path) -> Path:
+    """Return `folder` without what an earlier run left there when it died between saving and the card."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder

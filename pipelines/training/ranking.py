@@ -1,0 +1,161 @@
+"""Ranks the right hit of held-out questions: as served, by vectors, or by an embedding model.
+
+Knows questions, hits and models that are given; not how any of them came to be.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.answering.reranking.base import Reranker
+from pipelines.answering.retrieval.fusion import spread_pages, take_diverse
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation.dataset import Example
+from pipelines.records import Hit
+from pipelines.training.mining import Corpus, IndexedCollection, embedding_text, pages_of
+
+Hits = Sequence[Hit]
+Matrix = NDArray[np.float32]
+
+# Ranks beyond this count as not found when an embedding model ranks; MRR hardly sees a difference.
+DEPTH = 100
+# Questions that are scored against all chunks at a time: 20,000 chunks make 40 MB.
+AT_ONCE = 512
+
+
+# ------------------------------------------------------------------------------------------- as served
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingHits:
+    """Questions to judge by with their hits, in the order of retrieval; `settings` says how pages are served."""
+
+    examples: Sequence[Example]
+    hits: Sequence[Hits]
+    settings: AnswerSettings
+
+    @classmethod
+    def retrieve(cls, collection: IndexedCollection, examples: Sequence[Example], depth: int) -> "JudgingHits":
+        """Return the examples with the best `depth` hits of each."""
+        hits = [collection.retrieve(example.question, depth) for example in examples]
+        return cls(examples, hits, collection.settings)
+
+    def ranks(self, reranker: Reranker | None = None) -> list[int]:
+        """Return the rank of the first right hit of each question, after the service's rules about pages.
+
+        Raises RerankFailed.
+        """
+        hits = asyncio.run(self._rerank(reranker)) if reranker else self.hits
+        spread = [spread_pages(some) if self.settings.pages_first else some for some in hits]
+        served = [take_diverse(some, len(some), self.settings.max_per_page) for some in spread]
+        return [rank_of_right(example, some) for example, some in zip(self.examples, served, strict=True)]
+
+    async def _rerank(self, reranker: Reranker) -> list[Hits]:
+        pairs = zip(self.examples, self.hits, strict=True)
+        return [(await reranker.rerank(example.question, hits)).hits for example, hits in pairs]
+
+
+def rank_of_right(example: Example, hits: Hits) -> int:
+    """Return the rank of the first hit on a reference page, from 1; 0 if there is none."""
+    pages = pages_of([example])
+    return next((rank for rank, hit in enumerate(hits, 1) if hit.url in pages), 0)
+
+
+# ------------------------------------------------------------------------------------------- by vectors
+
+
+def vector_ranks(questions: Matrix, chunks: Matrix, right: Sequence[Sequence[int]], texts: Sequence[str]) -> list[int]:
+    """Return for each question the rank, from 1, of the first chunk of `right` by cosine; 0 where it has none.
+
+    Chunks with equal `texts` are one hit, as in retrieval. Rows of `questions` and `chunks` have length 1.
+    """
+    numbers: dict[str, int] = {}
+    text = np.array([numbers.setdefault(name, len(numbers)) for name in texts])
+    return [
+        rank
+        for start in range(0, len(questions), AT_ONCE)
+        for rank in _ranks(questions[start : start + AT_ONCE] @ chunks.T, right[start : start + AT_ONCE], text)
+    ]
+
+
+def _ranks(scores: Matrix, right: Sequence[Sequence[int]], text: NDArray[np.int64]) -> list[int]:
+    """Return one more than the number of different texts that score higher than the best right one."""
+    best = [row[places].max() if len(places) else None for row, places in zip(scores, right, strict=True)]
+    return [0 if most is None else 1 + len(np.unique(text[row > most])) for row, most in zip(scores, best, strict=True)]
+
+
+# ------------------------------------------------------------------------------------------- by an embedding model
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingSet:
+    """Questions to judge a model by, the pool of texts that it searches, and those of them on the reference pages."""
+
+    queries: Mapping[str, str]
+    texts: Mapping[str, str]
+    relevant: Mapping[str, set[str]]
+
+
+def make_judging_set(examples: Sequence[Example], corpus: Corpus, pool: int, seed: int = 0) -> JudgingSet:
+    """Return the examples with a pool of `pool` chunks (0: all): those that answer, and others drawn by `seed`.
+
+    Relevant is every chunk of a reference page, as in retrieval_score. Drawn, not retrieved: the chunks that the model
+    before training finds would be a harder test for it than for the one after.
+    """
+    needed = {place for example in examples for place in corpus.answering(example)}
+    others = [place for place in range(len(corpus.chunks)) if place not in needed]
+    room = len(others) if pool == 0 else max(0, min(pool - len(needed), len(others)))
+    places = sorted(needed | set(random.Random(seed).sample(others, room)))
+    texts = {str(place): embedding_text(corpus.chunks[place]) for place in places}
+    return JudgingSet(
+        {example.id: example.question for example in examples},
+        texts,
+        {example.id: {str(place) for place in corpus.on_pages(example)} & texts.keys() for example in examples},
+    )
+
+
+def ranks_by_question(model: Any, judging: JudgingSet, folder: Path, name: str, batch_size: int = 32) -> dict[str, int]:
+    """Return for each question the rank of the first relevant text, from 1; 0 if it is not among the first DEPTH.
+
+    sentence-transformers' InformationRetrievalEvaluator leaves its metrics and predictions in `folder`.
+    """
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+    of_question, of_chunk = prefixes_of(model)
+    evaluator = InformationRetrievalEvaluator(
+        dict(judging.queries),
+        dict(judging.texts),
+        dict(judging.relevant),
+        accuracy_at_k=[1, 5, 9, 18],
+        mrr_at_k=[DEPTH],
+        map_at_k=[DEPTH],
+        batch_size=batch_size,
+        name=name,
+        query_prompt=of_question,
+        corpus_prompt=of_chunk,
+        write_predictions=True,
+        score_functions={model.similarity_fn_name: model.similarity},
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    evaluator(model, output_path=str(folder))
+    (path,) = folder.glob(f"*_{name}_predictions_*.jsonl")
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return {row["query_id"]: _first_rank(row["results"], judging.relevant[row["query_id"]]) for row in rows}
+
+
+def _first_rank(results: Sequence[Mapping[str, Any]], relevant: set[str]) -> int:
+    return next((rank for rank, result in enumerate(results, 1) if result["corpus_id"] in relevant), 0)
+
+
+def prefixes_of(model: Any) -> tuple[str, str]:
+    """Return the prefixes of questions and of chunks, as TokenCounter has them."""
+    prompts = model.prompts or {}
+    usual = prompts.get(model.default_prompt_name, "")
+    return prompts.get("query") or usual, prompts.get("document") or prompts.get("passage") or usual

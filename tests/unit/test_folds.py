@@ -1,0 +1,105 @@
+"""Folds: questions that share a page, a text or nearly all words are never on both sides."""
+
+import numpy as np
+import pytest
+
+from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.evaluation.dataset import Example, page_of
+from pipelines.training.folds import (
+    BadFolds,
+    connected_groups,
+    group_folds,
+    page_groups,
+    pairs_sharing,
+    predict_out_of_fold,
+    question_groups,
+)
+
+EASY = ["what is ray", "what is a task", "what is an actor", "what is serve", "what is tune", "what is a replica"]
+HARD = ["why does my job hang", "error in raylet log", "why is it slow", "error on start", "why crash", "error oom"]
+TEXTS = EASY + HARD
+
+
+def test_a_group_is_named_by_its_first_item():
+    assert connected_groups(6, [(4, 1), (5, 4), (3, 2)]) == [0, 1, 2, 2, 1, 1]
+    assert connected_groups(3, []) == [0, 1, 2]
+    assert connected_groups(0, []) == []
+
+
+def test_items_that_share_a_key_are_connected_also_through_others():
+    keys = [["a"], ["b"], [], ["c", "b"], ["d"], ["c"]]
+    assert connected_groups(len(keys), pairs_sharing(keys)) == [0, 1, 2, 1, 4, 1]
+
+
+def test_no_page_and_no_question_is_in_two_folds():
+    examples = [Example(f"q{n}", (f"https://d.test/{n // 3}.html#s{n}",)) for n in range(60)]
+    examples += [
+        Example("bridge", ("https://d.test/0.html", "https://d.test/7.html#x")),
+        Example("Q20 ", ("https://d.test/elsewhere.html",)),
+    ]
+    parts = group_folds(page_groups(examples), 4, seed=1)
+    assert sorted(np.concatenate(parts)) == list(range(62))
+    assert all(14 <= len(part) <= 18 for part in parts)
+    pages = [{page_of(s) for place in part for s in examples[place].sources} for part in parts]
+    assert sum(map(len, pages)) == len(set().union(*pages))
+    of_twenty = next(part for part in parts if 20 in part)
+    assert 61 in of_twenty  # the same question, differently written
+    again, other = (group_folds(page_groups(examples), 4, seed) for seed in (1, 2))
+    assert [part.tolist() for part in parts] == [part.tolist() for part in again] != [part.tolist() for part in other]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_folds_that_can_not_be_are_refused(n):
+    with pytest.raises(BadFolds, match="2 groups"):
+        group_folds(page_groups([Example("a", ("u",)), Example("b", ("v",)), Example("c", ("v#x",))]), n)
+
+
+def test_the_same_question_in_other_words_is_in_one_group():
+    questions = [
+        "What is Ray?",
+        "what is ray",
+        "How do I tune a model with Ray Tune?",
+        "how do i tune model with ray tune",
+    ]
+    one, same, other, near = question_groups(questions)
+    assert one == same
+    assert other == near != one
+
+
+def test_groups_are_closed_over_chains_of_near_duplicates():
+    chain = ["a b c d e f g h i j", "a b c d e f g h i k", "a b c d e f g h l k"]
+    assert len(set(question_groups(chain))) == 1
+
+
+def test_questions_that_share_some_words_only_stay_apart():
+    assert len(set(question_groups(["what is ray tune", "what is ray serve"]))) == 2
+
+
+def test_questions_without_a_word_are_alike():
+    assert len(set(question_groups(["???", "…"]))) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_folds_hold_every_place_once_and_no_group_twice(seed):
+    groups = [place // 3 for place in range(31)]
+    parts = group_folds(groups, 4, seed)
+    assert sorted(np.concatenate(parts)) == list(range(31))
+    assert sum(len({groups[place] for place in part}) for part in parts) == len(set(groups))
+
+
+def test_too_few_groups_are_named():
+    with pytest.raises(BadFolds, match="2 groups of questions"):
+        group_folds(["a", "b", "b"], 3)
+
+
+def test_no_probability_comes_from_a_classifier_that_saw_the_question():
+    seen = []
+
+    def fit(places):
+        seen.append(set(places))
+        return TextClassifier.fit([TEXTS[p] for p in places], ["1" if p < 6 else "0" for p in places])
+
+    parts = group_folds(range(12), 3)
+    out = predict_out_of_fold(fit, TEXTS, ["0", "1"], parts)
+    assert [set(part) & places for part, places in zip(parts, seen, strict=True)] == [set()] * 3
+    np.testing.assert_allclose(out.sum(axis=1), 1)
