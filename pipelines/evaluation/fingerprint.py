@@ -19,7 +19,7 @@ from pipelines.records import Index, digest
 ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
 # The files whose change may change an answer or its scores.
 CODE = (
-    "*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py", "store/search.*",
+    "*.py", "lexical/*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py", "store/search.*",
     "evaluation/evaluator.py", "evaluation/metrics.py",
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ create extension if not exists vector;
 select extversion from pg_extension where extname = 'vector';
 
 -- name: migrations_exist
--- Not to_regclass: it may answer from a cache of before the lock was taken.
+-- Not to_regclass: its answer may come from a cache filled before the lock was taken.
 select exists (
     select from pg_tables where tablename = 'schema_migration' and schemaname = any(current_schemas(false))
 ) as exist;

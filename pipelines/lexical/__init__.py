@@ -1,0 +1,18 @@
+"""BM25 search over an index: the terms of a text, the documents made of chunks, queries, and the folder on each node.
+
+It follows the revisions of an index and can always be built anew from the store. Knows no SQL and no vectors.
+"""
+
+from pipelines.lexical.index import ChunkSource, LexicalIndex, LexicalNotBuilt, Matches, lexical_folder
+from pipelines.lexical.terms import STOP_TERMS, name_parts, terms
+
+__all__ = [
+    "STOP_TERMS",
+    "ChunkSource",
+    "LexicalIndex",
+    "LexicalNotBuilt",
+    "Matches",
+    "lexical_folder",
+    "name_parts",
+    "terms",
+]

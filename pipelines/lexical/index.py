@@ -1,0 +1,212 @@
+"""Keeps the BM25 index of one node: a memory-mapped folder that follows the revisions of an index.
+
+The folder is derived from the store alone: if it is missing, half built or another index's, it is built anew. Whoever
+holds the folder's lock writes, all others reload.
+"""
+
+import fcntl
+import logging
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import tantivy
+
+from pipelines.lexical.documents import BOOSTS, Marker, commit, make_document, make_schema, read_marker
+from pipelines.lexical.query import QueryBuilder
+from pipelines.lexical.terms import analyzer
+from pipelines.records import Filters, Hit, Index, digest
+from pipelines.store import ChangesPruned
+
+log = logging.getLogger(__name__)
+
+
+class LexicalNotBuilt(Exception):
+    """The folder does not hold a complete BM25 index yet."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"no BM25 index in {folder} yet: sync it first")
+
+
+class ChunkSource(Protocol):
+    """The part of the store that BM25 reads. `changes_since` raises ChangesPruned for changes that are too old."""
+
+    def scan_chunks(self, index: int, /) -> AbstractContextManager[tuple[int, Iterator[Hit]]]: ...
+
+    def changes_since(self, index: int, revision: int, /) -> tuple[int, list[tuple[str, Hit | None]]]: ...
+
+
+def lexical_folder(home: Path, database_url: str, index: int) -> Path:
+    """Return the folder of `index` on this node; it names the database too, since index ids repeat between them."""
+    return home / "lexical" / digest(urlsplit(database_url)._replace(query="").geturl())[:12] / str(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The result of a search in one commit: chunk ids with their BM25 scores, best first, as of `revision`."""
+
+    revision: int
+    scores: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The commit that searches see until the next sync."""
+
+    marker: Marker
+    searcher: tantivy.Searcher
+
+
+class LexicalIndex:
+    """True BM25 (k1 1.2, b 0.75) over title, headings, URL words and text of one index's chunks.
+
+    `folder` belongs to this class alone. `heap` is the writer's memory in bytes, the limit for a build of any size.
+    Safe for threads and for processes of one node.
+    """
+
+    def __init__(self, folder: Path, *, boosts: Mapping[str, float] = BOOSTS, heap: int = 128_000_000) -> None:
+        self._folder = folder
+        self._boosts = dict(boosts)
+        self._heap = heap
+        self._schema = make_schema()
+        self._mutex = threading.Lock()
+        self._index: tantivy.Index | None = None
+        self._view: _View | None = None
+
+    @property
+    def revision(self) -> int | None:
+        """The revision that searches see, None before the first sync."""
+        view = self._view
+        return view.marker.revision if view else None
+
+    def search(self, question: str, k: int, filters: Filters = Filters()) -> Matches:
+        """Return the `k` best chunks that `filters` keep, and the revision they were found in. Takes any text.
+
+        Raises LexicalNotBuilt before the first sync.
+        """
+        view = self._view
+        if view is None:
+            raise LexicalNotBuilt(self._folder)
+        query = QueryBuilder(self._schema, view.searcher, self._boosts).build(question, filters)
+        if query is None or k < 1:
+            return Matches(view.marker.revision, ())
+        hits = view.searcher.search(query, k, count=False).hits
+        scores = ((str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in hits)
+        return Matches(view.marker.revision, tuple(scores))
+
+    def sync(self, store: ChunkSource, index: Index) -> int:
+        """Bring the folder to the newest revision of `index` and return that.
+
+        Waits while another thread or process writes. Raises the errors of the store.
+        """
+        with self._mutex:
+            if not self._is_at(index):
+                with self._locked_folder() as folder:
+                    self._reload(index.id)
+                    if not self._is_at(index):
+                        self._write(store, index.id, folder)
+                        self._reload(index.id)
+            if self._view is None:
+                raise LexicalNotBuilt(self._folder)
+            return self._view.marker.revision
+
+    def forget(self) -> None:
+        """Delete the folder, because it does not match the store. The next sync builds it anew."""
+        with self._mutex, self._locked_folder() as folder:
+            self._view = self._index = None
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # -- reading
+
+    def _is_at(self, index: Index) -> bool:
+        if self._view is None or self._view.marker.revision != index.revision:
+            self._reload(index.id)
+        return self._view is not None and self._view.marker.revision == index.revision
+
+    def _reload(self, index_id: int) -> None:
+        """See the newest commit, unless it is not a complete index of `index_id`."""
+        try:
+            if self._index is None:
+                self._index = self._open()
+            self._index.reload()
+            searcher = self._index.searcher()
+            marker = read_marker(searcher, self._schema)
+        except (ValueError, OSError) as error:
+            if self._folder.exists():
+                log.warning("BM25 folder %s is unreadable (%s) and will be built anew", self._folder, error)
+            self._index = self._view = None
+            return
+        self._view = _View(marker, searcher) if marker and marker.index == index_id else None
+
+    def _open(self) -> tantivy.Index:
+        if not self._folder.is_dir():
+            raise FileNotFoundError(f"{self._folder} is missing")
+        return _configure(tantivy.Index.open(str(self._folder)))
+
+    def _create(self, folder: Path) -> tantivy.Index:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return _configure(tantivy.Index(self._schema, path=str(folder)))
+
+    # -- writing
+
+    @contextmanager
+    def _locked_folder(self) -> Iterator[Path]:
+        """Yield the folder, locked against the other processes of this node."""
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        with self._folder.with_name(f"{self._folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield self._folder
+
+    def _write(self, store: ChunkSource, index_id: int, folder: Path) -> None:
+        if self._view is None or not self._replay(store, index_id, self._view.marker.revision):
+            self._build(store, index_id, folder)
+
+    def _replay(self, store: ChunkSource, index_id: int, revision: int) -> bool:
+        """Apply the changes since `revision`; return False if that is not possible."""
+        try:
+            newest, changes = store.changes_since(index_id, revision)
+        except ChangesPruned as error:
+            log.info("BM25 of index %d is built anew: %s", index_id, error)
+            return False
+        if newest < revision:
+            log.warning("index %d went back from revision %d to %d", index_id, revision, newest)
+            return False
+        if newest > revision:
+            with self._writer() as writer:
+                for chunk_id, hit in changes:
+                    writer.delete_documents_by_term("chunk_id", chunk_id)
+                    if hit is not None:
+                        writer.add_document(make_document(hit))
+                commit(writer, Marker(index_id, newest))
+        return True
+
+    def _build(self, store: ChunkSource, index_id: int, folder: Path) -> None:
+        if self._index is None:
+            self._index = self._create(folder)
+        with store.scan_chunks(index_id) as (revision, hits), self._writer() as writer:
+            writer.delete_all_documents()
+            for hit in hits:
+                writer.add_document(make_document(hit))
+            commit(writer, Marker(index_id, revision))
+
+    @contextmanager
+    def _writer(self) -> Iterator[tantivy.IndexWriter]:
+        assert self._index is not None
+        # One thread: it keeps up with what Python feeds it, and leaves few segments.
+        writer = self._index.writer(heap_size=self._heap, num_threads=1)
+        try:
+            yield writer
+        finally:
+            writer.wait_merging_threads()  # also releases the writer's own lock
+
+
+def _configure(index: tantivy.Index) -> tantivy.Index:
+    index.register_tokenizer("names", analyzer())
+    index.config_reader(reload_policy="manual")
+    return index

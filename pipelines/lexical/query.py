@@ -1,0 +1,69 @@
+"""Builds the BM25 query of a question and its filters."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import tantivy
+from tantivy import Occur, Query
+
+from pipelines.characters import clean_for_storage
+from pipelines.lexical.terms import STOP_TERMS, terms
+from pipelines.records import Filters
+
+# A question with more terms than this is searched by its rarest ones: frequent terms cost most and tell least.
+MAX_TERMS = 32
+# The words of a question that are looked at: bounds the work on a pasted file.
+MAX_WORDS = 2_000
+
+
+class QueryBuilder:
+    """Builds queries against one commit; `boosts` weighs the fields."""
+
+    def __init__(self, schema: tantivy.Schema, searcher: tantivy.Searcher, boosts: Mapping[str, float]) -> None:
+        self._schema = schema
+        self._searcher = searcher
+        self._boosts = boosts
+
+    def build(self, question: str, filters: Filters) -> Query | None:
+        """Return the query: any term in any field, in chunks that `filters` keep. None for a question without terms.
+
+        The terms are one flat union, which tantivy prunes best.
+        """
+        wanted: list[tuple[Occur, Query]] = [
+            (Occur.Should, Query.boost_query(self._has_term(field, term), boost))
+            for term in self._terms(question)
+            for field, boost in self._boosts.items()
+        ]
+        if not wanted:
+            return None
+        scored = Query.boolean_query(wanted)
+        kept = [(Occur.Must, Query.const_score_query(query, 0.0)) for query in self._conditions(filters)]
+        return Query.boolean_query([(Occur.Must, scored), *kept]) if kept else scored
+
+    def _terms(self, question: str) -> Sequence[str]:
+        """Return the distinct terms of a question; of a very long one, the rarest that occur."""
+        words = " ".join(question.split(maxsplit=MAX_WORDS)[:MAX_WORDS])
+        all_terms = list(dict.fromkeys(terms(words)))
+        distinct = [term for term in all_terms if term not in STOP_TERMS] or all_terms
+        if len(distinct) <= MAX_TERMS:
+            return distinct
+        frequency = {term: self._searcher.doc_freq("text", term) for term in distinct}
+        return sorted((term for term in distinct if frequency[term]), key=frequency.__getitem__)[:MAX_TERMS]
+
+    def _has_term(self, field: str, term: str) -> Query:
+        return Query.term_query(self._schema, field, term, index_option="freq")
+
+    def _conditions(self, filters: Filters) -> Iterator[Query]:
+        if filters.tags:
+            yield Query.term_set_query(self._schema, "tag", [clean_for_storage(tag) for tag in filters.tags])
+        for field, value in (("version", filters.version), ("language", filters.language)):
+            if value is not None:
+                yield Query.term_query(self._schema, field, clean_for_storage(value), index_option="basic")
+        if filters.url_prefix:
+            yield self._has_prefix(clean_for_storage(filters.url_prefix))
+
+    def _has_prefix(self, prefix: str) -> Query:
+        """Match chunks whose URL starts with `prefix`: a folder is one term, any other prefix the terms it starts."""
+        if prefix.endswith("/"):
+            return Query.term_query(self._schema, "address", prefix, index_option="basic")
+        addresses = [term for term, _ in self._searcher.terms_with_prefix("address", prefix)]
+        return Query.term_set_query(self._schema, "address", addresses)

@@ -1,0 +1,57 @@
+"""Splits texts into terms for BM25: lower case, stemmed, code names whole and in parts."""
+
+import re
+from functools import cache, lru_cache
+
+import tantivy
+from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+# Terms that every question has and that help to find no answer. In the headings of a manual ("How do I …?") they are
+# rare enough to outweigh the question's own words.
+STOP_TERMS = frozenset(
+    """
+    a about after all also am an and ani are as at be been befor but by can could did differ do doe for from get
+    give go had has have how i if in into is it its just like make me my need no not of on one onli or other our
+    out pleas possibl shall should so some tell than that the their them then there these they thing this those
+    to up us use via want was way we were what when where whether which while who whi will with without work
+    would you your
+    """.split()  # noqa: SIM905
+)
+
+_WORDS = re.compile(r"\w+(?:\.\w+)*(?:\+\+)?")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms of `text` as BM25 sees them."""
+    return analyzer().analyze(with_name_parts(text))
+
+
+def with_name_parts(text: str) -> str:
+    """Return the words of `text`, then the parts of its code names, so that both whole names and parts are found."""
+    words = _WORDS.findall(text)
+    return " ".join([*words, *(part for word in words for part in name_parts(word))])
+
+
+@lru_cache(maxsize=65_536)
+def name_parts(word: str) -> tuple[str, ...]:
+    """Return the parts of a code name, none for a plain word.
+
+    `ray.data.read_csv` gives ray, data, read_csv, read, csv; `ActorPoolStrategy` gives Actor, Pool, Strategy.
+    """
+    names = word.split(".")
+    parts = [part for name in names for part in _PART.findall(name) if part != name]
+    return tuple(dict.fromkeys((names if len(names) > 1 else []) + parts))
+
+
+@cache
+def analyzer() -> tantivy.TextAnalyzer:
+    """Return the analyzer of the words that with_name_parts returns."""
+    # 100 bytes: longer runs are hashes and encoded data that nobody searches for.
+    return (
+        TextAnalyzerBuilder(Tokenizer.whitespace())  # with_name_parts has found the words already
+        .filter(Filter.lowercase())
+        .filter(Filter.remove_long(100))
+        .filter(Filter.stemmer("english"))
+        .build()
+    )
