@@ -71,33 +71,31 @@ def check(args: argparse.Namespace) -> None:
         raise BadInput(f"--out {args.out} can't be made a folder: {error.strerror}") from error
 
 
-def judge_of(args: argparse.Namespace, configuration: AnswerSettings) -> str:
+def judge_of(args: argparse.Namespace, settings: AnswerSettings) -> str:
     """Return the agent whose model judges: the named one, else the first; "" for no judge."""
     if args.judge:
         return "" if args.judge == NO_JUDGE else args.judge
-    agents = all_agents(configuration)
+    agents = all_agents(settings)
     return agents[0].name if agents and args.answers else ""
 
 
 def work(args: argparse.Namespace) -> int:
-    configuration, ks = read_configuration(), numbers(args.k)
+    settings, ks = read_configuration(), numbers(args.k)
     check(args)
     examples = read_dataset(args.dataset)
     examples = sample(examples, args.limit or len(examples), args.seed)
-    judge, dimensions = judge_of(args, configuration), parse_dimensions(args.dimensions)
+    judge, dimensions = judge_of(args, settings), parse_dimensions(args.dimensions)
     if args.check_judge and not judge:
         raise BadInput("--check-judge needs --answers and an agent that judges")
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
     with open_store() as store:
-        collection = measured_collection(store, args.collection or configuration.collection)
+        collection = measured_collection(store, args.collection or settings.collection)
         component = args.answers and args.component
         plan = EvaluationPlan(collection, ks, args.answers, args.seed, component, judge, dimensions)
-        result = evaluate(
-            store, configuration, examples, plan, dataset=args.dataset.name, options=options, progress=say
-        )
+        result = evaluate(store, settings, examples, plan, dataset=args.dataset.name, options=options, progress=say)
         text = as_text(result)
         if args.check_judge:
-            checked = check_judge(store, configuration, examples, plan, result["evaluation"], options, say)
+            checked = check_judge(store, settings, examples, plan, result["evaluation"], options, say)
             result, text = result | {"judge_check": checked}, f"{text}\n{check_as_text(checked)}"
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])

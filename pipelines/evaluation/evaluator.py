@@ -113,7 +113,7 @@ class Evaluator:
         if answer.index:  # a mode without retrieval answers from no index
             self._check_index(answer.index, answer.revision)
         kept, scores = await self._score(example, answer)
-        row = replace(row, degraded=_degraded(row, answer), timings=answer.timings, answer=kept, scores=scores)
+        row = replace(row, degraded=_missing_parts(row, answer), timings=answer.timings, answer=kept, scores=scores)
         context = await self._context(example)
         return await self._add_component(example, row, context) if context else row
 
@@ -127,7 +127,7 @@ class Evaluator:
         kept, scores = await self._score(example, answer)
         return replace(
             row,
-            degraded=_degraded(row, answer),
+            degraded=_missing_parts(row, answer),
             answer={**(row.answer or {}), CONTEXT_ONLY: kept},
             scores={**row.scores, **{f"{CONTEXT_ONLY}_{name}": score for name, score in scores.items()}},
         )
@@ -191,7 +191,7 @@ def hit_sources(row: EvaluatedQuestion) -> HitSources:
     return HitSources(tuple(tuple(h["sources"]) for h in row.hits), tuple(tuple(h["anchors"]) for h in row.hits))
 
 
-def _degraded(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
+def _missing_parts(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
     """Return the parts that were missing in either of them."""
     return tuple(dict.fromkeys((*row.degraded, *answer.degraded)))
 

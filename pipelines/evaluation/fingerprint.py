@@ -25,7 +25,7 @@ CODE = (
 
 
 def evaluation_fingerprint(
-    examples: Sequence[Example], plan: EvaluationPlan, index: Index, configuration: AnswerSettings, judge: str = ""
+    examples: Sequence[Example], plan: EvaluationPlan, index: Index, settings: AnswerSettings, judge: str = ""
 ) -> str:
     """Return the name under which rows are stored; `judge` is the judge's identity, its model with its prompts."""
     decides = {
@@ -35,17 +35,17 @@ def evaluation_fingerprint(
         "hits": max(plan.ks),
         "answers": [plan.answers, plan.component],
         "judge": judge,
-        "configuration": public_settings(configuration),
-        "models": {name: _file_states(path) for name, path in _local_models(configuration)},
+        "configuration": public_settings(settings),
+        "models": {name: _file_states(path) for name, path in _local_models(settings)},
         "code": digest(*(path.read_bytes() for path in code_files())),
     }
     return digest(json.dumps(decides, sort_keys=True))
 
 
-def public_settings(configuration: AnswerSettings) -> dict[str, Any]:
-    """Return a configuration as data, without keys and without settings that change no answer."""
-    settings = _without_keys(configuration.model_dump(mode="json"))
-    return {name: value for name, value in settings.items() if name not in ELSEWHERE}
+def public_settings(settings: AnswerSettings) -> dict[str, Any]:
+    """Return settings as data, without keys and without settings that change no answer."""
+    values = _without_keys(settings.model_dump(mode="json"))
+    return {name: value for name, value in values.items() if name not in ELSEWHERE}
 
 
 def code_files() -> list[Path]:
@@ -60,9 +60,9 @@ def _without_keys(value: Any) -> Any:
     return [_without_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _local_models(configuration: AnswerSettings) -> Iterator[tuple[str, Path]]:
+def _local_models(settings: AnswerSettings) -> Iterator[tuple[str, Path]]:
     """Yield the settings that name a file or folder of this machine: a model may be trained anew behind its path."""
-    for name, value in public_settings(configuration).items():
+    for name, value in public_settings(settings).items():
         if isinstance(value, str) and value not in ("", ".") and Path(value).exists():
             yield name, Path(value)
 

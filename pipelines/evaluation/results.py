@@ -35,8 +35,8 @@ def summarise(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) -> 
         "num_questions": len(examples),
         "num_errors": len(examples) - len(done),
         "num_degraded": sum(bool(row.degraded) for row in answered),
-        **{name: _each(mean, lambda i: _rounded(i.value)) for name, mean in means.items()},
-        "intervals": {name: _each(mean, lambda i: [_rounded(i.low), _rounded(i.high)]) for name, mean in means.items()},
+        **{name: _each(mean, lambda i: _round(i.value)) for name, mean in means.items()},
+        "intervals": {name: _each(mean, lambda i: [_round(i.low), _round(i.high)]) for name, mean in means.items()},
         **(_answer_counts(answered) if plan.answers else {}),
         "timings": timings(answered),
     }
@@ -70,9 +70,9 @@ def timings(rows: Sequence[EvaluatedQuestion]) -> dict[str, dict[str, float]]:
     taken = {step: [row.timings[step] for row in rows if step in row.timings] for step in steps}
     return {
         step: {
-            "mean": _rounded(np.mean(seconds)),
-            "p50": _rounded(np.quantile(seconds, 0.5)),
-            "p95": _rounded(np.quantile(seconds, 0.95)),
+            "mean": _round(np.mean(seconds)),
+            "p50": _round(np.quantile(seconds, 0.5)),
+            "p95": _round(np.quantile(seconds, 0.95)),
         }
         for step, seconds in taken.items()
     }
@@ -176,5 +176,5 @@ def _each(mean: Interval | Mapping[int, Interval], of: Callable[[Interval], Any]
     return of(mean) if isinstance(mean, Interval) else {str(k): of(interval) for k, interval in mean.items()}
 
 
-def _rounded(value: Any) -> float:
+def _round(value: Any) -> float:
     return round(float(value), DECIMALS)

@@ -16,7 +16,7 @@ from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_sett
 from pipelines.evaluation.results import summarise
 from pipelines.evaluation.worker import EvaluationJob, Pace, make_judge, open_worker
 from pipelines.records import Index
-from pipelines.store import Store, is_copy
+from pipelines.store import EvaluatedQuestion, Store, is_copy
 
 # Up to so many questions one process is done before Ray has started its actors.
 FEW = 200
@@ -50,7 +50,7 @@ class EvaluationOptions:
 
 def evaluate(
     store: Store,
-    configuration: AnswerSettings,
+    settings: AnswerSettings,
     examples: Sequence[Example],
     plan: EvaluationPlan,
     *,
@@ -65,25 +65,21 @@ def evaluate(
     NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
-    index, judge = store.live_index(plan.collection), make_judge(configuration, plan, store)
-    name = evaluation_fingerprint(examples, plan, index, configuration, judge.identity if judge else "")
-    described = describe_dataset(dataset, examples)
-    settings = public_settings(configuration)
+    index, judge = store.live_index(plan.collection), make_judge(settings, plan, store)
+    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "")
+    configuration = public_settings(settings)
     number = store.begin_evaluation(
-        name, index.collection, index.id, index.revision, described, settings, options.fresh
-    )
-    at_once = options.at_once or (ANSWERS_AT_ONCE if plan.answers and all_agents(configuration) else 1)
-    job = EvaluationJob(store.url, configuration, plan, index, number, at_once)
+        fingerprint, index.collection, index.id, index.revision, describe_dataset(dataset, examples), configuration,
+        options.fresh,
+    )  # fmt: skip
+    at_once = options.at_once or (ANSWERS_AT_ONCE if plan.answers and all_agents(settings) else 1)
+    job = EvaluationJob(store.url, settings, plan, index, number, at_once)
     kept = _ask(job, examples, store, options, progress)
-    rows = store.evaluated_questions(number)
-    errors = [row.error for row in rows.values() if row.error]
-    if len(errors) == len(rows):
-        raise NothingAnswered(f"every question failed, the first with: {errors[0]}")
+    rows = _answered_rows(store, number)
     absent = examples_not_indexed(store, index, examples)
     if absent:
-        progress(
-            f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {absent[0].sources[0]}"
-        )
+        first = absent[0].sources[0]
+        progress(f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {first}")
     result = {
         "collection": index.collection,
         "dataset": dataset,
@@ -95,9 +91,9 @@ def evaluate(
         "index": index.id,
         "revision": index.revision,
         "evaluation": number,
-        "fingerprint": name,
+        "fingerprint": fingerprint,
         "seed": plan.seed,
-        "configuration": settings,
+        "configuration": configuration,
     }
     store.finish_evaluation(number, result)
     return result
@@ -126,6 +122,15 @@ def _ask(
         with open_worker(job) as worker:
             worker(left, Pace(len(left), progress).add)
     return kept
+
+
+def _answered_rows(store: Store, evaluation: int) -> dict[str, EvaluatedQuestion]:
+    """Return the rows of an evaluation by example id. Raises NothingAnswered."""
+    rows = store.evaluated_questions(evaluation)
+    errors = [row.error for row in rows.values() if row.error]
+    if len(errors) == len(rows):
+        raise NothingAnswered(f"every question failed, the first with: {errors[0]}")
+    return rows
 
 
 def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:

@@ -28,7 +28,7 @@ class EvaluationJob:
     """What every process that asks needs to know; small, because Ray copies it into each actor."""
 
     database_url: str
-    configuration: AnswerSettings
+    settings: AnswerSettings
     plan: EvaluationPlan
     index: Index
     evaluation: int
@@ -39,14 +39,14 @@ class UnknownJudge(LookupError):
     """The agent that is to judge is not configured."""
 
 
-def make_judge(configuration: AnswerSettings, plan: EvaluationPlan, store: Store) -> Judge | None:
+def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> Judge | None:
     """Return the judge that is the model of the agent `plan.judge`; None without one.
 
     Raises UnknownJudge and BadDimension.
     """
     if not plan.judge:
         return None
-    agents = {agent.name: agent for agent in all_agents(configuration)}
+    agents = {agent.name: agent for agent in all_agents(settings)}
     if plan.judge not in agents:
         names = ", ".join(agents) or "none"
         raise UnknownJudge(f"there is no agent {plan.judge!r} to judge; configured are: {names}")
@@ -72,10 +72,10 @@ class EvaluationWorker:
 @contextlib.contextmanager
 def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
     """Yield a worker whose engine, index and judge are loaded."""
-    configuration = job.configuration.model_copy(update={"patience_s": PATIENCE_S})
+    settings = job.settings.model_copy(update={"patience_s": PATIENCE_S})
     with (
         Store(job.database_url, retry_s=RETRY_S) as store,
-        contextlib.closing(make_retriever(configuration, store)) as retriever,
+        contextlib.closing(make_retriever(settings, store)) as retriever,
     ):
         retriever.prepare(job.plan.collection)
 
@@ -85,10 +85,10 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
             return {source: f"{heading(hit)}\n\n{hit.text}" for source, hit in texts.items()}
 
         evaluator = Evaluator(
-            make_engine(configuration, retriever),
+            make_engine(settings, retriever),
             job.plan,
             index=job.index,
-            judge=make_judge(configuration, job.plan, store),
+            judge=make_judge(settings, job.plan, store),
             passages=passages,
             at_once=job.at_once,
         )

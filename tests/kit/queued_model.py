@@ -1,4 +1,4 @@
-"""A model with queued replies, for the tests of judging and of questions."""
+"""A language model with queued replies, for the tests of judging and of questions."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,20 +7,25 @@ from typing import Any
 from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
 
-Said = str | Exception | Callable[[str], str]
+QueuedReply = str | Exception | Callable[[str], str]
 
 
 class QueuedModel:
-    """Says `replies` in turn, the last one for ever: a text, an error to raise, or a function of the user prompt.
+    """Gives `replies` in turn, the last one forever: a text, an error to raise, or a function of the user prompt.
 
-    Words are its tokens; each call costs 0.25 dollars. `asked` are the messages of every call, `most` how many ran at
-    once.
+    Words are its tokens; each call costs 0.25 dollars. `asked` holds the messages of every call, `most` the number of
+    calls that ran at once.
     """
 
     context_share = 0.5
 
     def __init__(
-        self, *replies: Said, model: str = "judge", context_window: int = 4_000, max_tokens: int = 200, pause: float = 0
+        self,
+        *replies: QueuedReply,
+        model: str = "judge",
+        context_window: int = 4_000,
+        max_tokens: int = 200,
+        pause: float = 0,
     ) -> None:
         self.replies, self.model, self.context_window, self.max_tokens = (
             list(replies),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,11 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete
 from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
 from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
-from pipelines.evaluation.judging.judge import Judge
+from pipelines.evaluation.judging.judge import Judge, Judgement
 from pipelines.evaluation.metrics import METRICS, Metric
 from pipelines.evaluation.statistics import NothingToScore
 from pipelines.lexical import LexicalIndex
-from pipelines.records import Answer, Index, IndexSettings, Usage
+from pipelines.records import Answer, Index, IndexSettings
 from pipelines.store import EvaluatedQuestion
 
 BASE = "https://d.test/"
@@ -57,25 +57,17 @@ def engine(store: MemoryStore, tmp_path: Path) -> QueryEngine:
     return QueryEngine(retriever, settings=EngineSettings(k=2))
 
 
-@dataclass
-class Said:
-    score: float | None
-    reasoning: str = ""
-    error: str | None = None
-    usage: Usage = Usage()
-    judgeable: bool = True
-
-
 class CountingJudge:
     """Scores the n-th answer n; every second judgement fails."""
 
     def __init__(self) -> None:
         self.answers: list[str] = []
 
-    async def judge(self, example: Example, answer: Answer) -> dict[str, Said]:
+    async def judge(self, example: Example, answer: Answer) -> dict[str, Judgement]:
         self.answers.append(answer.text)
         n = len(self.answers)
-        return {"quality": Said(float(n), "because") if n % 2 else Said(None, error="no score in it")}
+        score, error = (float(n), None) if n % 2 else (None, "no score in it")
+        return {"quality": Judgement("quality", score, "because", error, hash="asked")}
 
 
 def by_id(rows: list[EvaluatedQuestion]) -> dict[str, EvaluatedQuestion]:

@@ -41,7 +41,7 @@ def measured_record(
     """
     result = summarise(examples, rows, plan)
     questions = {question["id"]: question for question in per_question(examples, rows, plan)}
-    found = [_found(questions.get(example.id), example) for example in examples]
+    found = [_outcome(questions.get(example.id), example) for example in examples]
     return {
         "name": cell.name,
         "state": "done",
@@ -119,13 +119,13 @@ def _round(value: float | None) -> float | None:
     return None if value is None else round(value, DECIMALS)
 
 
-def _found(question: Mapping[str, Any] | None, example: Example) -> Record:
+def _outcome(question: Mapping[str, Any] | None, example: Example) -> Record:
     """Return the hits and the answer of a question, without its scores."""
     if question is None:
         return {"hits": [], "rank": None, "answer": None, "agent": None, "cost": None, "error": "was not asked"}
     answer = question["answered"] or {}
     return {
-        "hits": [[hit["sources"][0], hit["title"], _rightness(hit, example)] for hit in question["hits"]],
+        "hits": [[hit["sources"][0], hit["title"], _relevance(hit, example)] for hit in question["hits"]],
         "rank": question["rank"],
         "answer": answer.get("text"),
         "agent": answer.get("agent"),
@@ -134,7 +134,7 @@ def _found(question: Mapping[str, Any] | None, example: Example) -> Record:
     }
 
 
-def _rightness(hit: Mapping[str, Any], example: Example) -> int:
+def _relevance(hit: Mapping[str, Any], example: Example) -> int:
     """Return 2 for a hit in a reference section, 1 for one on a reference page, else 0."""
     wanted, page = set(example.sources), page_of(hit["sources"][0])
     return 2 if wanted & {*hit["anchors"], page} else int(page in set(map(page_of, wanted)))

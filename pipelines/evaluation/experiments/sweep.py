@@ -125,24 +125,24 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
 
 def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, Any]) -> Sweep:
     """Return the sweep that `data` describes; its dataset is relative to `folder`. Raises BadSweep."""
-    _known(data, KEYS, "")
+    _check_keys(data, KEYS, "")
     for key in ("name", "collection", "dataset"):
         if not isinstance(data.get(key), str) or not data[key].strip():
             raise BadSweep(f"{key} is {data.get(key)!r}: it must be a text")
     answers = data.get("answers", False)
     if not isinstance(answers, bool):
         raise BadSweep(f"answers is {answers!r}: it must be true or false")
-    cells = tuple(_named(_distinct(_cells(data))))
-    _not_too_many(len(cells))
-    ks, (judge, dimensions) = _ks(data.get("ks", KS)), _judging(data, answers)
-    _check(cells, environment, judge)
+    cells = tuple(_name_cells(_drop_repeated(_cells(data))))
+    _check_count(len(cells))
+    ks, (judge, dimensions) = _ks(data.get("ks", KS)), _judge_and_dimensions(data, answers)
+    _check_cells(cells, environment, judge)
     return Sweep(data["name"], data["collection"], folder / data["dataset"], ks, answers, cells, judge, dimensions)
 
 
 # --------------------------------------------------------------------------------------------- keys and values
 
 
-def _known(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     """Refuse keys that are not among `keys`."""
     for key in data:
         if key in SECRETS:
@@ -153,7 +153,7 @@ def _known(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
             raise BadSweep(f"{where}{key} is unknown{meant} there are: {', '.join(keys)}")
 
 
-def _not_too_many(count: int) -> None:
+def _check_count(count: int) -> None:
     if count > MOST_CELLS:
         raise BadSweep(f"{count:,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
 
@@ -165,7 +165,7 @@ def _ks(value: Any) -> tuple[int, ...]:
     return tuple(sorted(set(ks)))
 
 
-def _judging(data: Mapping[str, Any], answers: bool) -> tuple[str, tuple[str, ...]]:
+def _judge_and_dimensions(data: Mapping[str, Any], answers: bool) -> tuple[str, tuple[str, ...]]:
     judge, dimensions = data.get("judge", ""), data.get("dimensions", ["quality"])
     if not isinstance(judge, str) or (judge and not answers):
         raise BadSweep(f"judge is {judge!r}: it must name an agent, and needs answers: true")
@@ -183,7 +183,7 @@ def _settings(value: Any, where: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise BadSweep(f"{where} is {value!r}: it must hold settings and their values")
-    _known(value, (*INDEX, *ANSWERING), f"{where}.")
+    _check_keys(value, (*INDEX, *ANSWERING), f"{where}.")
     for agent in value.get("agents") or []:
         if isinstance(agent, dict) and agent.get("api_key"):
             raise BadSweep(f"{where}.agents: keys do not belong in a file: describe the agents in RAYDEX_AGENTS")
@@ -216,7 +216,7 @@ def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
             raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, not an empty one")
         labelled = values.items() if isinstance(values, dict) else [(label(value), value) for value in values]
         axes.append([(name, str(text), value) for text, value in labelled])
-    _not_too_many(math.prod(map(len, axes)))
+    _check_count(math.prod(map(len, axes)))
     for combination in itertools.product(*axes):
         varied = {name: value for name, _, value in combination}
         labels = {name: text for name, text, _ in combination}
@@ -243,7 +243,7 @@ def label(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:28]}… {digest(text)[:6]}"
 
 
-def _distinct(cells: Iterator[Cell]) -> Iterator[Cell]:
+def _drop_repeated(cells: Iterator[Cell]) -> Iterator[Cell]:
     """Yield the cells whose settings no earlier one has; a run's name goes to the one that is kept."""
     kept: dict[str, Cell] = {}
     for cell in cells:
@@ -257,7 +257,7 @@ def _distinct(cells: Iterator[Cell]) -> Iterator[Cell]:
     yield from kept.values()
 
 
-def _named(cells: Iterator[Cell]) -> Iterator[Cell]:
+def _name_cells(cells: Iterator[Cell]) -> Iterator[Cell]:
     """Yield every cell with a unique name. Raises BadSweep for two equal names."""
     taken: set[str] = set()
     for cell in cells:
@@ -268,7 +268,7 @@ def _named(cells: Iterator[Cell]) -> Iterator[Cell]:
         yield Cell(name, cell.settings, cell.varied, cell.labels)
 
 
-def _check(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:
+def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:
     """Refuse values that no configuration can have, and a judge that one of them does not know."""
     for cell in cells:
         try:
@@ -276,7 +276,7 @@ def _check(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) ->
             configuration = cell.configuration(environment)
             Prompts.from_mapping(configuration.prompts, configuration.prompt_variables)
         except ValidationError as error:
-            problems = "; ".join(_problem(problem) for problem in error.errors())
+            problems = "; ".join(_describe_problem(problem) for problem in error.errors())
             raise BadSweep(f"{cell.name}: {problems}") from error
         except TemplateError as error:
             raise BadSweep(f"{cell.name}: prompts: {error}") from error
@@ -286,7 +286,7 @@ def _check(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) ->
             raise BadSweep(f"{cell.name}: there is no agent {judge!r} to judge; there are: {there}")
 
 
-def _problem(problem: Any) -> str:
+def _describe_problem(problem: Any) -> str:
     name = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     return f"{name} = {problem['input']!r}: {message}" if name else str(message)

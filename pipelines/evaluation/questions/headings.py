@@ -109,7 +109,7 @@ def _from_heading(heading: str, page: str) -> str:
         return ""
     question = f"How do I {verb} {_object(rest)}"
     # "Configure logging" on the page "Ray Serve": a reader would ask which logging.
-    vague = len(rest) < 2 and page and not _named(page, question) and {w.lower() for w in page.split()} - GENERIC
+    vague = len(rest) < 2 and page and not _same_subject(page, question) and {w.lower() for w in page.split()} - GENERIC
     is_topic = bool(vague) and len(page.split()) <= 4 and not _verb(page.split())[0] and not _ASKING.match(page)
     return f"{question} in {page}?" if is_topic else f"{question}?"
 
@@ -167,7 +167,7 @@ def _base(gerund: str) -> str:
 def _from_definition(heading: str, sentence: str) -> str:
     """Return "What is X?" where the first sentence defines the heading's X."""
     match = _DEFINED.match(sentence)
-    if not match or not _named(heading, match["subject"]) or _POINTING.search(match["subject"]):
+    if not match or not _same_subject(heading, match["subject"]) or _POINTING.search(match["subject"]):
         return ""
     subject = match["subject"].replace("`", "")
     if len(subject.split()) > 5 or {word.lower() for word in subject.split()} <= GENERIC:
@@ -187,7 +187,7 @@ def _from_purpose(sentence: str) -> str:
     return f"How do I {' '.join([words[0].lower(), *words[1:]])}?"
 
 
-def _named(one: str, other: str) -> bool:
+def _same_subject(one: str, other: str) -> bool:
     """Return whether two names share their last word, plural or not, or one contains the other."""
     a, b = (re.sub(r"[^\w ]", " ", name.lower()).split() for name in (one, other))
     if not a or not b:

@@ -36,7 +36,7 @@ def parse_questions(text: str, most: int) -> list[str]:
     An empty JSON list is a valid reply: the passage gives no question. Raises NoQuestions.
     """
     text = clean_for_model(text)
-    listed = _listed(text)
+    listed = _json_strings(text)
     lines = read_items("\n".join(listed)) if listed else _asking_lines(text)
     questions = [question for line in lines if (question := _question(line))]
     if not questions and listed != []:
@@ -44,7 +44,7 @@ def parse_questions(text: str, most: int) -> list[str]:
     return questions[:most]
 
 
-def _listed(text: str) -> list[str] | None:
+def _json_strings(text: str) -> list[str] | None:
     """Return the texts of a JSON reply that may be questions; None without JSON."""
     value = read_json(text)
     return None if value is None else list(_strings(value))
