@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.__main__ import VERBS
+
 ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
@@ -35,10 +37,6 @@ RAY = {"pipelines/indexing/build.py", "pipelines/cluster.py", "pipelines/evaluat
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
 # switches exist in the environment only: they are set, nothing is read.
 ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environment.py"}
-# Jobs that still import each other or pass the command line's Namespace on.
-STILL_TANGLED = {
-    *(f"jobs/{name}.py" for name in ("evaluate", "experiment", "experiment_cell", "experiment_index", "questions")),
-}
 TRIVIAL_SQL = r"select$|set (local|transaction) "
 
 
@@ -87,18 +85,18 @@ def test_serve_and_jobs_never_import_each_other():
 
 
 def test_no_job_imports_another():
-    shared = {"jobs.cli", "jobs.environment", "jobs.documentation"}
+    shared = {"jobs.cli", "jobs.environment"}
     for path in files("jobs"):
         used = {module.rpartition(".")[0] for module in imports(path) if module.startswith("jobs.")}
-        assert used <= shared or name_of(path) in STILL_TANGLED, name_of(path)
+        own = {"jobs.documentation"} if path.name == "demo.py" else set()
+        assert used <= shared | own, name_of(path)
 
 
-def test_the_command_lines_namespace_ends_in_work():
-    for path in files("jobs"):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.FunctionDef) and node.name != "work" and name_of(path) not in STILL_TANGLED:
-                named = {ast.unparse(argument.annotation) for argument in node.args.args if argument.annotation}
-                assert "argparse.Namespace" not in named, f"{name_of(path)}: {node.name}"
+def test_the_command_line_stays_in_the_file_of_its_verb():
+    verbs = {module.replace(".", "/") + ".py" for module, _ in VERBS.values()}
+    assert using("argparse", *CODE) - {"jobs/cli.py"} <= verbs
+    classes = [node for path in files("jobs") for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)]
+    assert not [node.name for node in classes if "Namespace" in ast.unparse(node)]
 
 
 def test_pipelines_imports_neither_serve_nor_jobs():
