@@ -1,5 +1,5 @@
--- Chunk tables. In every .sql file here {chunk} is the chunk table of an index and {columns} its columns (chunks.py)
--- but the embedding; {vector} is the type of that, {vectors} all stored vectors by embed_hash.
+-- Chunk tables. In all .sql files {chunk} is the chunk table of an index, {columns} are its columns without the
+-- embedding (see chunks.py), {vector} is the type of the embedding, {vectors} all stored vectors by embed_hash.
 
 -- name: create_chunks
 create table {chunk} ({definitions}, embedding {vector} not null);

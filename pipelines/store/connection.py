@@ -1,14 +1,16 @@
-"""Connections to Postgres: a pool that survives an outage, named statements, translated errors, the schema.
+"""Connects to Postgres: a pool that survives an outage, named statements, translated errors.
 
 The base of the store's parts; knows none of their tables.
 """
 
 import functools
+import json
 import math
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -17,6 +19,7 @@ import tenacity
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pipelines.characters import clean_for_storage
@@ -34,7 +37,7 @@ class UnusableDatabase(RuntimeError):
 
 
 def can_connect(url: str) -> bool:
-    """Whether a Postgres answers at `url` right now."""
+    """Return whether a Postgres answers at `url` right now."""
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.Error:
@@ -44,6 +47,7 @@ def can_connect(url: str) -> bool:
 
 @functools.cache
 def statements() -> dict[str, str]:
+    """Return the text of every statement in the .sql files by its name."""
     named: dict[str, str] = {}
     for path in Path(__file__).parent.rglob("*.sql"):
         parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
@@ -52,14 +56,15 @@ def statements() -> dict[str, str]:
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
+    """Return the statement `name` with its {placeholders} filled; `parts` may hold more than it needs."""
     return sql.SQL(statements()[name]).format(**parts)
 
 
 class Database:
-    """A database. Thread-safe; sync: call it through `asyncio.to_thread`.
+    """A database. Thread-safe and synchronous: call it through `asyncio.to_thread`.
 
-    `retry_s` is how long a call goes on trying while the database is away (0: a single try), `timeout_s` how
-    long one try waits for a connection. Every method raises StoreUnavailable when that was not enough.
+    A call is repeated for `retry_s` seconds while the database is away (0: one attempt); each attempt waits `timeout_s`
+    seconds for a connection. After that every method raises StoreUnavailable.
     """
 
     def __init__(self, url: str, pool_size: int = 8, retry_s: float = 0.0, timeout_s: float = 5.0) -> None:
@@ -94,7 +99,7 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """One transaction on a pooled connection; driver errors that mean «away» become StoreUnavailable."""
+        """Yield a pooled connection in one transaction; lost connections become StoreUnavailable."""
         with self._opening:
             if self._pool.closed:
                 self._pool.open()
@@ -102,12 +107,12 @@ class Database:
             yield connection
 
     def in_transaction(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction, once."""
+        """Run `work` in one transaction, without repeating it."""
         with self._connection() as connection:
             return work(connection)
 
     def _do(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction, again from its start while the database is away (see `retry_s`)."""
+        """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`)."""
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(StoreUnavailable),
             stop=tenacity.stop_after_delay(self._retry_s),
@@ -123,11 +128,11 @@ class Database:
 
     def _all(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[DictRow]:
         def work(connection: Connection) -> list[DictRow]:
-            connection.autocommit = True  # one statement is its own transaction: BEGIN and COMMIT are ways to go
+            connection.autocommit = True  # one statement is a transaction: no round trips for BEGIN and COMMIT
             try:
                 return connection.execute(statement(name, **parts), parameters).fetchall()
             finally:
-                with suppress(psycopg.Error):  # of a connection that is gone
+                with suppress(psycopg.Error):  # the connection may be lost
                     connection.autocommit = False
 
         return self._do(work)
@@ -147,6 +152,7 @@ class Database:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
+    """Raise StoreUnavailable for the driver's errors of a database that can't be reached."""
     try:
         yield
     except PoolTimeout as error:
@@ -157,17 +163,18 @@ def translate_errors() -> Iterator[None]:
 
 @contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """All statements inside see the same state of the database. It is a transaction, begun and ended here."""
+    """Run the body in a read-only transaction of its own, in which all statements see the same state."""
     connection.isolation_level, connection.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
     try:
         with connection.transaction():
             yield
     finally:
-        with suppress(psycopg.Error):  # of a connection that is gone
+        with suppress(psycopg.Error):  # the connection may be lost
             connection.isolation_level = connection.read_only = None
 
 
 def is_alive(connection: Connection) -> bool:
+    """Return whether the session of a connection still answers."""
     try:
         connection.execute("select")
     except psycopg.Error:
@@ -175,14 +182,25 @@ def is_alive(connection: Connection) -> bool:
     return True
 
 
-def storable(value: Any) -> Any:
-    """`value` as Postgres' jsonb takes it: no NUL or lone surrogate in texts and names, null for NaN and infinities."""
+def to_jsonb(value: Any) -> Jsonb:
+    """Return `value` as a parameter of type jsonb.
+
+    Texts are cleaned for storage, NaN and infinities become null, times ISO 8601, numpy's numbers plain ones.
+    """
+    return Jsonb(_storable(value), dumps=_to_json)
+
+
+def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return clean_for_storage(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {clean_for_storage(str(name)): storable(inner) for name, inner in value.items()}
+        return {clean_for_storage(str(name)): _storable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [storable(inner) for inner in value]
+        return [_storable(inner) for inner in value]
     return value
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, default=lambda v: v.isoformat() if isinstance(v, datetime) else _storable(float(v)))

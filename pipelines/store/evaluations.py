@@ -1,6 +1,6 @@
-"""What was measured: evaluations with the rows of their questions, and what judges said of answers.
+"""Evaluations with their questions, and judgements of answers.
 
-Knows no metric: scores are what the caller gives.
+Knows no metric: the caller computes the scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,18 +8,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
-from pipelines.store.connection import Database, storable
+from pipelines.store.connection import Database, to_jsonb
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedQuestion:
-    """One row of the table `evaluated_question`: what came back for an example of a data set, whose id is `id`.
+    """One row of the table `evaluated_question`: the result of one example of a data set, whose id is `id`.
 
     `sources` are the reference; `hits` are objects with `sources` (its own first), `anchors` (url#anchor), `title` and
-    `score`, best first; `timings` are seconds by step. `answer` is None where only hits were asked for; `scores` are
-    the answer's, None where one could not be had. `error` is why nothing came back, None where something did.
+    `score`, best first; `timings` are seconds by step. `answer` is None if only hits were asked for; `scores` are
+    the answer's, None for a score that could not be computed. `error` is why the question failed, None if it did not.
     """
 
     id: str
@@ -36,9 +34,9 @@ class EvaluatedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class JudgementRow:
-    """What a judge (`model`) said about one `dimension` of an answer; `hash` names all that it was shown.
+    """One row of the table `judgement`: what a judge (`model`) said about one `dimension` of an answer.
 
-    A failed one has an `error` and no score.
+    `hash` names everything that the judge was shown. A failed judgement has an `error` and no score.
     """
 
     hash: str
@@ -63,57 +61,57 @@ class Evaluations(Database):
         configuration: Mapping[str, Any],
         fresh: bool = False,
     ) -> int:
-        """The id of the newest evaluation of this fingerprint, to go on with; of a new one if `fresh` or none."""
-        named: dict[str, Any] = {
+        """Return the id of the newest evaluation with this fingerprint, to continue it.
+
+        If there is none, or with `fresh`, start a new one.
+        """
+        values: dict[str, Any] = {
             "fingerprint": fingerprint,
             "collection": collection,
             "index": index,
             "revision": revision,
-            "dataset": Jsonb(storable(dataset)),
-            "configuration": Jsonb(storable(configuration)),
+            "dataset": to_jsonb(dataset),
+            "configuration": to_jsonb(configuration),
         }
-        row = None if fresh else self._one("resume_evaluation", named)
-        return int((row or self._one("begin_evaluation", named) or {})["id"])
+        row = None if fresh else self._one("resume_evaluation", values)
+        return int((row or self._one("begin_evaluation", values) or {})["id"])
 
     def record_evaluated_questions(self, evaluation: int, rows: Sequence[EvaluatedQuestion]) -> None:
         """Write `rows` in one transaction; a row replaces an earlier one of the same example."""
         latest = {row.id: row for row in rows}
         if latest:
-            written = [
-                storable({**asdict(row), "evaluation": evaluation, "asked_at": row.asked_at.isoformat()})
-                for row in latest.values()
-            ]
-            self._run("record_evaluated_questions", {"rows": Jsonb(written)})
+            written = [{**asdict(row), "evaluation": evaluation} for row in latest.values()]
+            self._run("record_evaluated_questions", {"rows": to_jsonb(written)})
 
     def evaluated_questions(self, evaluation: int) -> dict[str, EvaluatedQuestion]:
-        """The rows of an evaluation by the ids of their examples, in the order they were asked."""
+        """Return the rows of an evaluation by the ids of their examples, in the order they were asked."""
         rows = self._all("evaluated_questions", {"evaluation": evaluation})
         return {row["id"]: EvaluatedQuestion(**row) for row in rows}
 
     def finish_evaluation(self, evaluation: int, scores: Mapping[str, Any]) -> None:
-        """Write what the evaluation came to; it has ended."""
-        self._run("finish_evaluation", {"id": evaluation, "scores": Jsonb(storable(scores))})
+        """Write the scores of an evaluation and mark it as ended."""
+        self._run("finish_evaluation", {"id": evaluation, "scores": to_jsonb(scores)})
 
     def evaluation(self, id: int) -> dict[str, Any] | None:
-        """The row of an evaluation: fingerprint, collection, index, revision, dataset, configuration, scores, times.
+        """Return one evaluation: fingerprint, collection, index, revision, dataset, configuration, scores, times.
 
-        `scores` and `ended` are None as long as it has not ended.
+        `scores` and `ended` are None until it has ended.
         """
         row = self._one("evaluation", {"id": id})
         return dict(row) if row else None
 
     def evaluations(self, collection: str | None = None) -> list[dict[str, Any]]:
-        """The rows of all evaluations (of one collection), newest first."""
+        """Return the rows of all evaluations, or of one collection's, newest first."""
         return [dict(row) for row in self._all("evaluations", {"collection": collection})]
 
     def get_judgements(self, hashes: Sequence[str]) -> dict[str, JudgementRow]:
-        """The stored judgements among `hashes`, by hash; failed ones too."""
+        """Return the stored judgements among `hashes` by hash, failed ones included."""
         rows = self._all("get_judgements", {"hashes": list(hashes)}) if hashes else []
         return {row["hash"]: JudgementRow(**row) for row in rows}
 
     def save_judgements(self, rows: Sequence[JudgementRow]) -> None:
-        """Write `rows` in one transaction; one that succeeded stays as it is, a failed one is replaced."""
+        """Write `rows` in one transaction; a failed judgement is replaced, a successful one stays as it is."""
         latest = {row.hash: row for row in rows}
         if latest:
-            written = [storable({**asdict(row), "created": None}) for row in latest.values()]
-            self._run("save_judgements", {"rows": Jsonb(written)})
+            written = [{**asdict(row), "created": None} for row in latest.values()]
+            self._run("save_judgements", {"rows": to_jsonb(written)})

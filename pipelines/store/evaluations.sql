@@ -1,4 +1,4 @@
--- What was measured: evaluations, their questions, and judgements of answers.
+-- Evaluations, their questions, and judgements of answers.
 
 -- name: resume_evaluation
 select id from evaluation where fingerprint = %(fingerprint)s order by id desc limit 1;
@@ -34,7 +34,7 @@ select * from evaluation where collection = %(collection)s or %(collection)s::te
 select hash, dimension, model, score, reasoning, error, created from judgement where hash = any(%(hashes)s);
 
 -- name: save_judgements
--- A judgement replaces a failed one, never one that succeeded.
+-- A judgement replaces a failed one, never a successful one.
 insert into judgement (hash, dimension, model, score, reasoning, error)
 select hash, dimension, model, score, reasoning, error from jsonb_populate_recordset(null::judgement, %(rows)s)
 on conflict (hash) do update set

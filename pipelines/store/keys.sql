@@ -14,7 +14,7 @@ update api_key set revoked_at = coalesce(revoked_at, now()) where name = %(name)
 returning name, scopes, rate_per_minute, created, expires, revoked_at, last_used;
 
 -- name: find_key
--- `last_used` to the minute: a write for every request would be one row that all replicas wait for.
+-- `last_used` is exact to the minute: with a write per request all replicas would wait for one row.
 with used as (
     update api_key set last_used = now()
     where hash = %(hash)s and (last_used is null or last_used < now() - interval '1 minute')
@@ -23,7 +23,7 @@ select name, scopes, rate_per_minute, created, expires, revoked_at, last_used fr
 where hash = %(hash)s and revoked_at is null and (expires is null or expires > now());
 
 -- name: take_token
--- One statement, so that all replicas draw from one bucket: the conflicting row is locked and read as it is by then.
+-- One statement, so that all replicas take from one bucket: the conflicting row is locked and then read.
 insert into rate_bucket as b (key, tokens, allowed, updated)
 values (%(key)s, %(burst)s::float8 - 1, true, clock_timestamp())
 on conflict (key) do update set (tokens, allowed, updated) = (

@@ -1,4 +1,4 @@
--- Pages: what became of each, and which of them an index does not hold.
+-- Pages: their states, which of them an index does not hold, and copies of collections.
 
 -- name: save_page
 insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links,
@@ -7,7 +7,7 @@ values (%(collection)s, %(url)s, %(state)s, %(http_status)s, %(etag)s, %(content
     %(charset)s, %(links)s, %(canonical)s, %(error)s, case when %(state)s = 'failed' then 1 else 0 end, now(), %(run)s, %(run)s,
     case when %(content_hash)s::text is not null then %(run)s::bigint end)
 on conflict (collection, url) do update set
-    -- A body that could not be read, and has not changed, is still a failure.
+    -- An unreadable body that has not changed is still a failure.
     state = case when {still_unreadable} then p.state else excluded.state end,
     http_status = excluded.http_status,
     error = case when {still_unreadable} then p.error else excluded.error end,

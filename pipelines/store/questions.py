@@ -3,16 +3,13 @@
 Knows no HTTP and nothing about how an answer is made.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
 from pipelines.characters import clean_for_storage
-from pipelines.store.connection import Database, storable
+from pipelines.store.connection import Database, to_jsonb
 
 RATINGS = (-1, 0, 1)
 DAY_S = 86_400
@@ -71,7 +68,7 @@ class Questions(Database):
     def record_questions(self, rows: Sequence[QuestionRow]) -> None:
         """Write `rows` in one transaction; a row whose id exists stays as it is."""
         if rows:
-            self._run("record_questions", {"rows": Jsonb([storable(asdict(row)) for row in rows], dumps=_to_json)})
+            self._run("record_questions", {"rows": to_jsonb([asdict(row) for row in rows])})
 
     def question(self, id: str) -> dict[str, Any] | None:
         """Return the row of a question, keyed by the fields of QuestionRow; None if it does not exist (yet)."""
@@ -123,8 +120,3 @@ class Questions(Database):
         """
         row = self._one("forget_questions", {"seconds": days * DAY_S})
         return int((row or {})["forgotten"])
-
-
-def _to_json(value: Any) -> str:
-    """Encode rows as JSON: times as ISO 8601, numpy's numbers as numbers."""
-    return json.dumps(value, default=lambda v: v.isoformat() if isinstance(v, datetime) else storable(float(v)))

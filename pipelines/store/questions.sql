@@ -36,7 +36,7 @@ where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
 
 -- name: forget_questions
--- Rows that another replica is forgetting are left to it. Feedback goes with its question; without one, by its age.
+-- Skips rows that another replica is deleting. Feedback is deleted with its question or, without one, by its age.
 with forgotten as (
     delete from question where id in (
         select id from question where asked_at < now() - make_interval(secs => %(seconds)s) for update skip locked

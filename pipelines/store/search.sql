@@ -1,6 +1,6 @@
--- Reading: search, BM25's view of an index, status.
+-- Searches, BM25's view of an index, status.
 
--- {hit} are the columns that a hit is read from, {kept} the conditions of the filters.
+-- {hit} are the columns of a hit, {kept} the conditions of the filters.
 
 -- name: kept_by_tags
 c.tags && %(tags)s::text[]

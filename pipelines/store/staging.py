@@ -1,6 +1,6 @@
-"""What a run has prepared and not yet published: pages, chunks and vectors in logged staging tables.
+"""Loads the pages, chunks and vectors of a run into staging tables, until they are published.
 
-Tasks may run twice: whatever they load is keyed by what it is, so a repetition adds nothing.
+Tasks may run twice: every row is keyed by its content, so loading it again adds nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from pipelines.store.connection import Connection, statement
 
 @dataclass(frozen=True, slots=True)
 class StagedPage:
-    """A page as a run has read it, with its chunks and the metadata that its URL stands for."""
+    """A page as a run has read it, with its chunks and the metadata of its URL."""
 
     url: str
     input_hash: str
@@ -33,17 +33,17 @@ class Staging(ChunkTables):
     """Staged pages, chunks and vectors."""
 
     def stage_pages(self, run: int, pages: Sequence[StagedPage]) -> None:
-        """Load pages and their chunks into the staging tables of `run`; a repetition adds nothing.
+        """Load pages and their chunks into the staging tables of `run`; loading them again adds nothing.
 
-        A page that was staged with another input (fetched again, and changed meanwhile) is staged anew.
+        A page that was staged with another input (it was fetched again and has changed) is staged anew.
         """
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
-                named = {"run": run, "urls": [p.url for p in pages], "hashes": [p.input_hash for p in pages]}
-                cursor.execute(statement("drop_outdated_pages"), named)
+                values = {"run": run, "urls": [p.url for p in pages], "hashes": [p.input_hash for p in pages]}
+                cursor.execute(statement("drop_outdated_pages"), values)
                 cursor.executemany(statement("stage_page"), [_staged_page_row(run, page) for page in pages])
-                cursor.execute(statement("forgive_pages"), named)
+                cursor.execute(statement("forgive_pages"), values)
                 cursor.execute(statement("incoming_chunks"))
                 with cursor.copy(statement("copy_chunks", **self.columns.parts)) as copy:
                     copy.set_types(["int8", *self.columns.types])
@@ -55,10 +55,10 @@ class Staging(ChunkTables):
         self._do(work)
 
     def claim(self, run: int, wanted: Mapping[str, str]) -> set[str]:
-        """Of the embed hashes `wanted` (hash → page that asks) those that this caller must embed.
+        """Return those of the embed hashes `wanted` (hash → page that needs it) that this caller must embed.
 
-        A hash is left out if its vector is stored already or another page of `run` has claimed it before; the
-        same page asking again is given the same answer, so that a repeated task loses nothing.
+        A hash is left out if its vector is stored already or another page of `run` has claimed it before. The same
+        page gets the same result again, so that a repeated task loses nothing.
         """
 
         def work(connection: Connection) -> set[str]:
@@ -67,15 +67,15 @@ class Staging(ChunkTables):
                 row["embed_hash"]
                 for row in connection.execute(statement("unknown_hashes", vectors=vectors), {"hashes": list(wanted)})
             ]
-            asked = {"run": run, "hashes": unknown, "urls": [wanted[name] for name in unknown]}
-            return {row["embed_hash"] for row in connection.execute(statement("claim_hashes"), asked)}
+            values = {"run": run, "hashes": unknown, "urls": [wanted[name] for name in unknown]}
+            return {row["embed_hash"] for row in connection.execute(statement("claim_hashes"), values)}
 
         return self._do(work) if wanted else set()
 
     def stage_vectors(self, run: int, hashes: Sequence[str], vectors: np.ndarray) -> None:
-        """Load vectors (float32, one row a hash); one that is there already stays as it is."""
+        """Load vectors (float32, one row per hash); a stored vector stays as it is. Raises ValueError."""
         if not np.isfinite(vectors).all():
-            raise ValueError("a vector holds NaN or infinity: refused before it can spoil a whole load")
+            raise ValueError("a vector holds NaN or infinity, none was stored: check the embedding model")
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
@@ -89,15 +89,11 @@ class Staging(ChunkTables):
         self._do(work)
 
     def staged_counts(self, run: int) -> dict[str, int]:
-        """pages, sections, chunks and embedded (vectors made) that `run` has staged so far."""
+        """Count the pages, sections, chunks and vectors (`embedded`) that `run` has staged so far."""
         return dict(self._one("staged_counts", {"run": run}) or {})
 
 
 def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
     row = {field.name: getattr(page, field.name) for field in fields(page)}
-    cleaned = {
-        "title": clean_for_storage(page.title),
-        "language": clean_for_storage(page.language),
-        "tags": list(page.tags),
-    }
-    return row | cleaned | {"run": run, "chunks": len(page.chunks)}
+    texts = {"title": clean_for_storage(page.title), "language": clean_for_storage(page.language)}
+    return row | texts | {"run": run, "tags": list(page.tags), "chunks": len(page.chunks)}

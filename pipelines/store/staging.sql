@@ -1,4 +1,4 @@
--- Staging: what a run has prepared.
+-- Staging: pages, chunks and vectors of a run that are not published yet.
 
 -- name: stage_page
 insert into staged_page (run, url, input_hash, title, language, tags, version, sections, chunks)

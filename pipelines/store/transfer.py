@@ -1,7 +1,7 @@
-"""A whole index with its pages as one file, and back.
+"""Dumps an index with its pages to one file, and restores it.
 
 The file is a zip of a manifest and three streams of Postgres' binary COPY, so that neither side ever holds more
-than a piece of it. A restore is one transaction: it comes in whole or not at all.
+than a piece of it in memory. A restore is one transaction: all of it or nothing.
 """
 
 import json
@@ -32,9 +32,9 @@ class NotADump(ValueError):
 
 
 def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
-    """Write `index` and all pages of its collection to `path`, which appears only when it is whole.
+    """Write `index` and all pages of its collection to `path`, which appears only when it is complete.
 
-    Returns the manifest. Raises OSError if the file can't be written.
+    Return the manifest. Raises OSError if the file can't be written.
     """
     with (
         whole_file(path) as making,
@@ -45,9 +45,9 @@ def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
 
 
 def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> tuple[int, dict[str, Any]]:
-    """Load a dump into the lock's collection as a candidate index; returns its id and the manifest.
+    """Load a dump into the lock's collection as a candidate index; return its id and the manifest.
 
-    Pages that are there already are replaced by the dump's. Raises NotADump, LostCollection.
+    Pages of the dump replace the collection's pages with the same URLs. Raises NotADump, LostCollection.
     """
     try:
         with zipfile.ZipFile(path) as archive, lock.transaction(run) as connection:
@@ -59,7 +59,9 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
             save_stats(connection, index.id)
             return index.id, manifest
     except (zipfile.BadZipFile, zlib.error, KeyError, psycopg.DataError) as error:
-        raise NotADump(f"{path} is not a whole dump of an index: {error}") from error
+        raise NotADump(
+            f"{path} is not a complete dump of an index: {error}. Write it again with `raydex dump`"
+        ) from error
 
 
 def _write(connection: Connection, index: Index, columns: ChunkColumns, archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -74,23 +76,24 @@ def _write(connection: Connection, index: Index, columns: ChunkColumns, archive:
             "counts": counts,
             "columns": columns.names,
         }
-        named = {"collection": sql.Literal(index.collection)}
         for name, query in {
-            "pages": statement("dump_pages", **named),
+            "pages": statement("dump_pages", collection=sql.Literal(index.collection)),
             "indexed_pages": statement("dump_indexed_pages", index=sql.Literal(index.id)),
             "chunks": statement("dump_chunks", chunk=chunk, **columns.parts),
         }.items():
             with archive.open(name, "w", force_zip64=True) as member, connection.cursor().copy(query) as copy:
                 for piece in copy:
                     member.write(piece)
-    archive.writestr("manifest.json", json.dumps(manifest))  # last: a file without it is not whole
+    archive.writestr("manifest.json", json.dumps(manifest))  # last: a file without it is incomplete
     return manifest
 
 
 def _manifest(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
     if manifest.get("format") != FORMAT:
-        raise NotADump(f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT!r}")
+        raise NotADump(
+            f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT!r}: use the one that wrote it"
+        )
     return manifest
 
 

@@ -1,4 +1,4 @@
--- Transfer: an index and its pages as streams of COPY.
+-- Dumps and restores: an index and its pages as streams of COPY.
 
 -- name: dump_pages
 copy (select url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical, title, language,

@@ -1,5 +1,6 @@
--- All tables except the chunk tables: indexes.sql creates one `chunk_<index id>` per index.
--- «if not exists»: databases made before migrations were numbered have these tables already.
+-- All tables except the chunk tables: the store creates one `chunk_<index id>` per index (chunks.py). Columns that were
+-- added to chunks later are added to staged_chunk too. "if not exists": databases that are older than numbered migrations
+-- have these tables already.
 
 create table if not exists collection (
     name text primary key,
@@ -19,7 +20,7 @@ create table if not exists run (
 );
 create index if not exists run_of_collection on run (collection, id);
 
--- How each host's crawl of a run ended; a run deletes vanished pages only if all of its crawls are complete.
+-- How the crawl of each host ended; a run deletes vanished pages only if all of its crawls are complete.
 create table if not exists crawl (
     run bigint not null references run on delete cascade,
     host text not null,
@@ -29,8 +30,8 @@ create table if not exists crawl (
     primary key (run, host)
 );
 
--- The crawl frontier and the record of every page. `run` is the last one that saw it, `first_run` and
--- `changed_run` the ones that brought it and its present body. `body` is zlib-compressed, as fetched.
+-- The crawl frontier and the state of every page. `run` is the last run that saw the page, `first_run` the first,
+-- `changed_run` the one that fetched its current body. `body` is the fetched body, zlib-compressed.
 create table if not exists page (
     collection text not null references collection on delete cascade,
     url text not null,
@@ -71,7 +72,7 @@ create table if not exists index (
 );
 create unique index if not exists index_one_live on index (collection) where state = 'live';
 
--- Which input (page body and metadata rules) of each page an index holds.
+-- The input (page body and metadata rules) of each page that an index holds.
 create table if not exists indexed_page (
     index bigint not null references index on delete cascade,
     url text not null,
@@ -80,7 +81,7 @@ create table if not exists indexed_page (
     primary key (index, url)
 );
 
--- What a run has prepared and not yet published. Logged, so that a crash loses none of it.
+-- Pages and chunks of a run that are not published yet. Logged tables, so that a crash loses none of them.
 create table if not exists staged_page (
     run bigint not null references run on delete cascade,
     url text not null,
@@ -113,14 +114,14 @@ create table if not exists staged_chunk (
     primary key (run, id)
 );
 
--- Vectors not yet in a chunk table. They outlive the run that made them: nothing is embedded twice.
+-- Vectors that are not in a chunk table yet. They outlive their run, so that nothing is embedded twice.
 create table if not exists staged_vector (
     embed_hash text primary key,
     run bigint not null,
     embedding vector not null
 );
 
--- Which page's task embeds a text in a run: the first to ask, and the same again when Ray repeats its task.
+-- The page whose task embeds a text in a run: the first that needs it, and the same one when Ray repeats its task.
 create table if not exists embedding_claim (
     run bigint not null references run on delete cascade,
     embed_hash text not null,
@@ -128,7 +129,7 @@ create table if not exists embedding_claim (
     primary key (run, embed_hash)
 );
 
--- What BM25 replicas replay after a publish.
+-- The changes that BM25 replicas replay after a publish.
 create table if not exists change (
     index bigint not null references index on delete cascade,
     revision bigint not null,
@@ -137,18 +138,18 @@ create table if not exists change (
     primary key (index, revision, chunk_id)
 );
 
--- Every question that was answered, or failed (`error`). `hits` and `citations` keep snippets, not whole texts, so
--- that a row stands for itself when its index is gone. `asked_at` is when its answer was ready: the row may come later.
+-- Every question, answered or failed (`error`). `hits` and `citations` hold snippets instead of whole texts, so that a
+-- row can be read without its index. `asked_at` is when the answer was ready: the row may be written later.
 create table if not exists question (
     id text primary key,
     collection text not null,
     conversation text not null,
     asked_at timestamptz not null,
     question text not null,
-    standalone text not null,  -- the question condensed with its conversation, '' if it was not
+    standalone text not null,  -- the question condensed with its conversation, '' if that was not needed
     mode text not null,
     agent text not null,
-    why text not null,  -- why this agent
+    why text not null,  -- why this agent was chosen
     answer text not null,
     known boolean not null,
     citations jsonb not null,
@@ -168,7 +169,7 @@ create table if not exists question (
 create index if not exists question_asked_at on question (asked_at);
 create index if not exists question_of_conversation on question (conversation, asked_at) where conversation <> '';
 
--- No foreign key: feedback may arrive before its question's row, which is written behind the answer.
+-- No foreign key: feedback may arrive before its question's row, which is written after the answer was sent.
 create table if not exists feedback (
     id bigint generated always as identity primary key,
     question_id text not null,
@@ -179,29 +180,29 @@ create table if not exists feedback (
     unique (question_id, key_name)
 );
 
--- Who may ask. Only hashes: the keys themselves are shown once and kept nowhere.
+-- API keys, as hashes only: a key itself is shown once and stored nowhere.
 create table if not exists api_key (
     id bigint generated always as identity primary key,
     name text not null unique,
     hash bytea not null unique,
     scopes text[] not null,
-    rate_per_minute integer,  -- null: the service's own
+    rate_per_minute integer,  -- null: the service's rate
     created timestamptz not null default now(),
     expires timestamptz,
     revoked_at timestamptz,
     last_used timestamptz
 );
 
--- One token bucket a key, shared by all replicas. Unlogged: a crash empties it, which fills every bucket.
+-- One token bucket per key, shared by all replicas. Unlogged: a crash empties the table, which fills every bucket.
 create unlogged table if not exists rate_bucket (
     key text primary key,
     tokens double precision not null,
-    allowed boolean not null,  -- whether the last request was let through
+    allowed boolean not null,  -- whether the last request was allowed
     updated timestamptz not null
 );
 
--- Every evaluation: what was asked of what (its fingerprint names all of it) and what it came to. They outlive their
--- index and collection; one that did not end goes on where it stopped.
+-- Evaluations. The fingerprint names everything that decides the result. They outlive their index and collection; one
+-- that has not ended is continued where it stopped.
 create table if not exists evaluation (
     id bigint generated always as identity primary key,
     fingerprint text not null,
@@ -218,7 +219,7 @@ create index if not exists evaluation_of_fingerprint on evaluation (fingerprint,
 
 create table if not exists evaluated_question (
     evaluation bigint not null references evaluation on delete cascade,
-    id text not null,  -- of the example: question and reference sources
+    id text not null,  -- of the example: its question and reference sources
     question text not null,
     sources text[] not null,
     hits jsonb not null,
@@ -231,7 +232,7 @@ create table if not exists evaluated_question (
     primary key (evaluation, id)
 );
 
--- What judges said, by all that they were shown.
+-- Judgements, by the hash of everything that the judge was shown.
 create table if not exists judgement (
     hash text primary key,
     dimension text not null,

@@ -1,4 +1,4 @@
--- Applying migrations. The lock is held until the transaction ends.
+-- Migrations. The lock is held until the transaction ends.
 
 -- name: schema_lock
 select pg_advisory_xact_lock(hashtextextended('raydex schema', 0));
