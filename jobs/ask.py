@@ -14,7 +14,7 @@ import httpx
 from rich.console import Console
 from rich.markup import escape
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main, say
+from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.records import Answer
@@ -43,8 +43,7 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     if not args.question.strip():
         raise BadInput("the question is empty")
-    if args.k is not None and not 1 <= args.k <= MOST_HITS:
-        raise BadInput(f"-k is {args.k}; it must be 1 to {MOST_HITS}")
+    check_range("-k", args.k, 1, MOST_HITS)
     if args.url or is_running(DEFAULT_URL):
         reply = ask_service(args.url or DEFAULT_URL, args.question, args.collection, args.k)
     else:

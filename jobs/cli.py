@@ -6,6 +6,7 @@ A command is a file of this folder with `arguments() -> ArgumentParser`, `work(N
 
 import argparse
 import json
+import math
 import os
 import select
 import signal
@@ -88,6 +89,13 @@ def read_fields(model: "type[M]", flags: Mapping[str, Any]) -> "M":
 def _describe_mistake(loc: Sequence[int | str], msg: str, input: Any, **_: Any) -> str:
     message = msg.removeprefix("Value error, ")
     return f"--{str(loc[0]).replace('_', '-')} is {input}: {message}" if loc else message
+
+
+def check_range(flag: str, value: float | None, least: float, most: float = math.inf) -> None:
+    """Raise BadInput unless a flag's number is in range; None is a flag that was not given."""
+    if value is not None and not least <= value <= most:
+        wanted = f"{least} to {most}" if most < math.inf else f"{least} or more"
+        raise BadInput(f"{flag} is {value}: it must be {wanted}")
 
 
 def say(message: str) -> None:

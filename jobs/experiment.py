@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import DONE, FAILED, BadInput, add_json, command, describe_error, finish, main, say
+from jobs.cli import DONE, FAILED, NOT_ACCEPTED, BadInput, add_json, command, describe_error, finish, main, say
 from jobs.environment import embedding_endpoint, home, open_store, ray_address, read_configuration
 from pipelines.evaluation.dataset import describe_dataset, read_dataset
 from pipelines.evaluation.experiments import table
@@ -24,8 +24,6 @@ from pipelines.evaluation.experiments.runner import ExperimentOptions, plan_expe
 from pipelines.evaluation.experiments.sweep import Sweep, read_sweep
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.settings import ReindexOptions
-
-GATE_FAILED = 4
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -63,27 +61,25 @@ def how_far(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number: give how far a score may fall, such as 0.02")
 
 
-def check(args: argparse.Namespace, sweep: Sweep) -> dict[str, Any] | None:
-    """Return the earlier experiment that --baseline names as a file; None if it names a run.
-
-    Raises BadInput, UnknownRun, NotComparable and NoPlace for what would otherwise fail when everything is measured.
-    """
-    if args.write:
-        table.split_page(args.write, sweep.name)
-    if (args.fail_below is not None or args.challenger) and not args.baseline:
-        raise BadInput("--fail-below and --candidate need --baseline: a run of this sweep, or a results.json")
-    check_names(sweep, args.metric, args.challenger)
-    if not args.baseline or args.baseline in sweep.names:
+def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
+    """Return the earlier experiment that --baseline names as a file; None if it names a run. Raises BadInput."""
+    if not baseline or baseline in sweep.names:
         return None
-    if Path(args.baseline).is_file():
-        return read_results(Path(args.baseline))
-    raise BadInput(f"--baseline {args.baseline!r} is neither a file nor a run; runs are: {'; '.join(sweep.names)}")
+    if Path(baseline).is_file():
+        return read_results(Path(baseline))
+    raise BadInput(f"--baseline {baseline!r} is neither a file nor a run; runs are: {'; '.join(sweep.names)}")
 
 
 def work(args: argparse.Namespace) -> int:
     environment = read_configuration().model_dump()
     sweep = read_sweep(args.file, environment)
-    earlier, study = check(args, sweep), table.read_study(args.study) if args.study else []
+    # What would otherwise fail when everything is measured is checked first.
+    if args.write:
+        table.split_page(args.write, sweep.name)
+    if (args.fail_below is not None or args.challenger) and not args.baseline:
+        raise BadInput("--fail-below and --candidate need --baseline: a run of this sweep, or a results.json")
+    check_names(sweep, args.metric, args.challenger)
+    earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
     examples = read_dataset(sweep.dataset)
     if earlier:
         check_same_questions(earlier, describe_dataset(sweep.dataset.name, examples))
@@ -112,7 +108,7 @@ def work(args: argparse.Namespace) -> int:
     finish(summary, args.json, summary["report"])
     if summary["num_failed"] == len(found["runs"]):
         return FAILED
-    return DONE if all(result.passed for result in results) else GATE_FAILED
+    return DONE if all(result.passed for result in results) else NOT_ACCEPTED
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import argparse
 import shutil
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, add_wait, command, finish, main, say
+from jobs.cli import DONE, add_collection, add_json, add_wait, check_range, command, finish, main, say
 from jobs.environment import home, open_store
 from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import lexical_folder
@@ -21,8 +21,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    if args.keep < 0:
-        raise BadInput(f"--keep is {args.keep}: it must be 0 or more")
+    check_range("--keep", args.keep, 0)
     with open_store() as store, hold_collection(store, args.collection, args.wait, say):
         pruned = store.prune(args.collection, args.keep)
         for index in pruned:  # those of other machines stay, unused

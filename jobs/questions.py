@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import DONE, FAILED, BadInput, add_collection, add_json, command, finish, main, say
+from jobs.cli import DONE, FAILED, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_llm
 from pipelines.answering.settings import AnswerSettings, all_agents
@@ -48,35 +48,29 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def check(args: argparse.Namespace) -> None:
-    """Raise BadInput for flags that can't be used."""
-    for name, least, most in [("limit", 0, 10**9), ("per_chunk", 1, 20), ("find_in", 0, 100), ("at_once", 1, 1_000)]:
-        if not least <= (value := getattr(args, name)) <= most:
-            raise BadInput(f"--{name.replace('_', '-')} is {value}: it must be {least} to {most}")
+def make_writer(settings: AnswerSettings, agent: str | None, out: Path, fresh: bool) -> CachedModel:
+    """Return the language model that writes, with its earlier replies for this `out`. Raises BadInput."""
+    agents = all_agents(settings)
+    named = [each for each in agents if agent in (None, each.name)]
+    if not agents:
+        raise BadInput("no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or --without-llm")
+    if not named:
+        raise BadInput(f"--agent is {agent!r}; there are: {', '.join(each.name for each in agents)}")
+    path = out.with_name(f".{out.name}.replies")
+    if fresh:
+        path.unlink(missing_ok=True)
+    return CachedModel(make_llm(named[0]), path)
+
+
+def work(args: argparse.Namespace) -> int:
+    for flag, least, most in (("limit", 0, 10**9), ("per-chunk", 1, 20), ("find-in", 0, 100), ("at-once", 1, 1_000)):
+        check_range(f"--{flag}", getattr(args, flag.replace("-", "_")), least, most)
     if args.answers and args.without_llm:
         raise BadInput("--answers needs a language model: leave --without-llm out")
     if args.feedback and (args.answers or args.without_llm):
         raise BadInput("--feedback writes what was asked and rated: leave --answers and --without-llm out")
     if not args.out.parent.is_dir():
         raise BadInput(f"--out is {args.out}: there is no folder {args.out.parent}")
-
-
-def model(settings: AnswerSettings, args: argparse.Namespace) -> CachedModel:
-    """Return the language model that writes, with its earlier replies for this --out. Raises BadInput."""
-    agents = all_agents(settings)
-    named = [agent for agent in agents if args.agent in (None, agent.name)]
-    if not agents:
-        raise BadInput("no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or --without-llm")
-    if not named:
-        raise BadInput(f"--agent is {args.agent!r}; there are: {', '.join(agent.name for agent in agents)}")
-    path = args.out.with_name(f".{args.out.name}.replies")
-    if args.fresh:
-        path.unlink(missing_ok=True)
-    return CachedModel(make_llm(named[0]), path)
-
-
-def work(args: argparse.Namespace) -> int:
-    check(args)
     settings, llm = read_configuration(), None
     examples = read_dataset(args.answers) if args.answers else []
     options = QuestionOptions(args.limit, args.per_chunk, args.find_in, args.seed, args.at_once)
@@ -84,24 +78,24 @@ def work(args: argparse.Namespace) -> int:
         if args.feedback:
             draft = rated_questions(store, args.collection)
         elif args.answers:
-            llm = model(settings, args)
+            llm = make_writer(settings, args.agent, args.out, args.fresh)
             draft = answer_questions(store, args.collection, llm, examples, args.at_once, say)
         else:
-            llm = None if args.without_llm else model(settings, args)
+            llm = None if args.without_llm else make_writer(settings, args.agent, args.out, args.fresh)
             draft = make_questions(store, settings, args.collection, llm, options, say)
     if draft.examples:
         write_dataset(args.out, draft.examples)
-    result = summary(args, draft, llm)
+    result = {"collection": args.collection, "out": str(args.out), **summary(draft, llm)}
     finish(result, args.json, describe(result))
     return DONE if draft.examples else FAILED
 
 
-def summary(args: argparse.Namespace, draft: DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
-    """Return the result of --json."""
+def summary(draft: DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
+    """Return the counts and costs of a draft."""
     model, reused = (llm.model, llm.reused) if llm else (None, 0)
-    named = {"collection": args.collection, "out": str(args.out), "model": model, "written": len(draft.examples)}
+    written = {"model": model, "written": len(draft.examples)}
     paid = {"reused": reused, "usage": asdict(draft.usage)}
-    return {**named, **draft.counts, "failed": sum(draft.errors.values()), "errors": dict(draft.errors), **paid}
+    return {**written, **draft.counts, "failed": sum(draft.errors.values()), "errors": dict(draft.errors), **paid}
 
 
 def describe(summary: Mapping[str, Any]) -> str:
