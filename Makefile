@@ -27,9 +27,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install
 	@$(BIN)/raydex demo $(if $(SITE),--site '$(SITE)') $(if $(QUESTION),--question '$(QUESTION)')
 
-# Each worker has a Postgres of its own, one has Ray and another one Serve (tests/kit/scheduling.py).
+# Each worker has a Postgres of its own, one has Ray and another one Serve (tests/kit/scheduling.py). Models under test
+# are tiny: threads of two workers would only wait for each other.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 test: install
 	@$(PYTEST) -m 'not exhaustive'

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from kit.databases import DatabaseServer
 from kit.scheduling import FileScheduling, longest_first
+from xdist.remote import Producer
 
 from pipelines import embedded
 from pipelines.store import Store
@@ -26,8 +27,9 @@ settings.load_profile("untimed")
 ROOT = Path(__file__).parents[1]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> FileScheduling:
-    return FileScheduling(config)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
+    return FileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
