@@ -1,0 +1,1 @@
+"""Indexes documentation, answers questions from it, and measures and improves the answers."""

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Paths in pages about crawling and models: of other sites and servers.
 OTHER_PATHS = {
+    "/tmp/ray/session_latest/logs/serve/",  # of Ray
     "/llm/v1",
     "/guide/",
     "/guide/index.html",
