@@ -8,7 +8,7 @@ failed are counted), 1 failed, 2 bad input.
 import argparse
 from pathlib import Path
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main, say
+from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.evaluation.dataset import read_dataset, sample
@@ -56,35 +56,34 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in parts}))
 
 
-def check(args: argparse.Namespace) -> None:
-    """Raise BadInput for flags that can't be used."""
-    for flag, least in {"limit": 1, "workers": 0, "at_once": 0}.items():
-        value = getattr(args, flag)
-        if value is not None and value < least:
-            raise BadInput(f"--{flag.replace('_', '-')} is {value}: it must be {least} or more")
-    if args.judge and not args.answers:
-        raise BadInput("--judge needs --answers: there is nothing else to judge")
-    try:
-        if args.out:
-            args.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--out {args.out} can't be made a folder: {error.strerror}") from error
-
-
-def judge_of(args: argparse.Namespace, settings: AnswerSettings) -> str:
+def choose_judge(named: str | None, settings: AnswerSettings) -> str:
     """Return the agent whose model judges: the named one, else the first; "" for no judge."""
-    if args.judge:
-        return "" if args.judge == NO_JUDGE else args.judge
+    if named:
+        return "" if named == NO_JUDGE else named
     agents = all_agents(settings)
-    return agents[0].name if agents and args.answers else ""
+    return agents[0].name if agents else ""
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of --out, before anything is measured. Raises BadInput."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out {folder} can't be made a folder: {error.strerror}") from error
 
 
 def work(args: argparse.Namespace) -> int:
     settings, ks = read_configuration(), numbers(args.k)
-    check(args)
+    check_range("--limit", args.limit, 1)
+    check_range("--workers", args.workers, 0)
+    check_range("--at-once", args.at_once, 0)
+    if args.judge and not args.answers:
+        raise BadInput("--judge needs --answers: there is nothing else to judge")
+    if args.out:
+        make_folder(args.out)
     examples = read_dataset(args.dataset)
     examples = sample(examples, args.limit or len(examples), args.seed)
-    judge, dimensions = judge_of(args, settings), parse_dimensions(args.dimensions)
+    judge, dimensions = choose_judge(args.judge, settings) if args.answers else "", parse_dimensions(args.dimensions)
     if args.check_judge and not judge:
         raise BadInput("--check-judge needs --answers and an agent that judges")
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
