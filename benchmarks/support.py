@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from pipelines.answering.grounding.citations import best_window, cite, combined, words_share
+from pipelines.answering.grounding.answerable import content_terms, words_share
+from pipelines.answering.grounding.citations import best_window, cite, combine
 from pipelines.answering.synthesis.extractive import sentences
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.reading.read import read_page
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--pages", type=Path)
     made = pairs(parser.parse_args().pages)
     embedder = load_embedder("all-MiniLM-L6-v2")
-    words = np.array([words_share(claim, passage) for claim, passage, _ in made])
+    words = np.array([words_share(content_terms(claim), passage) for claim, passage, _ in made])
     windows = [best_window(claim, passage) for claim, passage, _ in made]
     claimed, borne = embedder.embed_chunks([claim for claim, _, _ in made]), embedder.embed_chunks(windows)
     cosines = np.einsum("nd,nd->n", claimed.astype(np.float32), borne.astype(np.float32))
@@ -96,7 +97,7 @@ def main() -> None:
     for name, values in (
         ("words", words),
         ("vectors", cosines),
-        ("both", np.array(list(map(combined, words, cosines)))),
+        ("both", np.array(list(map(combine, words, cosines)))),
     ):
         report(name, values, kinds)
     hits = [Hit(str(n), BASE, (), "", (), made[n * 3][1], str(n), 0.0, "none") for n in range(5)]

@@ -8,10 +8,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from pipelines.answering.agents import Agent, AgentResult, ExtractiveAgent
-from pipelines.answering.grounding.answerable import answerable
+from pipelines.answering.grounding.answerable import UNKNOWN, is_answerable
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.modes import uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.trace import Trace
@@ -58,7 +57,7 @@ class AgentChain:
 
         Where no hit could support an answer it is the extractive agent alone, which says so: no model is tempted.
         """
-        if uses_retrieval(task.mode) and not answerable(task.question, task.hits):
+        if uses_retrieval(task.mode) and not is_answerable(task.question, task.hits):
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 

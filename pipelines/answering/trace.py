@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pipelines.answering.agents import AgentResult
-from pipelines.answering.synthesis.extractive import UNKNOWN, unknown
+from pipelines.answering.grounding.answerable import UNKNOWN, unknown_answer
 from pipelines.records import Exchange, Hit, Route, Usage
 
 log = logging.getLogger(__name__)
@@ -79,4 +79,4 @@ class Trace:
     def add_closest(self, hits: Sequence[Hit]) -> str:
         """Return the closest sources for an answer that only says that it does not know, else ""."""
         self.known = not self.text.lstrip().startswith(UNKNOWN)
-        return unknown(hits).removeprefix(UNKNOWN) if self.text.strip() == UNKNOWN else ""
+        return unknown_answer(hits).removeprefix(UNKNOWN) if self.text.strip() == UNKNOWN else ""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
+from pipelines.answering.hits import heading
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.answering.synthesis.extractive import heading
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator
 from pipelines.evaluation.judging.judge import Judge, StoreCache

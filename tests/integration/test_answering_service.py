@@ -17,7 +17,7 @@ from kit.databases import DatabaseServer
 from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
 from kit.workshop import Workshop
 
-from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.store import Store
 from serve.settings import Settings
 

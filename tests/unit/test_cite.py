@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
-from pipelines.answering.grounding.answerable import answerable
-from pipelines.answering.grounding.citations import cite, claims
+from pipelines.answering.grounding.answerable import is_answerable
+from pipelines.answering.grounding.citations import cite, split_claims
 
 CSV = make_hit(
     "https://d.test/data#csv", "To load comma separated files, call read_csv with a path. It streams blocks.", ("Data",)
@@ -19,7 +19,7 @@ HITS = (CSV, TUNE)
 
 
 def said(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    return [(claim.text, claim.numbers) for claim in claims(text)]
+    return [(claim.text, claim.numbers) for claim in split_claims(text)]
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_any_text_is_cited(text: str) -> None:
 
 
 def test_the_gate_passes_what_hits_may_answer() -> None:
-    assert answerable("How do I load comma separated files?", HITS)
-    assert not answerable("What is the capital of Mongolia?", HITS)
+    assert is_answerable("How do I load comma separated files?", HITS)
+    assert not is_answerable("What is the capital of Mongolia?", HITS)
     near = make_hit("https://d.test/x", "text")
     near.scores["vector"] = 0.9
-    assert answerable("数据怎么加载？", (near,)) and not answerable("What is the capital of Mongolia?", (near,))
+    assert is_answerable("数据怎么加载？", (near,)) and not is_answerable("What is the capital of Mongolia?", (near,))
 
 
 @given(st.text(max_size=40))
 def test_the_gate_never_fails(question: str) -> None:
-    assert not answerable(question, ())
-    assert answerable(question, HITS) in (True, False)
+    assert not is_answerable(question, ())
+    assert is_answerable(question, HITS) in (True, False)

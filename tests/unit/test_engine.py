@@ -13,13 +13,13 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 from pipelines.answering.agents import LLMAgent
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import EngineSettings, QueryEngine, Question
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
-from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed

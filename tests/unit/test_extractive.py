@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
-from pipelines.answering.synthesis.extractive import UNKNOWN, ExtractiveSynthesizer, is_code, sentences, snippet
+from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.hits import snippet
+from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer, is_code, sentences
 from pipelines.records import Hit
 
 CSV = make_hit(

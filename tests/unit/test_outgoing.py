@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
-from pipelines.answering.synthesis.extractive import UNKNOWN
 
 ORIGINS = ("https://docs.ray.io", "http://intern.test:8080")
 SYSTEM = (

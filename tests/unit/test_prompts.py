@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
-from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.prompts import (
     DEFAULT,
     GIVEN,

@@ -6,7 +6,7 @@ import json
 import pytest
 from kit.queued_model import QueuedModel
 
-from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.headings import heading_questions
 from pipelines.evaluation.questions.replies import NoQuestions, parse_questions

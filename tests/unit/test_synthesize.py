@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
-from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.modes import MODES, SEPARATOR, make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step

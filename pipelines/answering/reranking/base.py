@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
-from pipelines.answering.synthesis.extractive import heading
+from pipelines.answering.hits import heading
 from pipelines.llm.session import ChatModel
 from pipelines.records import Exchange, Hit, Usage
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import ClassVar
 
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, UnknownMode
-from pipelines.answering.synthesis.extractive import UNKNOWN
 from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step

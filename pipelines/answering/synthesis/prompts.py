@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from string import Formatter
 
-from pipelines.answering.synthesis.extractive import UNKNOWN, heading
+from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.hits import heading
 from pipelines.characters import clean_for_model
 from pipelines.records import Hit
 

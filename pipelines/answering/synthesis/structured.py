@@ -6,7 +6,7 @@ No text is an error: at worst it is a plain answer.
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.llm.replies import read_objects, strip_reasoning
 
 ANSWER, SATISFIED = "answer", "query_satisfied"

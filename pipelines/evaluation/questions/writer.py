@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from pipelines.answering.synthesis.extractive import UNKNOWN
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.prompts import Piece, Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import quote
