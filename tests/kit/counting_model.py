@@ -1,4 +1,4 @@
-"""An embedding endpoint in a thread: word counts as vectors, at a known pace, and every text is remembered."""
+"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace, and a record of every text."""
 
 import json
 import threading
@@ -13,11 +13,11 @@ MODEL = "openai:counting"
 
 
 class CountingModel:
-    """Serves `url`; `asked` holds (monotonic time, embed_hash) of each text that was embedded."""
+    """Serves `url`; `requests` has (monotonic time, embed_hash) of each text that was embedded."""
 
     def __init__(self, seconds_per_text: float) -> None:
         self.seconds_per_text = seconds_per_text
-        self.asked: list[tuple[float, str]] = []
+        self.requests: list[tuple[float, str]] = []
         self.embedder = load_embedder(f"hash:{DIMENSION}")
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"model": self}))
         self._server.daemon_threads = True
@@ -34,12 +34,12 @@ class CountingModel:
     def embed(self, texts: list[str]) -> list[list[float]]:
         time.sleep(self.seconds_per_text * len(texts))
         now = time.monotonic()
-        self.asked += [(now, digest(MODEL, text)) for text in texts if text != "dimension"]
+        self.requests += [(now, digest(MODEL, text)) for text in texts if text != "dimension"]
         return [vector.tolist() for vector in self.embedder.embed_chunks(texts)]
 
     def hashes(self, since: float = 0.0, until: float = float("inf")) -> list[str]:
-        """What was embedded between two moments."""
-        return [name for at, name in self.asked if since <= at < until]
+        """Return what was embedded between two moments."""
+        return [name for at, name in self.requests if since <= at < until]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -59,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
         except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # whoever asked was killed
+            self.close_connection = True  # the client was killed
 
     def log_message(self, *_: object) -> None:
         pass
