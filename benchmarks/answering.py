@@ -121,7 +121,7 @@ def main() -> None:
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped then too
     result: dict[str, Any] = {}
-    with nullcontext(args.database_url) if args.database_url else embedded.running(args.home) as url:
+    with nullcontext(args.database_url) if args.database_url else embedded.run_postgres(args.home) as url:
         if args.only != "serve":
             result["retrieval"] = retrieval_figures(args, url)
         if args.only != "retrieval":

@@ -229,7 +229,7 @@ def main() -> None:
 
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     logging.getLogger("ray").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as scratch, embedded.running(Path(scratch) / "home") as server:
+    with tempfile.TemporaryDirectory() as scratch, embedded.run_postgres(Path(scratch) / "home") as server:
         folder = Path(scratch) / "pages"
         files = unpack(folder, args.pages)
         embedder = load_embedder(MODEL, device="cpu", threads=os.cpu_count())

@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--database-url", help="instead of the embedded one")
     parser.add_argument("--chunks", type=int, default=200_000)
     args = parser.parse_args()
-    with nullcontext(args.database_url) if args.database_url else embedded.running(args.home) as server:
+    with nullcontext(args.database_url) if args.database_url else embedded.run_postgres(args.home) as server:
         began = time.perf_counter()
         print(prepared(server, Synthetic(args.chunks)).rsplit("/", 1)[-1], f"{time.perf_counter() - began:.0f} s")
 

@@ -19,7 +19,7 @@ def arguments() -> argparse.ArgumentParser:
 def work(_args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with embedded.running(home()) as url:
+        with embedded.run_postgres(home()) as url:
             say(f"the embedded Postgres of {home()} is running; after Ctrl-C it stops when nobody else uses it")
             print(f"export DATABASE_URL={url}", flush=True)
             signal.pause()

@@ -60,7 +60,7 @@ def open_database() -> Iterator[str]:
     if given:
         yield given
         return
-    with embedded.running(home()) as url:
+    with embedded.run_postgres(home()) as url:
         yield url
 
 

@@ -1,10 +1,10 @@
-"""The embedded Postgres: one keeper process per data folder owns the server, everyone else gets a URL.
+"""Runs the embedded Postgres: one keeper process per data folder owns the server.
 
-`running(home)` yields a database URL. It starts the keeper (`python -m pipelines.embedded HOME`) when no
-server answers, and holds a shared file lock while the URL is in use. The keeper runs the wheel's `postgres`
-as its own child, restarts it after a crash on the same port, and stops it when nobody holds the lock any
-longer: the kernel drops a lock with its process, so a killed user never leaks a server and a dead pid is never
-believed. Knows nothing of collections, indexes or Ray.
+`run_postgres(home)` yields a database URL. It starts the keeper (`python -m pipelines.embedded HOME`) if no
+server answers, and holds a shared file lock while the URL is in use. The keeper runs the `postgres` of the installed
+wheel as its own child, restarts it after a crash on the same port, and stops it when nobody holds the lock any
+longer. The kernel releases a lock with its process, so a killed user leaves no server behind, and no stale pid is
+trusted. Knows nothing of collections, indexes or Ray.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ UNPRIVILEGED = "nobody"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
-# Below this the shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
+# A smaller shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
 SMALL_SHM_BYTES = 1 << 30
 
 
@@ -41,21 +41,21 @@ class EmbeddedPostgresFailed(RuntimeError):
 
 
 @contextlib.contextmanager
-def running(home: Path) -> Iterator[str]:
+def run_postgres(home: Path) -> Iterator[str]:
     """Yield the URL of the Postgres whose data is under `home`, starting it if it is not running.
 
-    The server stops by itself shortly after its last user has left, however that one ended.
+    The server stops by itself shortly after its last user has ended, in whatever way.
     Raises EmbeddedPostgresFailed.
     """
     home = home.expanduser().absolute()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (home / "postgres.users").open("w") as users:
-        fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper that found no user is stopping its server
+        fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper without users stops its server
         yield _find(home) or _start(home)
 
 
 def _find(home: Path) -> str | None:
-    """The URL of a server that answers right now, or None."""
+    """Return the URL of a server that answers right now, or None."""
     try:
         url: str = json.loads((home / "postgres.json").read_text())["url"]
     except (OSError, ValueError, KeyError):
@@ -64,6 +64,7 @@ def _find(home: Path) -> str | None:
 
 
 def _start(home: Path) -> str:
+    """Start a keeper and return the URL of its server. Raises EmbeddedPostgresFailed."""
     log = home / "postgres.log"
     with log.open("a") as output:
         keeper = subprocess.Popen(
@@ -71,7 +72,7 @@ def _start(home: Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # Ctrl-C in a user's terminal is not meant for the server
+            start_new_session=True,  # so that Ctrl-C in the terminal of a user does not reach the server
             cwd=home,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
@@ -87,7 +88,7 @@ def _start(home: Path) -> str:
 
 
 class Keeper:
-    """Owns the server of one data folder from start to stop. Runs in a process of its own."""
+    """Owns the server of one data folder from start to stop, in a process of its own."""
 
     def __init__(self, home: Path, shared_buffers: str = "256MB", max_connections: int = 200) -> None:
         self.home = home
@@ -106,7 +107,7 @@ class Keeper:
             self.options["dynamic_shared_memory_type"] = "mmap"
 
     def run(self) -> None:
-        """Serve until nobody uses the server; return at once if another keeper already does."""
+        """Run the server until nobody uses it; return at once if another keeper runs it."""
         with (
             (self.home / "postgres.keeper").open("w") as lock,
             (self.home / "postgres.users").open("w") as users,
@@ -132,7 +133,7 @@ class Keeper:
                 _stop(server)
 
     def _initialise(self, password: str) -> None:
-        """Create the data folder beside its final place and rename it, so that a half-made one is never used."""
+        """Create the data folder if it does not exist; an interrupted creation is started anew."""
         if self.data.exists():
             return
         secret = self.home / "postgres.secret"
@@ -141,7 +142,7 @@ class Keeper:
             self._initdb(making, secret)
 
     def _initdb(self, making: Path, secret: Path) -> None:
-        """Fill `making`; the superuser's password stands in `secret`, which goes away."""
+        """Fill the folder `making`; `secret` is a file with the superuser's password, which is deleted."""
         if os.geteuid() == 0:
             shutil.chown(making, UNPRIVILEGED)
             shutil.chown(secret, UNPRIVILEGED)
@@ -167,13 +168,14 @@ class Keeper:
         return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
 
     def _last_port(self) -> int:
-        """The port that the server had under a keeper that was killed: its users still hold that URL. 0: none."""
+        """Return the port of the server under a keeper that was killed (its users still have that URL), 0 if none."""
         try:
             return urlsplit(json.loads((self.home / "postgres.json").read_text())["url"]).port or 0
         except (OSError, ValueError, KeyError):
             return 0
 
     def _password(self) -> str:
+        """Return the superuser's password, generated on first use."""
         path = self.home / "postgres.password"
         if not path.exists():
             _write_private(path, secrets.token_urlsafe(24))
@@ -181,15 +183,17 @@ class Keeper:
 
 
 def _as_server(command: list[str]) -> list[str]:
-    """`command` so that it dies with its keeper and, for root, runs as an unprivileged account.
+    """Return `command` changed so that it dies with its keeper and, for root, runs as an unprivileged account.
 
-    That account keeps the one capability to pass through folders that only root may enter (a data folder or a
-    virtual environment under /root), so that no folder's rights have to be widened.
+    That account keeps one capability, to pass through folders that only root may enter (a data folder or a
+    virtual environment under /root), so that the rights of no folder have to be widened.
     """
     setpriv = shutil.which("setpriv")
     if os.geteuid() == 0:
         if not setpriv:
-            sys.exit("running as root needs the setpriv command (package util-linux)")
+            sys.exit(
+                "running as root needs the command `setpriv`: install the package util-linux, or use another account"
+            )
         caps = "-all,+dac_read_search"
         who = [f"--reuid={UNPRIVILEGED}", f"--regid={_group()}", "--clear-groups"]
         return [setpriv, *who, f"--inh-caps={caps}", f"--ambient-caps={caps}", "--pdeathsig=INT", *command]
@@ -203,7 +207,7 @@ def _group() -> int:
 
 
 def _nobody_holds(users: object) -> bool:
-    """Whether no process uses the server; if so, newcomers now wait until this process has ended."""
+    """Return whether no process uses the server; if so, new users wait from now on until this process has ended."""
     try:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
     except BlockingIOError:
@@ -212,7 +216,7 @@ def _nobody_holds(users: object) -> bool:
 
 
 def _stop(server: "subprocess.Popen[bytes]") -> None:
-    """Fast shutdown; immediate if that takes too long (the write-ahead log makes both safe)."""
+    """Shut down fast, or immediately if that takes too long; the write-ahead log makes both safe."""
     server.send_signal(signal.SIGINT)
     try:
         server.wait(STOP_TIMEOUT_S)
@@ -222,7 +226,7 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
 
 
 def _free_port(wanted: int) -> int:
-    """`wanted` if it is free, else any other."""
+    """Return `wanted` if it is free, else any other port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as postgres does: old connections don't matter
         try:
@@ -234,7 +238,7 @@ def _free_port(wanted: int) -> int:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Write `text` readable by this account only, visible whole or not at all."""
+    """Write a file that only this account can read, complete or not at all."""
     with whole_file(path, private=True) as making:
         making.write_text(text)
 

@@ -1,6 +1,6 @@
-"""All that flows through Raydex, declared once: pages, sections, chunks, indexes, hits, answers.
+"""The values that flow through Raydex: pages, sections, chunks, indexes, hits, answers.
 
-Plain frozen dataclasses and the few hashes that name things. Knows no database, no HTTP and no Ray.
+Plain frozen dataclasses, and the hashes that name them. Knows no database, no HTTP and no Ray.
 """
 
 import hashlib
@@ -8,8 +8,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-# Raised whenever reading or sectioning would give other text or anchors for the same bytes:
-# it is part of an index's fingerprint, so the next run rebuilds from the stored pages.
+# Raise it whenever reading or sectioning gives other text or anchors for the same bytes: it is part of an index's
+# fingerprint, so the next run rebuilds from the stored pages.
 SECTIONING_VERSION = 2
 
 PageState = Literal["ok", "failed", "gone", "skipped", "redirect", "duplicate"]
@@ -21,7 +21,7 @@ Role = Literal["system", "user", "assistant"]
 
 
 def digest(*parts: str | bytes) -> str:
-    """128 bits of SHA-256 over length-prefixed `parts`, as 32 hex characters."""
+    """Return 128 bits of SHA-256 over length-prefixed `parts`, as 32 hex characters."""
     sha = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -31,15 +31,15 @@ def digest(*parts: str | bytes) -> str:
 
 
 def content_hash(body: bytes, content_type: str, charset: str | None) -> str:
-    """What decides whether a page has changed: its bytes and how they are to be read."""
+    """Return the hash that tells whether a page has changed: of its bytes and of how to read them."""
     return digest(body, content_type, charset or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One fetched document: the URL it stands for and its raw bytes.
+    """One fetched document: its URL and its raw bytes.
 
-    `content_type` is the media type without parameters; `charset` is what the server declared, if it did.
+    `content_type` is the media type without parameters, `charset` the one that the server declared, if any.
     """
 
     url: str
@@ -50,10 +50,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """A page's fate in one run, as the crawler or the folder reader found it.
+    """The state of a page in one run, as the crawler or the folder reader found it.
 
-    `body` None with state "ok" means unchanged (304): what is stored stays. `links` are the absolute URLs
-    the page points to, `canonical` its `rel=canonical` if it names another URL, `error` why a page is not "ok".
+    `body` None with state "ok" means unchanged (304): the stored body stays. `links` are the absolute URLs that the
+    page links to, `canonical` its `rel=canonical` if it names another URL, `error` why the page is not "ok".
     """
 
     url: str
@@ -70,7 +70,7 @@ class FetchedPage:
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """What earlier runs know about a URL. `etag` is None unless the stored body may be revalidated with it."""
+    """A URL as earlier runs stored it. `etag` is None unless the stored body may be revalidated with it."""
 
     url: str
     state: PageState
@@ -81,10 +81,10 @@ class KnownPage:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of text inside a section that is cut only where its kind allows it.
+    """A passage of a section that is split only where its kind allows it.
 
-    `prose` is cut at sentences, `code` at lines (line breaks and indentation kept), `table` at rows
-    (one row a line); `header` is the table's header row, repeated on each part of a cut table.
+    `prose` is split at sentences, `code` at lines (line breaks and indentation stay), `table` at rows
+    (one row per line); `header` is the table's header row, repeated on each part of a split table.
     """
 
     kind: BlockKind
@@ -96,8 +96,8 @@ class Block:
 class Section:
     """The part of a page under one anchor, without the text of its subsections.
 
-    `anchors` is the id path from outermost to finest (empty where the page offers none); `headings` the
-    headings from the page's first to this section's own. The section's own heading is not in `blocks`.
+    `anchors` is the id path from outermost to finest (empty if the page has none), `headings` are the headings from
+    the page's first to the section's own. The section's own heading is not in `blocks`.
     """
 
     url: str
@@ -113,7 +113,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page that was read: its title, declared language ("" if none) and sections in page order."""
+    """A page as it was read: title, declared language ("" if none) and sections in page order."""
 
     url: str
     title: str
@@ -123,10 +123,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A bounded piece of a section: what is embedded and retrieved.
+    """A bounded piece of a section, the unit that is embedded and retrieved.
 
-    `id` depends on url, anchor, text and how-manieth such text under that anchor; never on a position or
-    a setting. `embed_hash` names exactly what the model reads and is the only key of vector reuse.
+    `id` depends on the url, the anchor, the text and the count of equal texts before it under that anchor, never on a
+    position or a setting. `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
+    To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.
     """
 
     id: str
@@ -149,11 +150,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """What an index is made with. Two indexes with the same fingerprint hold the same chunks.
+    """The settings of an index. Two indexes of the same pages and with the same fingerprint hold the same chunks.
 
-    `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the
-    embedding model reads. `identity` names the model's vectors (a local folder's by its content); it is "",
-    and `dimension` 0, until the model is known.
+    `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the embedding model
+    reads. `identity` names the model's vectors (a local folder's by its content); it is "", and `dimension` 0, until
+    the model has been loaded.
     """
 
     model: str = "all-MiniLM-L6-v2"
@@ -167,14 +168,15 @@ class IndexSettings:
 
     @property
     def fingerprint(self) -> str:
+        """The hash of all settings."""
         return digest(json.dumps(asdict(self), sort_keys=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index as the database knows it; `revision` grows by one with every publish into it.
+    """An index in the database; `revision` grows by one with every publish into it.
 
-    `settings` say what was built (the vector type chosen, the dimension), `fingerprint` what was asked for.
+    `settings` are those of the build (with the vector type that was chosen), `fingerprint` is of the requested ones.
     """
 
     id: int
@@ -189,9 +191,9 @@ class Index:
 class Hit:
     """A retrieved chunk with its score and the kind of that score.
 
-    `ranks` and `scores` hold what each leg (vector, bm25) said, where it found the chunk; `sources` are
-    all places where the same text stands, the hit's own first. `context` is the text with its neighbours in the
-    section, "" where none were joined.
+    `ranks` and `scores` are those of the legs (vector, bm25) that found the chunk; `sources` are all places with the
+    same text, the hit's own first. `context` is the text joined with its neighbours in the section, "" if none were
+    joined.
     """
 
     chunk_id: str
@@ -214,18 +216,18 @@ class Hit:
 
     @property
     def source(self) -> str:
-        """`url#anchor`: what an answer cites."""
+        """The source that an answer cites: `url#anchor`."""
         return f"{self.url}#{self.anchors[-1]}" if self.anchors else self.url
 
     @property
     def passage(self) -> str:
-        """What an answer is made from: the text, with its neighbours where they were joined."""
+        """The text that an answer is made from, with its neighbours if they were joined."""
         return self.context or self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which chunks may answer: having any of `tags`, of one version, one language, under one URL prefix."""
+    """Restricts the chunks that may answer: with any of `tags`, of one version, one language, under one URL prefix."""
 
     tags: tuple[str, ...] = ()
     version: str | None = None
@@ -246,7 +248,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What language models were asked: tokens, calls and their price in US dollars."""
+    """The use of language models: tokens, calls and their price in US dollars."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -264,7 +266,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call of a language model: the prompt as sent and what came back."""
+    """One call of a language model: the prompt as sent, and the completion."""
 
     model: str
     messages: tuple[Message, ...]
@@ -273,7 +275,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which agent a question goes to, and why."""
+    """The agent that a question goes to, and why."""
 
     agent: str
     why: str
@@ -281,10 +283,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A numbered source of an answer: `[n]` in its text points here.
+    """A numbered source of an answer: `[n]` in its text refers to it.
 
-    `supported` says whether the claims that cite it are borne out by it, `support` how well (0 to 1, the weakest
-    claim). `scores` are what each leg said of its hit.
+    `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
+    claim). `scores` are the scores of each leg for its hit.
     """
 
     n: int
@@ -299,10 +301,10 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its citations, the hits it was made from and how long each step took (seconds).
+    """An answer with its citations, the hits it was made from and the seconds that each step took.
 
-    `degraded` names the parts that failed on the way, `known` is False where it says that it does not know,
-    `queries` are what was searched for. `exchanges` are the prompts that were sent, where they were asked for.
+    `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
+    the queries of the search; `exchanges` are the prompts that were sent, if they were requested.
     """
 
     question: str

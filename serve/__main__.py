@@ -65,7 +65,7 @@ def database(settings: Settings) -> Iterator[str]:
     if settings.database_url:
         yield settings.database_url
         return
-    with embedded.running(settings.home) as url:
+    with embedded.run_postgres(settings.home) as url:
         yield url
 
 

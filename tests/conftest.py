@@ -47,7 +47,7 @@ def nothing_of_this_machine() -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: None) -> Iterator[DatabaseServer]:
     """The session's Postgres; under pytest-xdist each worker has one."""
-    with embedded.running(tmp_path_factory.mktemp("raydex")) as url:
+    with embedded.run_postgres(tmp_path_factory.mktemp("raydex")) as url:
         server = DatabaseServer(url)
         yield server
         server.close()

@@ -1,6 +1,6 @@
 """One reindex from end to end: gather pages, embed what is new, publish, sum up.
 
-    with running(Path.home() / ".raydex") as url, Store(url) as store:
+    with run_postgres(Path.home() / ".raydex") as url, Store(url) as store:
         store.migrate()
         print(reindex(store, Collection(name="docs", sites=[Site(start_urls=["https://docs.example.com/"])])))
 

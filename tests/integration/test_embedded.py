@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from pipelines import embedded
-from pipelines.embedded import EmbeddedPostgresFailed, running
+from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
 from pipelines.store import Store, StoreUnavailable, can_connect
 
 pytestmark = pytest.mark.slow
@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[2]
 USER = """
 import sys, time
 from pathlib import Path
-from pipelines.embedded import running
-with running(Path(sys.argv[1])) as url:
+from pipelines.embedded import run_postgres
+with run_postgres(Path(sys.argv[1])) as url:
     print(url, flush=True)
     time.sleep(600)
 """
@@ -59,7 +59,7 @@ def new_home(tmp_path: Path) -> Iterator[Path]:
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder whose server has run and stopped."""
     home = tmp_path_factory.mktemp("initialised")
-    with running(home):
+    with run_postgres(home):
         server = postmaster(home)
     eventually(lambda: not alive(server), "the server is stopped")
     return home
@@ -119,19 +119,19 @@ def words(url: str) -> list[str]:
 
 
 def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
-    with running(new_home) as url:
+    with run_postgres(new_home) as url:
         remember(url, "kept")
         server, owner = postmaster(new_home), keeper(new_home)
     eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
     assert not can_connect(url)
-    with running(new_home) as url:
+    with run_postgres(new_home) as url:
         assert words(url) == ["kept"]
 
 
 def test_a_second_process_finds_the_server_and_shares_it(home):
     with another(home) as user:
         url = user.url
-        with running(home) as mine, running(home) as again:
+        with run_postgres(home) as mine, run_postgres(home) as again:
             assert mine == again == url
             server = postmaster(home)
             user.kill()
@@ -160,12 +160,12 @@ def test_a_new_user_gets_a_running_server_while_the_old_one_stops(home):
     for _ in range(3):
         with another(home) as user:
             remember(user.url, "x")
-    with running(home) as url:
+    with run_postgres(home) as url:
         assert words(url) == ["x"] * 3
 
 
 def test_after_kill_9_of_the_server_the_same_url_answers_again(home):
-    with running(home) as url, Store(url, retry_s=20) as store:
+    with run_postgres(home) as url, Store(url, retry_s=20) as store:
         store.migrate()
         remember(url, "committed")
         server = postmaster(home)
@@ -177,7 +177,7 @@ def test_after_kill_9_of_the_server_the_same_url_answers_again(home):
 
 
 def test_a_store_answers_soon_after_the_servers_return(home):
-    with running(home) as url, Store(url, timeout_s=1.0) as store:
+    with run_postgres(home) as url, Store(url, timeout_s=1.0) as store:
         store.migrate()
         for _ in range(3):
             server = postmaster(home)
@@ -198,12 +198,12 @@ def _answers(store: Store) -> bool:
 
 
 def test_a_crashed_keeper_is_replaced_under_the_same_url(home):
-    with running(home) as url:
+    with run_postgres(home) as url:
         remember(url, "kept")
         owner, server = keeper(home), postmaster(home)
         os.kill(owner, signal.SIGKILL)
         eventually(lambda: not alive(owner) and not alive(server), "keeper and server have ended", 15)
-        with running(home) as again:
+        with run_postgres(home) as again:
             assert again == url
             assert words(url) == ["kept"]
             assert keeper(home) != owner
@@ -212,7 +212,7 @@ def test_a_crashed_keeper_is_replaced_under_the_same_url(home):
 def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):
     new_home.parent.mkdir(mode=0o700)
     above = {folder: folder.stat().st_mode for folder in new_home.parents}
-    with running(new_home) as url:
+    with run_postgres(new_home) as url:
         remember(url, "x")
         assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
         for private in (new_home / "postgres", new_home / "postgres.json", new_home / "postgres.password"):
@@ -221,7 +221,7 @@ def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as somebody else")
 def test_as_root_the_server_runs_without_rights(home):
-    with running(home) as url:
+    with run_postgres(home) as url:
         remember(url, "x")
         status = Path(f"/proc/{postmaster(home)}/status").read_text()
         uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
@@ -231,7 +231,7 @@ def test_as_root_the_server_runs_without_rights(home):
 
 
 def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(home):
-    with running(home) as url:
+    with run_postgres(home) as url:
         assert psycopg.conninfo.conninfo_to_dict(url)["host"] == "127.0.0.1"
         parts = psycopg.conninfo.conninfo_to_dict(url) | {"password": "guess"}
         with pytest.raises(psycopg.OperationalError, match="password"):
@@ -245,7 +245,7 @@ def test_a_server_that_cannot_start_is_an_error_with_its_last_words(new_home, mo
     new_home.mkdir(parents=True)
     (new_home / "postgres").mkdir()  # not a data folder
     (new_home / "postgres" / "PG_VERSION").write_text("9.6\n")
-    with pytest.raises(EmbeddedPostgresFailed, match=r"(?s)did not start.*could not access"), running(new_home):
+    with pytest.raises(EmbeddedPostgresFailed, match=r"(?s)did not start.*could not access"), run_postgres(new_home):
         pass
 
 
@@ -253,5 +253,5 @@ def test_a_half_made_data_folder_is_made_anew(new_home):
     new_home.mkdir(parents=True)
     (new_home / ".postgres.making").mkdir()
     (new_home / ".postgres.making" / "junk").write_text("left by a crash")
-    with running(new_home) as url:
+    with run_postgres(new_home) as url:
         remember(url, "x")

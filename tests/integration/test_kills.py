@@ -94,7 +94,7 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
         "index": {"model": MODEL, "dimension": DIMENSION},
     }))  # fmt: skip
     seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
-    with embedded.running(home) as url, CountingModel(SECONDS_PER_TEXT) as model:
+    with embedded.run_postgres(home) as url, CountingModel(SECONDS_PER_TEXT) as model:
         bench = Bench(folder / "docs.yaml", home, url, model, random.Random(seed))
         database = bench.database()
         assert bench.reindex(database).chunks["embedded"] == PAGES

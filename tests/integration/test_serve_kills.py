@@ -240,7 +240,7 @@ def bench(
 ) -> Iterator[Bench]:
     home = tmp_path_factory.mktemp("home")
     seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
-    with embedded.running(home) as url, model() as llm:
+    with embedded.run_postgres(home) as url, model() as llm:
         with Store(url) as store:
             store.migrate()
             Workshop(store).reindex(SITE)

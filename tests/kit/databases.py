@@ -1,7 +1,7 @@
 """Databases of a test session: one Postgres that forgets when the power goes, and cheap copies of what it holds.
 
 Nothing here outlives the session, so the server writes no byte to disk for safety's sake. Tests that kill a Postgres
-start one of their own (`pipelines.embedded.running`).
+start one of their own (`pipelines.embedded.run_postgres`).
 """
 
 import itertools
