@@ -18,7 +18,7 @@ from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.questions.feedback import Feedback, from_ratings, same
+from pipelines.evaluation.questions.feedback import Feedback, from_ratings, question_key
 from pipelines.records import Hit
 from pipelines.training import card, fine_tuning, mining
 from pipelines.training.card import ModelFolder, Progress, RerankingPlan, TrainingResult, silent
@@ -143,8 +143,8 @@ class NegativeDraw:
 
 def select_apart(examples: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
     """Return the examples that share neither page nor question with `held_out`."""
-    pages, questions = mining.pages_of(held_out), {same(example.question) for example in held_out}
-    return [e for e in examples if pages.isdisjoint(mining.pages_of([e])) and same(e.question) not in questions]
+    pages, questions = mining.pages_of(held_out), {question_key(example.question) for example in held_out}
+    return [e for e in examples if pages.isdisjoint(mining.pages_of([e])) and question_key(e.question) not in questions]
 
 
 def disliked_hits(feedback: Feedback, corpus: Corpus) -> Callable[[str], Hits]:

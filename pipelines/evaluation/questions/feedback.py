@@ -29,12 +29,12 @@ class Feedback:
 
     def __post_init__(self) -> None:
         for row in self.disliked:
-            key = same(row.question)
+            key = question_key(row.question)
             self._wrong[key] = (*self._wrong.get(key, ()), *row.hits)  # type: ignore[index]
 
     def wrong(self, question: str) -> tuple[Hit, ...]:
         """Return the hits that did not help with `question`, of every disliked answer to it."""
-        return self._wrong.get(same(question), ())
+        return self._wrong.get(question_key(question), ())
 
 
 def from_ratings(rows: Iterable[Mapping[str, Any]]) -> Feedback:
@@ -46,12 +46,12 @@ def from_ratings(rows: Iterable[Mapping[str, Any]]) -> Feedback:
     """
     rows = list(rows)
     examples = _examples([row for row in rows if row["rating"] > 0])
-    right = {(same(example.question), source) for example in examples for source in example.sources}
+    right = {(question_key(example.question), source) for example in examples for source in example.sources}
     disliked = [_disliked_question(row, right) for row in rows if row["rating"] < 0]
     return Feedback(tuple(examples), tuple(row for row in disliked if row.hits))
 
 
-def same(question: str) -> str:
+def question_key(question: str) -> str:
     """Return a question without differences of case and blanks."""
     return " ".join(question.lower().split())
 
@@ -68,7 +68,7 @@ def _examples(liked: Sequence[Mapping[str, Any]]) -> list[Example]:
     for row in liked:
         cited = dict.fromkeys(c["source"] for c in row["citations"] if c.get("source") and c.get("supported", True))
         if _question(row) and row.get("known", True) and not row.get("error") and cited:
-            key = same(_question(row))
+            key = question_key(_question(row))
             sources.setdefault(key, {}).update(cited)
             newest[key] = row
     return [Example(_question(row), tuple(sources[key]), row.get("answer") or None) for key, row in newest.items()]
@@ -77,7 +77,7 @@ def _examples(liked: Sequence[Mapping[str, Any]]) -> list[Example]:
 def _disliked_question(row: Mapping[str, Any], right: set[tuple[str, str]]) -> DislikedQuestion:
     question = _question(row)
     hits = [_hit(hit) for hit in row["hits"] if hit.get("source")]
-    return DislikedQuestion(question, tuple(hit for hit in hits if (same(question), hit.source) not in right))
+    return DislikedQuestion(question, tuple(hit for hit in hits if (question_key(question), hit.source) not in right))
 
 
 def _hit(row: Mapping[str, Any]) -> Hit:
