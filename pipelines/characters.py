@@ -1,4 +1,4 @@
-"""Takes out of a text the characters that its receiver must not get.
+"""Removes from a text the characters that its receiver must not get.
 
 One function per receiver, since they do not want the same: a database loads almost everything, a tokenizer needs every
 character in its place, a page may be tidied, a language model must see what a person sees, a person must be able to

@@ -1,4 +1,4 @@
-"""BM25 search over an index: the terms of a text, the documents made of chunks, queries, and the folder on each node.
+"""BM25 search over an index: terms, documents, queries, and the folder on each node.
 
 It follows the revisions of an index and can always be built anew from the store. Knows no SQL and no vectors.
 """

@@ -1,4 +1,4 @@
-"""Documents of a BM25 folder: the fields of a chunk, and the marker that names the index and revision of a commit."""
+"""Documents of a BM25 folder: chunks, and a marker with the index and revision of a commit."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Keeps the BM25 index of one node: a memory-mapped folder that follows the revisions of an index.
+"""Keeps the BM25 folder of one node: memory-mapped, it follows the revisions of an index.
 
 The folder is derived from the store alone: if it is missing, half built or another index's, it is built anew. Whoever
 holds the folder's lock writes, all others reload.

@@ -1,6 +1,6 @@
-"""Everything that Raydex stores, in Postgres with pgvector: pages, indexes with their chunks, questions, evaluations.
+"""Stores everything in Postgres with pgvector: pages, indexes, questions, evaluations.
 
-The only package that speaks psycopg. Statements lie by name in the .sql files beside the code, tables in migrations/.
+The only package that uses psycopg. Statements lie by name in the .sql files beside the code, tables in migrations/.
 Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
 """
 

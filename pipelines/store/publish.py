@@ -1,4 +1,4 @@
-"""The transactions that change what readers see: publish in place, build a new index, make an index live.
+"""The transactions that change an index: publish in place, build a new one, make one live.
 
 Each runs in the session that holds the collection's lock, so a run that has lost its collection changes nothing.
 """

@@ -1,4 +1,4 @@
-"""Reads indexes: which one is live, searches in its chunks, its changes, the state of every collection.
+"""Reads indexes: the live one, searches in its chunks, its changes, the state of collections.
 
 Every read is one snapshot, so that a publish is seen whole or not at all.
 """

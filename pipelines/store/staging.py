@@ -1,4 +1,4 @@
-"""Loads the pages, chunks and vectors of a run into staging tables, until they are published.
+"""Loads the pages, chunks and vectors of a run into staging tables until they are published.
 
 Tasks may run twice: every row is keyed by its content, so loading it again adds nothing.
 """
