@@ -1,4 +1,4 @@
-"""Reads questions that are labelled: whether a cheap model suffices, and which part of a site they are about.
+"""Reads labelled questions: whether a cheap model suffices, and the part of the site.
 
 Knows files and rows; not what is learned from them.
 """
