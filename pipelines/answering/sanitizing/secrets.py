@@ -1,6 +1,6 @@
-"""Long runs of a secret text, such as the system prompt, are kept back from a stream of words.
+"""Withholds long runs of a secret text, such as the system prompt, from a stream of words.
 
-Knows words alone; no Markdown, no prompt, no model.
+Knows words only; no Markdown, no prompt and no model.
 """
 
 import re
@@ -11,10 +11,9 @@ WITHHELD = "(withheld)"
 # Consecutive words. In 26,000 words of the Ray docs and of answers about them, the longest run shared with a system
 # prompt of the usual kind is 3 words ("the number of"); 10 leaves room for prompts that quote, and finds a sentence.
 RUN = 10
-# A secret with fewer words is a phrase that anyone may say.
-SHORTEST = 4
+SHORTEST = 4  # a secret with fewer words is a phrase that anyone may say
 
-# Case, digits, punctuation and markup are no part of a word: numbering or decorating a secret does not free it.
+# Case, digits, punctuation and markup are not part of a word: numbering or decorating a secret does not free it.
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -23,8 +22,8 @@ def _words(text: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Held:
-    """A word that may belong to a run, with what stood before it."""
+class _HeldWord:
+    """A word that may belong to a run, with the text before it."""
 
     before: str
     word: str
@@ -33,14 +32,14 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Secret:
-    """The words of a secret; None where something stands that may be said. `run` are as many as give it away."""
+    """The words of a secret, None for allowed ones; `run` is the number of words that give it away."""
 
     words: tuple[str | None, ...]
     run: int
 
     @property
     def free(self) -> int:
-        """The words of a run that leave before it is known as one."""
+        """The number of words of a run that leave before it counts as one."""
         return self.run // 3
 
 
@@ -56,10 +55,10 @@ def _secret(text: str, allowed: Sequence[str]) -> _Secret:
 
 @dataclass(slots=True)
 class SecretFilter:
-    """A streaming filter: runs of `secrets` become `(withheld)`, texts of `allowed` inside them excepted.
+    """A streaming filter: runs of `secrets` become `(withheld)`, except for texts of `allowed` inside them.
 
-    A run is RUN consecutive words of a secret, or all of a shorter one. Its first third leaves, as anyone may begin
-    so: plain words leave as they come, and what leaves does not depend on the chunks fed.
+    A run is RUN consecutive words of a secret, or all of a shorter one. Its first third leaves, as any text may begin
+    so: plain words leave as they come, and the result does not depend on the chunks.
     """
 
     secrets: Sequence[str] = ()
@@ -67,7 +66,7 @@ class SecretFilter:
     _secrets: list[_Secret] = field(init=False)
     _places: dict[str, list[tuple[int, int]]] = field(init=False)
     _runs: dict[tuple[int, int], int] = field(init=False, default_factory=dict)
-    _held: list[_Held] = field(init=False, default_factory=list)
+    _held: list[_HeldWord] = field(init=False, default_factory=list)
     _text: str = field(init=False, default="")
     _sent: int = field(init=False, default=0)  # how many characters of _text have left already
     _inside: bool = field(init=False, default=False)
@@ -82,11 +81,11 @@ class SecretFilter:
                     self._places.setdefault(word, []).append((n, at))
 
     def feed(self, text: str) -> str:
-        """What may leave now that `text` has come."""
+        """Return the text that may leave now that `text` has come."""
         return self._take(text, final=False) if self._places else text
 
     def close(self) -> str:
-        """The rest, as nothing comes any more."""
+        """Return the rest, as no more text comes."""
         return self._take("", final=True)
 
     def _take(self, text: str, *, final: bool) -> str:
@@ -108,13 +107,13 @@ class SecretFilter:
         return "".join(out)
 
     def _free(self) -> bool:
-        """Whether the next word leaves whatever it is: no run has come so far that it could give a secret away."""
+        """Return whether the next word may leave whatever it is: no run is long enough to give a secret away."""
         begun = any(length >= self._secrets[n].free for (n, _), length in self._runs.items())
         return not (begun or self._held or self._inside)
 
     def _word(self, before: str, word: str) -> str:
-        """A whole word came: what leaves."""
-        self._held.append(_Held(before, word))
+        """Take a whole word and return the text that leaves."""
+        self._held.append(_HeldWord(before, word))
         self._follow(word.casefold())
         keep = 0
         for (n, _), length in self._runs.items():

@@ -1,47 +1,48 @@
-"""What passes between readers and a language model: what it may see, and what may leave the server.
+"""Filters what leaves the server of a language model's answer, while it streams.
 
-Knows text alone: no hits, no prompts, no model and no HTTP.
+Knows text only: no hits, no prompts, no model and no HTTP.
 """
 
 from collections.abc import Collection, Sequence
 
-from pipelines.answering.sanitizing.markdown import MarkdownFilter, origin
+from pipelines.answering.sanitizing.markdown import MarkdownFilter
 from pipelines.answering.sanitizing.secrets import SecretFilter
+from pipelines.answering.sanitizing.urls import AllowedOrigins, origin
 from pipelines.characters import clean_for_reader
 
 
 def sanitize(
     text: str, hits: int, origins: Collection[str], secrets: Sequence[str] = (), *, allowed: Sequence[str] = ()
 ) -> str:
-    """What may leave of a whole `text`; see AnswerSanitizer."""
-    filter_ = AnswerSanitizer(hits, origins, secrets, allowed=allowed)
-    return filter_.feed(text) + filter_.close()
+    """Return what may leave of a whole `text`; see AnswerSanitizer."""
+    sanitizer = AnswerSanitizer(hits, origins, secrets, allowed=allowed)
+    return sanitizer.feed(text) + sanitizer.close()
 
 
 class AnswerSanitizer:
-    """A streaming filter of what a language model wrote: whatever the chunks, the same text leaves.
+    """A streaming filter of a language model's text; the result does not depend on the chunks.
 
-    - `[n]` beyond 1..`hits` goes, with the space before it; `[1, 7]` and `[1-3]` become `[1]` and `[1][2][3]`.
+    - `[n]` beyond 1..`hits` is removed, with the space before it; `[1, 7]` and `[1-3]` become `[1]` and `[1][2][3]`.
       Code, fenced or in backticks, keeps its brackets.
-    - A URL whose scheme, host and port are not among `origins` (`https://docs.ray.io`) goes, in code too, where only
-      loopback hosts may stand: a Markdown link keeps its text, an image its alternative text, a raw HTML tag that
-      leads elsewhere or runs something goes whole, a bare URL becomes `(link removed)`.
-    - Long runs of `secrets` become `(withheld)`, unless of a text in `allowed` (withhold.py).
-    - Invisible characters go; joiners and the emoji selector stay, as what is written needs them.
+    - A URL whose scheme, host and port are not among `origins` (`https://docs.ray.io`) is removed, in code too, which
+      may only have loopback hosts besides: a Markdown link keeps its text, an image its alternative text, a raw HTML
+      tag that leads elsewhere or runs something is removed whole, a bare URL becomes `(link removed)`.
+    - Long runs of `secrets` become `(withheld)`, unless they are of a text in `allowed` (secrets.py).
+    - Invisible characters are removed; joiners and the emoji selector stay, as scripts and emoji need them.
 
-    Plain words leave with the delta they came in; only what may be the beginning of something else is held.
+    Plain words leave with the delta they came in; only what may begin something else is held.
     """
 
     def __init__(
         self, hits: int, origins: Collection[str], secrets: Sequence[str] = (), *, allowed: Sequence[str] = ()
     ) -> None:
-        self._markup = MarkdownFilter(hits, frozenset(filter(None, map(origin, origins))))
-        self._withholding = SecretFilter(secrets, allowed)
+        self._markdown = MarkdownFilter(hits, AllowedOrigins(frozenset(filter(None, map(origin, origins)))))
+        self._secrets = SecretFilter(secrets, allowed)
 
     def feed(self, delta: str) -> str:
-        """What may leave now that `delta` has come."""
-        return self._withholding.feed(self._markup.feed(clean_for_reader(delta)))
+        """Return the text that may leave now that `delta` has come."""
+        return self._secrets.feed(self._markdown.feed(clean_for_reader(delta)))
 
     def close(self) -> str:
-        """The rest, as nothing comes any more."""
-        return self._withholding.feed(self._markup.close()) + self._withholding.close()
+        """Return the rest, as no more text comes."""
+        return self._secrets.feed(self._markdown.close()) + self._secrets.close()

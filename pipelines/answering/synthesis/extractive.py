@@ -156,9 +156,7 @@ class _Question:
         early = 0.1 / (1 + passage.place)
         whole = self.share(passage.terms) + 0.5 * above + early
         leaning = 0.8 if passage.place and _LEANING.match(passage.text) else 1.0
-        asking = (
-            0.3 if passage.text.endswith("?") else 1.0
-        )  # a question shares all words with the one asked and answers none
+        asking = 0.3 if passage.text.endswith("?") else 1.0  # a question has all the words and answers nothing
         return whole * leaning * asking * (0.7 if passage.code else 1.0) / (1 + 0.15 * passage.hit)
 
 

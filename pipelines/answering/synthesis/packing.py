@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutral, passages
+from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutralize, passages
 from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
@@ -36,7 +36,7 @@ class PromptPacker:
         self._prompts, self._names, self._structured = prompts, names, structured
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
-        question = neutral(clean_for_model(task.question))
+        question = neutralize(clean_for_model(task.question))
         self._question = shorten(question, lambda text: self.window.count(text) <= most)
 
     def prompt(self, name: str, context: str = "", answer: str = "") -> str:
@@ -104,7 +104,7 @@ class PromptPacker:
         return self.window.count(self._render(name, context, answer))
 
     def _render(self, name: str, context: str, answer: str) -> str:
-        given = {"question": self._question, "context": context, "answers": context, "answer": neutral(answer)}
+        given = {"question": self._question, "context": context, "answers": context, "answer": neutralize(answer)}
         prompt = self._prompts.render(name, given, self._variables)
         if not self._structured:
             return prompt
