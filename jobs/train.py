@@ -23,7 +23,7 @@ Train = Callable[..., TrainingResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TrainingOrder:
     """What to train from and where to put it; each kind reads those fields whose flags it has."""
 
     dataset: Path
@@ -65,7 +65,7 @@ def work(args: argparse.Namespace) -> int:
     flags = vars(args)
     _, train, plans = KINDS[args.kind]
     settings = [read_fields(plan, flags) for plan in plans]
-    order = Order(**{field.name: flags[field.name] for field in fields(Order) if field.name in flags})
+    order = TrainingOrder(**{field.name: flags[field.name] for field in fields(TrainingOrder) if field.name in flags})
     if flags.get("threads"):
         import torch
 
@@ -75,7 +75,7 @@ def work(args: argparse.Namespace) -> int:
     return DONE if result.accepted else NOT_ACCEPTED
 
 
-def train_adapter(order: Order, folder: ModelFolder, plan: adapter.AdapterPlan) -> TrainingResult:
+def train_adapter(order: TrainingOrder, folder: ModelFolder, plan: adapter.AdapterPlan) -> TrainingResult:
     examples, check = read_dataset(order.dataset), read_dataset(order.check) if order.check else []
     with open_store() as store:
         settings = read_configuration()
@@ -83,18 +83,18 @@ def train_adapter(order: Order, folder: ModelFolder, plan: adapter.AdapterPlan) 
     return adapter.train_adapter(data, folder, plan, accept=order.accept, progress=say)
 
 
-def fine_tune(gather: Callable[..., Any], train: Train, order: Order, folder: ModelFolder, *plans: Any) -> Any:
+def fine_tune(gather: Callable[..., Any], train: Train, order: TrainingOrder, folder: ModelFolder, *plans: Any) -> Any:
     examples, (plan, selection) = read_dataset(order.dataset), plans
     with open_store() as store, open_collection(store, read_configuration(), order.collection) as collection:
         data = gather(collection, examples, selection, say)
     return train(data, folder, plan, device=order.device, accept=order.accept, progress=say)
 
 
-def train_router(order: Order, folder: ModelFolder, plan: router.RouterPlan) -> TrainingResult:
+def train_router(order: TrainingOrder, folder: ModelFolder, plan: router.RouterPlan) -> TrainingResult:
     return router.train_router(read_labelled(order.dataset), folder, plan, accept=order.accept)
 
 
-def train_tags(order: Order, folder: ModelFolder, plan: tags.TagPlan) -> TrainingResult:
+def train_tags(order: TrainingOrder, folder: ModelFolder, plan: tags.TagPlan) -> TrainingResult:
     examples, hits = read_dataset(order.dataset), None
     people = read_corrections(order.corrections) if order.corrections else []
     if order.collection:

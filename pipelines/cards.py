@@ -1,6 +1,6 @@
-"""Reads and writes card.json, which lies beside a trained model and decides whether it may be used.
+"""Reads and writes card.json, which decides whether a trained model may be used.
 
-Training writes it; what loads the model reads it first. Knows no kind of model.
+It lies beside the weights: training writes it, and whoever loads the model reads it first. Knows no kind of model.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Applies a trained linear map to the vectors of questions; the stored vectors stay as they are.
+"""Applies a trained linear map to the vectors of questions.
 
-Reads a trained folder with numpy alone. Knows neither how the map was trained nor what was measured, only whether its
-card accepts it.
+The stored vectors stay as they are. Reads a trained folder with numpy alone; knows neither how the map was trained nor
+what was measured, only whether its card accepts it.
 """
 
 import zipfile

@@ -158,7 +158,6 @@ def load_embedder(
     batch_size: int | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
-    max_tokens: int = 0,
     cache: Path | None = None,
 ) -> Embedder:
     """Return the embedder of `model`, named as load_tokenizer takes it.
@@ -169,7 +168,7 @@ def load_embedder(
     """
     if backend not in ("auto", "torch", "onnx", "onnx-int8"):
         raise UnknownBackend(f"backend is {backend!r}: choose auto, torch, onnx or onnx-int8")
-    counter = load_tokenizer(model, max_tokens=max_tokens)
+    counter = load_tokenizer(model)
     if model.startswith("hash:"):
         return HashEmbedder(counter)
     if model.startswith("openai:"):

@@ -1,4 +1,4 @@
-"""Embeds with an OpenAI-compatible endpoint (OpenAI, vLLM, Ollama, text-embeddings-inference).
+"""Embeds with an OpenAI-compatible endpoint (OpenAI, vLLM, Ollama and others).
 
 Knows the protocol and its limits alone.
 """

@@ -1,4 +1,4 @@
-"""Training: a collection's questions become better models, each judged before it may be used.
+"""Training: questions become better models, each judged before it may be used.
 
 A file for each kind (adapter, embedder, cross_encoder, router, tags); card has the gate and the card, mining and folds
 what is learned from and what judges, ranking and classification the scores.

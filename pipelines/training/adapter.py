@@ -1,4 +1,4 @@
-"""Trains the query adapter: a linear map that brings question vectors near the chunks that answer.
+"""Trains the query adapter: a linear map of question vectors towards their answers.
 
 The arithmetic is over vectors; the stored ones stay as they are. Heavy libraries are imported in functions.
 """

@@ -1,4 +1,4 @@
-"""The gate that a trained model must pass, the card that records it, and the folder it goes to.
+"""The gate that a trained model must pass, its card, and the folder it goes to.
 
 Knows no kind of model: the gate compares the ranks of the right hit without the model and with it. The base of all
 plans is here too.

@@ -1,4 +1,4 @@
-"""Scores of a classifier on questions that it has not seen: thresholds, calibration, confusion.
+"""Scores of a classifier on unseen questions: thresholds, calibration, confusion.
 
 Arithmetic over probabilities and labels. Knows neither what is classified nor what a label decides.
 """

@@ -22,7 +22,7 @@ from pipelines.evaluation.questions.feedback import Feedback, from_ratings, ques
 from pipelines.records import Hit
 from pipelines.training import card, fine_tuning, mining
 from pipelines.training.card import ModelFolder, Progress, RerankingPlan, TrainingResult, silent
-from pipelines.training.fine_tuning import FineTuningPlan, Selection
+from pipelines.training.fine_tuning import FineTuningPlan, FineTuningSelection
 from pipelines.training.mining import Corpus, IndexedCollection, NothingToLearn, Triple
 from pipelines.training.ranking import Hits, JudgingHits
 
@@ -50,7 +50,7 @@ class CrossEncoderPlan(FineTuningPlan):
     minutes: float = Field(0.0, ge=0, description="end training after so long with what it has learned; 0: never")
 
 
-class RerankerSelection(Selection, RerankingPlan):
+class RerankerSelection(FineTuningSelection, RerankingPlan):
     """What a cross-encoder learns from and is judged by."""
 
     questions: int = Field(2_000, ge=0, description="questions to learn from; 0: all")

@@ -19,7 +19,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.records import Hit
 from pipelines.training import card, fine_tuning, mining
 from pipelines.training.card import GateVerdict, ModelFolder, Progress, TrainingResult, silent
-from pipelines.training.fine_tuning import FineTuningPlan, Selection
+from pipelines.training.fine_tuning import FineTuningPlan, FineTuningSelection
 from pipelines.training.mining import Corpus, IndexedCollection, NothingToLearn, Triple
 from pipelines.training.ranking import make_judging_set, prefixes_of, ranks_by_question
 
@@ -51,7 +51,7 @@ class EmbedderPlan(FineTuningPlan):
         return {"learning_rate": 1e-4, **values} if values.get("layers") == "embeddings" else values
 
 
-class EmbedderSelection(Selection):
+class EmbedderSelection(FineTuningSelection):
     """What an embedding model learns from and is judged by."""
 
     pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")

@@ -35,7 +35,7 @@ class FineTuningPlan(TrainingPlan):
     checkpoint_steps: int = Field(20, ge=1)
 
 
-class Selection(TrainingPlan):
+class FineTuningSelection(TrainingPlan):
     """The model that a fine-tuning begins with, and the questions that it learns from and is judged by."""
 
     model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
@@ -51,7 +51,9 @@ def check_trainer() -> None:
         raise TrainerMissing(f"training this model needs {' and '.join(missing)}: `pip install raydex[train]`")
 
 
-def divide(examples: Sequence[Example], corpus: Corpus, selection: Selection) -> tuple[list[Example], list[Example]]:
+def divide(
+    examples: Sequence[Example], corpus: Corpus, selection: FineTuningSelection
+) -> tuple[list[Example], list[Example]]:
     """Return the examples to learn from and those to judge by, with no page on both sides.
 
     Raises NothingToLearn and BadFolds.

@@ -1,4 +1,4 @@
-"""Finds what a model learns from: chunks that answer a question, and similar ones that do not.
+"""Finds chunks that answer a question, and similar ones that do not, to learn from.
 
 Knows the chunks and hits of a live index; no model.
 """

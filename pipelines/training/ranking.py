@@ -1,4 +1,4 @@
-"""Ranks the right hit of held-out questions: as served, by vectors, or by an embedding model.
+"""Ranks the right hit of held-out questions: as served, by vectors, or by a model.
 
 Knows questions, hits and models that are given; not how any of them came to be.
 """

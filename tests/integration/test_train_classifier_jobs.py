@@ -27,11 +27,11 @@ def test_a_router_is_trained_and_accepted_where_it_beats_chance(tmp_path: Path, 
     path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*easy, *hard]))
     argv = ["router", "--dataset", str(path), "--output", str(tmp_path / "router"), "--threshold", "0.5"]
-    code, said = run(argv, capsys)
-    assert (code, said["accepted"]) == (0, True)
-    assert said["metrics"]["auc"] > 0.9
+    code, summary = run(argv, capsys)
+    assert (code, summary["accepted"]) == (0, True)
+    assert summary["metrics"]["auc"] > 0.9
     loaded = TextClassifier.load(tmp_path / "router", "router")
-    assert loaded.metadata["data"]["fingerprint"] == said["data"]["fingerprint"]
+    assert loaded.metadata["data"]["fingerprint"] == summary["data"]["fingerprint"]
     assert loaded.probability("what is z", "1") > loaded.probability("why does z crash", "1")
 
 
@@ -54,13 +54,13 @@ def test_tags_without_a_measured_gain_are_not_accepted(tmp_path: Path, capsys):
         "--at-least",
         "2",
     ]
-    code, said = run(argv, capsys)
-    assert (code, said["accepted"], said["gate"]) == (4, False, None)
-    assert said["metrics"]["accuracy"]["pages"] > 0.9
+    code, summary = run(argv, capsys)
+    assert (code, summary["accepted"], summary["gate"]) == (4, False, None)
+    assert summary["metrics"]["accuracy"]["pages"] > 0.9
     with pytest.raises(NotAClassifier, match="did not accept it"):
         TextClassifier.load(tmp_path / "tags", "tag")
-    code, said = run([*argv, "--accept"], capsys)
-    assert (code, said["accepted"], said["forced"]) == (0, True, True)
+    code, summary = run([*argv, "--accept"], capsys)
+    assert (code, summary["accepted"], summary["forced"]) == (0, True, True)
     assert TextClassifier.load(tmp_path / "tags", "tag").metadata["prefix"] == SITE
 
 

@@ -30,7 +30,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def saved(folder: Path, matrix: Any = None, **card: Any) -> Path:
+def save_adapter(folder: Path, matrix: Any = None, **card: Any) -> Path:
     """An adapter's folder with that card."""
     folder.mkdir(exist_ok=True)
     QueryAdapter(np.eye(8, dtype=np.float32) if matrix is None else matrix, "hash:8").save(folder)
@@ -41,14 +41,14 @@ def saved(folder: Path, matrix: Any = None, **card: Any) -> Path:
 def test_questions_go_through_the_map_and_chunks_do_not(tmp_path: Path) -> None:
     plain = load_embedder("hash:8")
     turned = np.roll(np.eye(8, dtype=np.float32), 1, axis=1) * 3
-    adapted = AdaptedEmbedder(plain, QueryAdapter.load(saved(tmp_path / "a", turned)))
+    adapted = AdaptedEmbedder(plain, QueryAdapter.load(save_adapter(tmp_path / "a", turned)))
     question = plain.embed_query("one two three")
     assert np.allclose(adapted.embed_query("one two three"), np.roll(question, 1))
     assert np.array_equal(adapted.embed_chunks(["one two three"])[0], question)
 
 
 def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
-    adapter = QueryAdapter.load(saved(tmp_path / "a"))
+    adapter = QueryAdapter.load(save_adapter(tmp_path / "a"))
     with pytest.raises(AdapterMismatch, match=r"hash:8.*hash:16.*leave query_adapter empty"):
         AdaptedEmbedder(load_embedder("hash:16"), adapter)
     with pytest.raises(AdapterMismatch, match=r"other.*hash:8"):
@@ -56,7 +56,7 @@ def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "said"),
+    ("card", "message"),
     [
         ({"accepted": False}, "not accepted"),
         ({"accepted": "yes"}, "not accepted"),
@@ -66,13 +66,13 @@ def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
         ({"base": None}, "names no base model"),
     ],
 )
-def test_a_folder_that_must_not_be_used_is_named(tmp_path: Path, card: dict[str, Any], said: str) -> None:
-    with pytest.raises(NotAnAdapter, match=said):
-        QueryAdapter.load(saved(tmp_path / "a", **card))
+def test_a_folder_that_must_not_be_used_is_named(tmp_path: Path, card: dict[str, Any], message: str) -> None:
+    with pytest.raises(NotAnAdapter, match=message):
+        QueryAdapter.load(save_adapter(tmp_path / "a", **card))
 
 
 def test_weights_are_data_never_code(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "a")
+    folder = save_adapter(tmp_path / "a")
     np.savez(folder / "adapter.npz", matrix=np.array([print], object))
     with pytest.raises(NotAnAdapter, match=r"adapter\.npz cannot be read"):
         QueryAdapter.load(folder)
@@ -83,7 +83,7 @@ def test_weights_are_data_never_code(tmp_path: Path) -> None:
 
 def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotAnAdapter, match="not finite"):
-        QueryAdapter.load(saved(tmp_path / "a", np.full((8, 8), np.nan, np.float32)))
+        QueryAdapter.load(save_adapter(tmp_path / "a", np.full((8, 8), np.nan, np.float32)))
 
 
 def test_a_question_is_never_mapped_to_nothing() -> None:
@@ -106,8 +106,8 @@ def rotated_world(questions: int, seed: int = 0) -> tuple[Any, Any, list[list[in
     chunks /= np.linalg.norm(chunks, axis=1, keepdims=True)
     turn = np.linalg.qr(np.eye(8) + 0.4 * np.random.default_rng(7).normal(size=(8, 8)))[0].astype(np.float32)
     answering = [[int(place)] for place in rng.integers(60, size=questions)]
-    asked = np.stack([chunks[places[0]] @ turn for places in answering]).astype(np.float32)
-    return asked, chunks, answering
+    questions = np.stack([chunks[places[0]] @ turn for places in answering]).astype(np.float32)
+    return questions, chunks, answering
 
 
 PLAN = AdapterPlan(epochs=12, batch_size=32, learning_rate=5e-2, temperature=0.1)
@@ -120,38 +120,40 @@ def found_first(questions: Any, chunks: Any, right: list[list[int]]) -> float:
 
 
 def test_what_is_learned_helps_questions_that_were_not_learned_from() -> None:
-    asked, chunks, answering = rotated_world(200)
-    matrix = fit_map(asked[:150], chunks, answering[:150], PLAN)
-    mapped = QueryAdapter(matrix, "m")(asked[150:])
-    assert found_first(mapped, chunks, answering[150:]) > found_first(asked[150:], chunks, answering[150:]) + 0.3
+    questions, chunks, answering = rotated_world(200)
+    matrix = fit_map(questions[:150], chunks, answering[:150], PLAN)
+    mapped = QueryAdapter(matrix, "m")(questions[150:])
+    assert found_first(mapped, chunks, answering[150:]) > found_first(questions[150:], chunks, answering[150:]) + 0.3
 
 
 def test_learning_is_the_same_for_the_same_seed_and_begins_at_no_change() -> None:
-    asked, chunks, answering = rotated_world(40)
-    once, again = (fit_map(asked, chunks, answering, PLAN) for _ in range(2))
+    questions, chunks, answering = rotated_world(40)
+    once, again = (fit_map(questions, chunks, answering, PLAN) for _ in range(2))
     assert np.array_equal(once, again)
-    assert np.array_equal(fit_map(asked, chunks, answering, PLAN.model_copy(update={"epochs": 0})), np.eye(8))
+    assert np.array_equal(fit_map(questions, chunks, answering, PLAN.model_copy(update={"epochs": 0})), np.eye(8))
 
 
 def test_the_map_stays_nearer_to_none_where_that_weighs_more() -> None:
-    asked, chunks, answering = rotated_world(40)
-    loose, held = (fit_map(asked, chunks, answering, PLAN.model_copy(update={"stay": stay})) for stay in (1e-4, 1.0))
+    questions, chunks, answering = rotated_world(40)
+    loose, held = (
+        fit_map(questions, chunks, answering, PLAN.model_copy(update={"stay": stay})) for stay in (1e-4, 1.0)
+    )
     assert np.linalg.norm(held - np.eye(8)) < np.linalg.norm(loose - np.eye(8)) / 2
 
 
 def test_each_question_is_judged_by_a_map_that_has_not_seen_it() -> None:
-    asked, chunks, answering = rotated_world(40)
+    questions, chunks, answering = rotated_world(40)
     folds = [list(range(20)), list(range(20, 40))]
-    mapped = map_out_of_fold(asked, chunks, answering, folds, PLAN)
-    without = fit_map(asked[20:], chunks, answering[20:], PLAN)
-    assert np.allclose(mapped[:20], QueryAdapter(without, "m")(asked[:20]))
+    mapped = map_out_of_fold(questions, chunks, answering, folds, PLAN)
+    without = fit_map(questions[20:], chunks, answering[20:], PLAN)
+    assert np.allclose(mapped[:20], QueryAdapter(without, "m")(questions[:20]))
 
 
 def test_questions_without_an_answering_chunk_teach_nothing() -> None:
-    asked, chunks, answering = rotated_world(40)
+    questions, chunks, answering = rotated_world(40)
     with pytest.raises(NothingToLearn):
-        fit_map(asked, chunks, [[] for _ in answering], PLAN)
-    assert np.isfinite(fit_map(asked, chunks, [[], *answering[1:]], PLAN)).all()
+        fit_map(questions, chunks, [[] for _ in answering], PLAN)
+    assert np.isfinite(fit_map(questions, chunks, [[], *answering[1:]], PLAN)).all()
 
 
 def test_places_are_counted_by_different_texts() -> None:

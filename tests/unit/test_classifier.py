@@ -21,7 +21,7 @@ def classifier() -> TextClassifier:
 
 
 @pytest.fixture
-def saved(classifier, tmp_path):
+def folder(classifier, tmp_path):
     classifier.save(tmp_path / "tags", "tags")
     return tmp_path / "tags"
 
@@ -59,7 +59,7 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label(calibrated):
 
 
 @pytest.mark.parametrize(
-    ("texts", "labels", "said"),
+    ("texts", "labels", "message"),
     [
         (["a b", "c d"], ["x"], "2 texts have 1 labels"),
         (["a b", "c d"], ["x", "x"], "two labels"),
@@ -68,8 +68,8 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label(calibrated):
         ([], [], "two labels"),
     ],
 )
-def test_what_cannot_be_learned_from_is_said(texts, labels, said):
-    with pytest.raises(CannotLearn, match=said):
+def test_what_cannot_be_learned_from_is_said(texts, labels, message):
+    with pytest.raises(CannotLearn, match=message):
         TextClassifier.fit(texts, labels)
 
 
@@ -85,10 +85,10 @@ def test_what_was_saved_answers_the_same(calibrated, tmp_path):
     assert loaded.metadata == {"prefix": "https://docs/"}
 
 
-def test_saving_replaces_whole_and_leaves_nothing_beside_it(saved, classifier):
-    TextClassifier.fit(["a b", "c d"], ["x", "y"], shape=ClassifierShape(calibrated=False)).save(saved, "tags")
-    assert TextClassifier.load(saved, "tags").labels == ("x", "y")
-    assert [path.name for path in saved.parent.iterdir()] == ["tags"]
+def test_saving_replaces_whole_and_leaves_nothing_beside_it(folder, classifier):
+    TextClassifier.fit(["a b", "c d"], ["x", "y"], shape=ClassifierShape(calibrated=False)).save(folder, "tags")
+    assert TextClassifier.load(folder, "tags").labels == ("x", "y")
+    assert [path.name for path in folder.parent.iterdir()] == ["tags"]
 
 
 def test_saving_never_removes_what_is_no_classifier(classifier, tmp_path):
@@ -98,10 +98,10 @@ def test_saving_never_removes_what_is_no_classifier(classifier, tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
-def test_the_trusted_types_are_those_that_a_saved_classifier_needs(saved):
+def test_the_trusted_types_are_those_that_a_saved_classifier_needs(folder):
     from skops import io
 
-    assert sorted(io.get_untrusted_types(file=saved / "model.skops")) == sorted(TRUSTED)
+    assert sorted(io.get_untrusted_types(file=folder / "model.skops")) == sorted(TRUSTED)
 
 
 # ---------------------------------------------------------------------------------------------- refusals
@@ -123,7 +123,7 @@ def dump(thing, path):
     io.dump(thing, path)
 
 
-def refused(folder, kind="tags") -> str:
+def refusal(folder, kind="tags") -> str:
     with pytest.raises(NotAClassifier) as error:
         TextClassifier.load(folder, kind)
     assert str(folder) in str(error.value)
@@ -131,33 +131,33 @@ def refused(folder, kind="tags") -> str:
     return str(error.value)
 
 
-def test_a_folder_without_a_classifier_is_refused(saved, tmp_path):
-    assert "no card.json" in refused(tmp_path / "nowhere")
-    (saved / "model.skops").unlink()
-    assert "model.skops is missing" in refused(saved)
+def test_a_folder_without_a_classifier_is_refused(folder, tmp_path):
+    assert "no card.json" in refusal(tmp_path / "nowhere")
+    (folder / "model.skops").unlink()
+    assert "model.skops is missing" in refusal(folder)
 
 
-def test_a_pickle_is_refused_and_not_run(saved, tmp_path):
-    (saved / "model.skops").write_bytes(pickle.dumps(Planted(tmp_path / "mark")))
-    assert "cannot be read" in refused(saved)
+def test_a_pickle_is_refused_and_not_run(folder, tmp_path):
+    (folder / "model.skops").write_bytes(pickle.dumps(Planted(tmp_path / "mark")))
+    assert "cannot be read" in refusal(folder)
     assert not (tmp_path / "mark").exists()
 
 
 @pytest.mark.parametrize("damage", [lambda old: b"", lambda old: b"not a zip", lambda old: old[: len(old) // 2]])
-def test_a_damaged_file_is_refused(saved, damage):
-    path = saved / "model.skops"
+def test_a_damaged_file_is_refused(folder, damage):
+    path = folder / "model.skops"
     path.write_bytes(damage(path.read_bytes()))
-    assert "cannot be read" in refused(saved)
+    assert "cannot be read" in refusal(folder)
 
 
-def test_foreign_types_are_refused_by_name(saved):
+def test_foreign_types_are_refused_by_name(folder):
     from sklearn.preprocessing import FunctionTransformer
 
-    dump(FunctionTransformer(words), saved / "model.skops")
-    assert "pipelines.answering.routing.classifier.words" in refused(saved)
+    dump(FunctionTransformer(words), folder / "model.skops")
+    assert "pipelines.answering.routing.classifier.words" in refusal(folder)
 
 
-def test_harmless_models_of_another_make_are_refused(saved):
+def test_harmless_models_of_another_make_are_refused(folder):
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import Pipeline
 
@@ -166,25 +166,25 @@ def test_harmless_models_of_another_make_are_refused(saved):
         LogisticRegression(),
         Pipeline([("a", LogisticRegression()), ("b", LogisticRegression())]),
     ):
-        dump(foreign, saved / "model.skops")
-        assert type(foreign).__name__ in refused(saved)
+        dump(foreign, folder / "model.skops")
+        assert type(foreign).__name__ in refusal(folder)
 
 
-def test_an_unfitted_classifier_is_refused(saved):
+def test_an_unfitted_classifier_is_refused(folder):
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import Pipeline
 
-    dump(Pipeline([("a", TfidfVectorizer()), ("b", LogisticRegression())]), saved / "model.skops")
-    assert "no fitted classifier" in refused(saved)
+    dump(Pipeline([("a", TfidfVectorizer()), ("b", LogisticRegression())]), folder / "model.skops")
+    assert "no fitted classifier" in refusal(folder)
 
 
 @pytest.mark.parametrize("accepted", [False, None, "no", 0])
-def test_only_what_was_accepted_is_loaded(saved, accepted):
-    card = json.loads((saved / "card.json").read_text())
-    for said in ({"accepted": accepted}, {"metadata": {"accepted": accepted}}):  # the second is how it once was
-        (saved / "card.json").write_text(json.dumps(card | said))
-        assert "did not accept it" in refused(saved)
+def test_only_what_was_accepted_is_loaded(folder, accepted):
+    card = json.loads((folder / "card.json").read_text())
+    for entry in ({"accepted": accepted}, {"metadata": {"accepted": accepted}}):  # the second is how it once was
+        (folder / "card.json").write_text(json.dumps(card | entry))
+        assert "did not accept it" in refusal(folder)
 
 
 def test_a_card_says_all_on_one_level_and_one_of_before_is_understood(tmp_path):
@@ -198,29 +198,29 @@ def test_a_card_says_all_on_one_level_and_one_of_before_is_understood(tmp_path):
     assert TextClassifier.load(tmp_path / "model", "tags").metadata == classifier.metadata
 
 
-def test_another_kind_is_refused(saved):
-    assert "kind 'tags', and 'router' is needed" in refused(saved, "router")
+def test_another_kind_is_refused(folder):
+    assert "kind 'tags', and 'router' is needed" in refusal(folder, "router")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"card"', '{"kind": "tags"}', "[" * 100_000, "\x00"])
-def test_a_broken_card_is_refused(saved, text):
-    (saved / "card.json").write_text(text)
-    assert "card.json" in refused(saved)
+def test_a_broken_card_is_refused(folder, text):
+    (folder / "card.json").write_text(text)
+    assert "card.json" in refusal(folder)
 
 
 @pytest.mark.parametrize(("key", "value"), [("labels", ["rllib", "tune"]), ("version", 99)])
-def test_card_and_model_must_agree(saved, key, value):
-    card = json.loads((saved / "card.json").read_text())
-    (saved / "card.json").write_text(json.dumps({**card, key: value}))
-    refused(saved)
+def test_card_and_model_must_agree(folder, key, value):
+    card = json.loads((folder / "card.json").read_text())
+    (folder / "card.json").write_text(json.dumps({**card, key: value}))
+    refusal(folder)
 
 
-def test_models_of_two_folders_are_not_mixed(saved, tmp_path):
+def test_models_of_two_folders_are_not_mixed(folder, tmp_path):
     TextClassifier.fit(["a b", "c d"], ["x", "y"], shape=ClassifierShape(calibrated=False)).save(
         tmp_path / "other", "tags"
     )
-    shutil.copy(tmp_path / "other" / "model.skops", saved / "model.skops")
-    assert "the card names the labels" in refused(saved)
+    shutil.copy(tmp_path / "other" / "model.skops", folder / "model.skops")
+    assert "the card names the labels" in refusal(folder)
 
 
 # ---------------------------------------------------------------------------------------------- real questions

@@ -57,29 +57,29 @@ def texts(hits: list[Hit]) -> list[str]:
 def test_what_answers_lies_under_the_anchor_or_has_the_same_text() -> None:
     corpus = Corpus(CHUNKS)
 
-    def found(*sources: str) -> list[str]:
+    def answering_pages(*sources: str) -> list[str]:
         return [corpus.chunks[place].url.removeprefix(SITE) for place in corpus.answering(example("?", *sources))]
 
-    assert found("a#top") == ["a", "a", "copy"]
-    assert found("a#deep") == ["a", "copy"]
-    assert found("c", "b#top") == ["b", "c"]
-    assert found("a#gone") == []
+    assert answering_pages("a#top") == ["a", "a", "copy"]
+    assert answering_pages("a#deep") == ["a", "copy"]
+    assert answering_pages("c", "b#top") == ["b", "c"]
+    assert answering_pages("a#gone") == []
 
 
 def test_a_negative_is_neither_on_the_reference_page_nor_its_copy_nor_held_out() -> None:
-    corpus, asked = Corpus(CHUNKS), example("?", "a#top")
-    assert texts(hard_negatives(asked, CHUNKS, corpus, most=9)) == ["gamma", "delta"]
-    assert texts(hard_negatives(asked, CHUNKS, corpus, forbidden={SITE + "b"}, most=9)) == ["delta"]
-    assert texts(hard_negatives(asked, CHUNKS, corpus, most=1)) == ["gamma"]
-    assert texts(hard_negatives(asked, CHUNKS, corpus, most=1, skip=1)) == ["delta"]
+    corpus, question = Corpus(CHUNKS), example("?", "a#top")
+    assert texts(hard_negatives(question, CHUNKS, corpus, most=9)) == ["gamma", "delta"]
+    assert texts(hard_negatives(question, CHUNKS, corpus, forbidden={SITE + "b"}, most=9)) == ["delta"]
+    assert texts(hard_negatives(question, CHUNKS, corpus, most=1)) == ["gamma"]
+    assert texts(hard_negatives(question, CHUNKS, corpus, most=1, skip=1)) == ["delta"]
 
 
 def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_asked() -> None:
     corpus = Corpus(CHUNKS)
 
     def mine(question: Example, hits: Sequence[Hit]) -> list[Triple]:
-        def find_negatives(asked: Example) -> list[Hit]:
-            return hard_negatives(asked, hits, corpus, most=2)
+        def find_negatives(question: Example) -> list[Hit]:
+            return hard_negatives(question, hits, corpus, most=2)
 
         return mine_triples([question], corpus, find_negatives, negatives=2, read=embedding_text)
 
@@ -115,8 +115,8 @@ def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: i
     learned, kept = ({n // 2 for n in part} for part in (divided.train, divided.held_out))
     assert learned & kept == set() and learned | kept == set(range(20))
     held = {page_of(examples[n].sources[0]) for n in divided.held_out}
-    for asked in (examples[n] for n in divided.train):
-        wrong = hard_negatives(asked, pages, corpus, forbidden=held, most=40)
+    for question in (examples[n] for n in divided.train):
+        wrong = hard_negatives(question, pages, corpus, forbidden=held, most=40)
         assert {hit.text for hit in wrong}.isdisjoint(f"text {n}" for n in kept) and wrong
     one_copy = {page_of(examples[n].sources[0]) for n in divided.held_out if n % 2}
     wrong = hard_negatives(examples[divided.train[0]], pages, corpus, forbidden=one_copy, most=40)
@@ -124,11 +124,11 @@ def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: i
 
 
 def test_what_is_judged_among_holds_the_answers_and_as_many_others_as_asked() -> None:
-    corpus, asked = Corpus(CHUNKS), example("?", "b#top")
-    test = make_judging_set([asked], corpus, pool=3)
-    assert len(test.texts) == 3 and test.relevant[asked.id] <= test.texts.keys()
-    assert [test.texts[place] for place in test.relevant[asked.id]] == ["b > top\ngamma"]
-    assert len(make_judging_set([asked], corpus, pool=0).texts) == len(CHUNKS)
+    corpus, question = Corpus(CHUNKS), example("?", "b#top")
+    test = make_judging_set([question], corpus, pool=3)
+    assert len(test.texts) == 3 and test.relevant[question.id] <= test.texts.keys()
+    assert [test.texts[place] for place in test.relevant[question.id]] == ["b > top\ngamma"]
+    assert len(make_judging_set([question], corpus, pool=0).texts) == len(CHUNKS)
 
 
 # ---------------------------------------------------------------------------------------------- the gate
@@ -155,7 +155,7 @@ def test_checkpoints_of_another_model_are_not_gone_on_with(tmp_path: Path) -> No
     assert one != other and one.parent == other.parent == output.training / "checkpoints"
 
 
-def written(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:
+def write_verdict(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:
     verdict = judge_ranks([0] * 40, after)
     made = make_card("embedding-model", base={}, examples=[example("?", "a")], verdict=verdict, settings={}, **more)
     write_card(folder, made)
@@ -163,11 +163,11 @@ def written(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:
 
 
 def test_the_card_says_what_it_was_made_from_and_whether_it_may_be_used(tmp_path: Path) -> None:
-    good = written(tmp_path, [1] * 40)
+    good = write_verdict(tmp_path, [1] * 40)
     assert good["accepted"] is True and good["forced"] is False and good["metrics"]["gain"]["difference"] == 1.0
     assert good["data"] == {"fingerprint": good["data"]["fingerprint"], "questions": 1, "pages": 1}
-    assert written(tmp_path, [0] * 40)["accepted"] is False
-    forced = written(tmp_path, [0] * 40, accept=True)
+    assert write_verdict(tmp_path, [0] * 40)["accepted"] is False
+    forced = write_verdict(tmp_path, [0] * 40, accept=True)
     assert forced["accepted"] is True and forced["forced"] is True
 
 
@@ -211,10 +211,10 @@ def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) 
     folder = tmp_path / "saved"
     tiny.save(str(folder))
     identity = load_tokenizer(str(folder)).identity
-    written(folder, [0] * 40)
+    write_verdict(folder, [0] * 40)
     with pytest.raises(ModelNotAccepted, match="--accept"):
         load_tokenizer(str(folder))
-    written(folder, [0] * 40, accept=True)
+    write_verdict(folder, [0] * 40, accept=True)
     assert load_tokenizer(str(folder)).identity == identity  # the card decides no vector
 
 
@@ -222,8 +222,8 @@ def test_places_are_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
     corpus = Corpus([chunk("x", "the very same words"), chunk("y", "something else entirely here"), *CHUNKS])
     same, missing = example("x\nthe very same words", "x"), example("quite another matter", "y")
     test = make_judging_set([same, missing], corpus, pool=0)
-    found = ranks_by_question(tiny, test, tmp_path / "evaluation", "before")
-    assert found[same.id] == 1 and 1 <= found[missing.id] <= len(corpus.chunks)
+    ranks = ranks_by_question(tiny, test, tmp_path / "evaluation", "before")
+    assert ranks[same.id] == 1 and 1 <= ranks[missing.id] <= len(corpus.chunks)
     assert list((tmp_path / "evaluation").glob("*before*results.csv"))
 
 
@@ -245,7 +245,7 @@ def weights_of(model: Any) -> dict[str, Any]:
     return {name: weights.detach().clone() for name, weights in model.named_parameters()}
 
 
-def trained(model: Any, folder: Path, **plan: Any) -> dict[str, Any]:
+def train(model: Any, folder: Path, **plan: Any) -> dict[str, Any]:
     fine_tune(
         model, LEARNED, EmbedderPlan(**{"batch_size": 2, "learning_rate": 1e-2, "checkpoint_steps": 2, **plan}), folder
     )
@@ -256,12 +256,12 @@ def test_training_moves_the_weights_and_goes_on_from_its_checkpoints(tiny: Any, 
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     before = weights_of(tiny)
-    after = trained(tiny, tmp_path / "c", epochs=2)
+    after = train(tiny, tmp_path / "c", epochs=2)
     assert any(not after[name].equal(before[name]) for name in before)
     tiny.load_state_dict(before, strict=False)
     newest = max((tmp_path / "c").glob("*/checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
     saved = newest.stat().st_mtime_ns
-    resumed = trained(tiny, tmp_path / "c", epochs=2)
+    resumed = train(tiny, tmp_path / "c", epochs=2)
     assert all(resumed[name].allclose(after[name], atol=1e-6) for name in after)
     assert newest.stat().st_mtime_ns == saved  # nothing was trained twice
 
@@ -270,6 +270,6 @@ def test_embeddings_alone_leave_the_network_as_it_is(tiny: Any, tmp_path: Path) 
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     before = weights_of(tiny)
-    after = trained(tiny, tmp_path / "c", layers="embeddings")
+    after = train(tiny, tmp_path / "c", layers="embeddings")
     moved = {name for name in before if not after[name].equal(before[name])}
     assert len(moved) == 1 and "word_embeddings" in moved.pop()

@@ -31,9 +31,9 @@ def test_threshold_curve_against_hand_computed_values():
 
 
 def test_calibration_against_hand_computed_values():
-    found = classification.calibration([0.95, 0.95, 0.25, 0.25], [True, False, False, False])
-    assert found.ece == pytest.approx(0.5 * 0.45 + 0.5 * 0.25)
-    assert found.bins == ((0.25, 0.0, 2), (0.95, 0.5, 2))
+    result = classification.calibration([0.95, 0.95, 0.25, 0.25], [True, False, False, False])
+    assert result.ece == pytest.approx(0.5 * 0.45 + 0.5 * 0.25)
+    assert result.bins == ((0.25, 0.0, 2), (0.95, 0.5, 2))
 
 
 def test_a_certain_probability_is_in_the_last_bin():
@@ -41,9 +41,9 @@ def test_a_certain_probability_is_in_the_last_bin():
 
 
 def test_confusion_precision_and_recall_against_hand_computed_values():
-    truth, said = ["a", "a", "b"], ["a", "b", "b"]
-    assert classification.confusion(truth, said) == {"a": {"a": 1, "b": 1}, "b": {"b": 1}}
-    assert classification.scores_by_label(truth, said) == {
+    truth, predicted = ["a", "a", "b"], ["a", "b", "b"]
+    assert classification.confusion(truth, predicted) == {"a": {"a": 1, "b": 1}, "b": {"b": 1}}
+    assert classification.scores_by_label(truth, predicted) == {
         "a": {"precision": 1.0, "recall": 0.5, "count": 2},
         "b": {"precision": 0.5, "recall": 1.0, "count": 1},
     }

@@ -86,9 +86,9 @@ def test_judgement_names_the_baselines_and_both_kinds_of_labels():
 def test_minimum_functionality_names_what_is_wrong_and_leaves_out_unknown_parts():
     classifier = tags.fit_tags(ROWS)
     questions = {"stop a trial with the asha scheduler": "tune", "scale replicas": "tune", "x": "rllib"}
-    found = tags.check_plain(classifier, questions)
-    assert found.passed == 1
-    assert found.failed == (("scale replicas", "tune", "serve"),)
+    check = tags.check_plain(classifier, questions)
+    assert check.passed == 1
+    assert check.failed == (("scale replicas", "tune", "serve"),)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reads a text classifier from its folder: a card and a skops file, both checked before they are used.
+"""Reads a text classifier from its folder: a card and a skops file, neither trusted.
 
 A file is data, never code: nothing is unpickled, and only the types named here are loaded.
 """
