@@ -1,4 +1,4 @@
-"""Agents answer tasks: one behind a language model, and the extractive one, which needs none.
+"""Agents answer tasks: one behind a language model, and the extractive one without.
 
 Knows tasks and synthesizers, not how the hits were found nor where an agent runs.
 """

@@ -1,7 +1,7 @@
-"""Answers questions: route, rewrite, retrieve, rerank, synthesize, cite. Usable from a notebook.
+"""Answers questions: route, rewrite, retrieve, rerank, synthesize, cite.
 
-Composes steps that are plain objects, wherever they run. A step that fails degrades the answer but never fails the
-question. Knows no HTTP, no Ray and no environment.
+Usable from a notebook. Composes steps that are plain objects, wherever they run. A step that fails degrades the answer
+but never fails the question. Knows no HTTP, no Ray and no environment.
 """
 
 import asyncio

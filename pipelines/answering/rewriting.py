@@ -1,4 +1,4 @@
-"""Rewrites questions before the search: into several queries, and a follow-up into a standalone question.
+"""Rewrites questions before the search: into several queries, or into a standalone one.
 
 Knows questions, turns and a language model that may fail, be late, refuse or babble, not what is searched. The
 question itself is always searched for, whatever the model does.

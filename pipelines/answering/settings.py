@@ -1,4 +1,4 @@
-"""The settings of answers, as data: every setting with its limits, its default and its checks.
+"""The settings of answers: every setting with its limits, its default and its checks.
 
 The service and the jobs read them, each from its own environment, and get the same answers. A default that a
 constructor has too is declared by the constructor's value object. Knows no environment and makes no step (factory).

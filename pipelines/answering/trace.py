@@ -1,4 +1,4 @@
-"""The record of one question, from which its answer is written: cost, losses, timings and text so far.
+"""The record of one question, from which its answer is written.
 
 Knows no step; the engine times and records the steps.
 """

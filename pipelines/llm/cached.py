@@ -1,4 +1,4 @@
-"""A language model whose replies are kept in a file: an answered prompt is neither asked nor paid again.
+"""A language model whose replies are kept in a file, so that none is paid for twice.
 
 Knows messages and replies as texts, not what they are about, and no endpoint.
 """

@@ -1,4 +1,4 @@
-"""Calls one language model behind an OpenAI-compatible endpoint: completions, streams, tokens and prices.
+"""Calls a language model behind an OpenAI-compatible endpoint.
 
 Knows the protocol and how servers differ in it; knows no prompts, no hits and no other model.
 """

@@ -1,4 +1,4 @@
-"""The ways in which a language model fails, and what the openai client's errors mean in them."""
+"""The errors of a language model, and their translation from the openai client's."""
 
 import re
 from dataclasses import dataclass

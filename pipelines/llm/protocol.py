@@ -1,4 +1,4 @@
-"""The chat protocol of OpenAI-compatible servers and how they differ: requests, replies, retries.
+"""The chat protocol of OpenAI-compatible servers and their differences.
 
 Knows requests, replies and the `openai` client's errors; no model, no price and no prompt.
 """

@@ -14,7 +14,7 @@ from pipelines.characters import clean_for_model
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)")
-# What stands before the items of a list. A number needs a blank behind its point: "3.10" is a version.
+# The mark of an item of a list. A number needs a blank behind its point: "3.10" is a version.
 _MARK = re.compile(
     r"[-*+–—]\s+|[•‣◦▪·]\s*|\*\*\d{1,2}[.)]?\*\*[.):]?\s*|[(\[]?\d{1,2}[)\]]\s*|\d{1,2}[.:]\s+|\d{1,2}\s+[-–—]\s+"
     r"|[(]?[a-z][)]\s+|[a-h]\.\s+|(?:(?:search )?query|question|q)\s*\d{0,2}(?:\s*:\s*|\.\s+)",

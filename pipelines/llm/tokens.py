@@ -1,4 +1,4 @@
-"""Counts the tokens that a language model reads in a text, by its tokenizer's file or estimated.
+"""Counts the tokens of a text for a language model, by its tokenizer's file or estimated.
 
 Knows no model and no endpoint; the embedding models' counters are in `pipelines.embedding.tokens`.
 """

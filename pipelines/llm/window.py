@@ -87,7 +87,7 @@ def split(text: str, fits: Callable[[str], bool], count: Count, overlap: float =
         if reached <= end:
             return []
         parts.append(text[start:reached])
-        start, end = _overlapping(text, start, reached, count, overlap), reached
+        start, end = _next_start(text, start, reached, count, overlap), reached
     return [part.strip("\n") for part in parts if part.strip()]
 
 
@@ -103,7 +103,7 @@ def _end(text: str, start: int, fits: Callable[[str], bool]) -> int:
     return at if fits(text[start:at]) and not blank else end
 
 
-def _overlapping(text: str, start: int, end: int, count: Count, overlap: float) -> int:
+def _next_start(text: str, start: int, end: int, count: Count, overlap: float) -> int:
     """Return where the next part begins: as many whole words before `end` as the overlap has room for."""
     most = int(count(text[start:end]) * overlap)
     length = greatest((end - start) // 2, lambda length: count(text[end - length : end]) <= most)

@@ -1,4 +1,4 @@
-"""Decides whether anything that was retrieved could support an answer, and words the answer where nothing does.
+"""Decides whether any hit could support an answer, and words the answer if none does.
 
 Knows words and scores of hits; no model. docs/citations.md has the figures.
 """

@@ -1,4 +1,4 @@
-"""Turns the numbers in an answer into citations and checks how well each passage supports its claims.
+"""Turns the numbers in an answer into citations and checks what supports their claims.
 
 Knows texts, words and vectors; no model, no prompt and no HTTP. docs/citations.md has the method and its figures.
 """

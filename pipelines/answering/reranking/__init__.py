@@ -1,4 +1,4 @@
-"""Reranking: a second look at the hits of one question, by a model that reads question and passage together.
+"""Reranking: a second look at the hits of a question, by a model that reads both.
 
 A new reranker is a class in a file of its own and a line in RERANKERS, by the name of the setting `reranker`.
 """

@@ -68,15 +68,15 @@ class HTTPReranker:
             async with asyncio.timeout(self.timeout_s):
                 response = await self._client().post(self.url, json=request)
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise self._failed(f"gave no answer within {self.timeout_s:g} s") from error
+            raise self._error(f"gave no answer within {self.timeout_s:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise self._failed(f"cannot be reached ({type(error).__name__}: {error})") from error
+            raise self._error(f"cannot be reached ({type(error).__name__}: {error})") from error
         if response.status_code != 200:
-            raise self._failed(f"answered {response.status_code}: {response.text[:200]!r}")
+            raise self._error(f"answered {response.status_code}: {response.text[:200]!r}")
         try:
             return response.json()
         except (ValueError, RecursionError) as error:
-            raise self._failed(f"answered no JSON: {response.text[:200]!r}") from error
+            raise self._error(f"answered no JSON: {response.text[:200]!r}") from error
 
     def _client(self) -> "httpx.AsyncClient":
         """Return the running loop's client: connections belong to the loop that opened them."""
@@ -92,19 +92,19 @@ class HTTPReranker:
         """Return the relevances by the hit's place."""
         results = answer.get("results") if isinstance(answer, Mapping) else None
         if not isinstance(results, list) or not results:
-            raise self._failed(f"answered without results: {str(answer)[:200]}")
+            raise self._error(f"answered without results: {str(answer)[:200]}")
         scores: dict[int, float] = {}
         for result in results:
             place, score = _place_and_score(result) or (-1, 0.0)
             if not 0 <= place < count or place in scores:
-                raise self._failed(
+                raise self._error(
                     f"answered {count} documents with the result {str(result)[:200]}: an index from 0 to {count - 1}, "
                     "each once, and a finite relevance_score are needed"
                 )
             scores[place] = score
         return scores
 
-    def _failed(self, why: str) -> RerankFailed:
+    def _error(self, why: str) -> RerankFailed:
         where = urlsplit(self.url)
         text = f"the rerank endpoint {where.scheme}://{where.netloc.rpartition('@')[2]}{where.path} {why}"
         return RerankFailed(text.replace(self._key, "…") if self._key else text)

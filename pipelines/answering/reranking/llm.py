@@ -68,9 +68,9 @@ class LLMReranker:
             message = f"{self.llm.model} picked no passages {why}"
             raise RerankFailed(message, session.usage, tuple(session.exchanges)) from error
         picks = parse_picks(text, len(hits))
-        return Reranking(self._ordered(hits, picks), session.usage, tuple(session.exchanges))
+        return Reranking(self._order(hits, picks), session.usage, tuple(session.exchanges))
 
-    def _ordered(self, hits: Sequence[Hit], picks: Sequence[int]) -> tuple[Hit, ...]:
+    def _order(self, hits: Sequence[Hit], picks: Sequence[int]) -> tuple[Hit, ...]:
         if not picks:
             return tuple(hits)
         others = [] if self.drop else [place for place in range(len(hits)) if place not in picks]

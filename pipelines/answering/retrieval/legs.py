@@ -1,4 +1,4 @@
-"""The legs of a search: their names, the protocol of a further one, and how one is run and lost.
+"""The legs of a search: their names, the interface of a further one, and their calls.
 
 Knows neither index nor store.
 """

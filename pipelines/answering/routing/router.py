@@ -1,4 +1,4 @@
-"""The interface of a router, and routers that send questions to one agent or by a trained classifier.
+"""The interface of a router, the fixed router and the router by a trained classifier.
 
 Know questions and the names of agents, not what an agent is. A router never raises on any text.
 """

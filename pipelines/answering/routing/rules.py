@@ -36,7 +36,7 @@ class Rule:
         wordless = [topic for topic in self.topics if not words(topic)]
         if wordless:
             raise BadRule(f"the rule for {self.agent!r} has topics without a word in them: {wordless}")
-        object.__setattr__(self, "_regex", self._compiled())
+        object.__setattr__(self, "_regex", self._compile())
 
     def match(self, question: str) -> str:
         """Return which part of the rule `question` matches, in words; "" if none."""
@@ -47,7 +47,7 @@ class Rule:
                 return f"the topic «{topic}»"
         return ""
 
-    def _compiled(self) -> "re.Pattern[str] | None":
+    def _compile(self) -> "re.Pattern[str] | None":
         try:
             return re.compile(self.pattern, re.IGNORECASE) if self.pattern else None
         except (re.error, OverflowError, RecursionError) as error:

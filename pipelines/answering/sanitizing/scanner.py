@@ -1,4 +1,4 @@
-"""Splits a stream of Markdown into plain text and constructs, and holds what it cannot tell apart yet.
+"""Splits a stream of Markdown into plain text and constructs, and holds the undecided.
 
 Knows where a construct may begin and what is code; its subclass decides what becomes of a construct.
 """
@@ -123,7 +123,7 @@ class MarkdownScanner(ABC):
             self._known(at + run)
         taken = 0
         if run >= 3:
-            taken = self._closing(at, mark * run) if self._fence else self._opening(at, mark * run)
+            taken = self._close_fence(at, mark * run) if self._fence else self._open_fence(at, mark * run)
         self._line_begins = False
         return taken, self._text[:taken]
 
@@ -133,14 +133,14 @@ class MarkdownScanner(ABC):
             self._known(len(self._text))
         return line[at:].split("\n", 1)[0]
 
-    def _opening(self, at: int, fence: str) -> int:
+    def _open_fence(self, at: int, fence: str) -> int:
         info = self._rest_of_line(at + len(fence))
         if "`" in info and fence[0] == "`":
             return 0
         self._fence = fence
         return at + len(fence)
 
-    def _closing(self, at: int, fence: str) -> int:
+    def _close_fence(self, at: int, fence: str) -> int:
         if fence.startswith(self._fence) and not self._rest_of_line(at + len(fence)).strip():
             self._fence = ""
         return at + len(fence)

@@ -1,4 +1,4 @@
-"""Answers from hits without a language model: the sentences that fit the question best, with their sources.
+"""Answers from hits without a language model, by the sentences that fit best.
 
 Knows texts, words and ranks; no index, no model and no HTTP.
 """

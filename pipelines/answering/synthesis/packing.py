@@ -1,4 +1,4 @@
-"""Renders and measures the prompts of one question, and cuts and packs its passages to fit them.
+"""Renders the prompts of a question, and cuts and packs its passages to fit them.
 
 Knows prompts and windows; sends nothing.
 """
@@ -85,7 +85,7 @@ class PromptPacker:
         shown = piece if self._fit([replace(piece, text=ROOMY)]) else Piece(piece.n, piece.text)
         texts = split(shown.text, lambda text: self._fit([replace(shown, text=text)]), self.window.count)
         if not texts:
-            raise self.window.too_small(max(self._needed(name, str(Piece(piece.n, ""))) for name in self._names))
+            raise self.window.too_small(max(self._tokens_needed(name, str(Piece(piece.n, ""))) for name in self._names))
         return [replace(shown, text=text) for text in texts]
 
     def _fit(self, pieces: Sequence[Piece]) -> bool:
@@ -93,10 +93,10 @@ class PromptPacker:
 
     def _fits(self, context: str, *names: str) -> bool:
         return self.window.count(context) <= self.window.context and all(
-            self._needed(name, context) <= self.window.prompt for name in names
+            self._tokens_needed(name, context) <= self.window.prompt for name in names
         )
 
-    def _needed(self, name: str, context: str) -> int:
+    def _tokens_needed(self, name: str, context: str) -> int:
         """Count the tokens of a prompt with this context, and with the longest draft if it has one."""
         return self._size(name, context) + (self.window.answer if name == "refine" else 0)
 

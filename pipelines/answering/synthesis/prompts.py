@@ -98,7 +98,7 @@ class Template:
         """The names between braces."""
         return frozenset(name for _, name in self._parts if name)
 
-    def named(self, name: str) -> "Template":
+    def with_name(self, name: str) -> "Template":
         """Return the same template with a name for its errors."""
         template = Template(self.text, **self.defaults)
         template.name = name
@@ -158,7 +158,7 @@ class Prompts:
 
     def __post_init__(self) -> None:
         for name in (each.name for each in fields(self)):
-            template = getattr(self, name).named(name)
+            template = getattr(self, name).with_name(name)
             given = GIVEN[name]
             if missing := given - template.variables:
                 raise TemplateError(f"prompt template {name!r} lacks {_list(missing)}")

@@ -1,4 +1,4 @@
-"""Reads a step's structured reply, `{"answer": …, "query_satisfied": …}`, in any form that models write.
+"""Reads a step's structured reply: an answer, and whether it satisfies the question.
 
 No text is an error: at worst it is a plain answer.
 """
