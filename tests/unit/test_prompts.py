@@ -41,7 +41,7 @@ def test_braces_in_a_value_mean_nothing(value):
 
 
 def test_missing_and_unknown_variables_are_named_with_their_template():
-    template = Template("{tone} {question}").named("qa")
+    template = Template("{tone} {question}").with_name("qa")
     with pytest.raises(TemplateError, match=r"'qa' has no value for \{tone\}"):
         template.format(question="Why?")
     with pytest.raises(TemplateError, match=r"'qa' does not use \{colour\}"):
