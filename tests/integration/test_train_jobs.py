@@ -11,7 +11,7 @@ from kit.workshop import BASE, Workshop
 
 from jobs import train as job
 from jobs.cli import NOT_ACCEPTED, run_job
-from pipelines.answering.factory import make_retriever
+from pipelines.answering.factory import make_reranker, make_retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
@@ -148,3 +148,37 @@ def test_a_model_without_weights_here_is_refused(train, questions: Path, tmp_pat
     pytest.importorskip("datasets")
     done = train("embedder", "--dataset", str(questions), "--output", str(tmp_path / "model"), "--device", "cpu")
     assert done.code == 2 and "has no weights here" in done.err and not (tmp_path / "model").exists()
+
+
+def test_a_reranker_is_trained_judged_and_loaded(train, store: Store, questions: Path, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    base, folder = tiny_model(tmp_path), tmp_path / "reranker"
+    words = ("--dataset", str(questions), "--model", str(base), "--output", str(folder), "--questions", "6")
+    small = ("--held-out", "4", "--negatives", "2", "--depth", "5", "--k", "2", "--max-tokens", "32", "--device", "cpu")
+    done = train("reranker", *words, *small, "--feedback", "--accept", "--json")
+    assert done.code == 0, done.err
+    card = json.loads((folder / "card.json").read_text())
+    assert card["kind"] == "cross-encoder" and card["metrics"]["questions"] == 4 and card["metrics"]["k"] == 2
+    assert card["settings"]["negatives"] == 2 and card["settings"]["steps"] >= 1 and done.summary["rerank_s"] > 0
+    settings = AnswerSettings(reranker="cross-encoder", reranker_model=str(folder))
+    assert make_reranker(settings).score([("wheel7", "About wheel7")]).shape == (1,)  # type: ignore[union-attr]
+    assert [path.name for path in tmp_path.glob(".reranker*")] == []
+
+
+def test_tags_are_judged_by_the_gain_in_a_collections_hits(train, store: Store, tmp_path: Path) -> None:
+    parts = {"tune": "trial scheduler", "serve": "replica deployment"}
+    site = {
+        f"{part}/{n}": {"a": f"The {words} number{n} of {part}."} for part, words in parts.items() for n in range(12)
+    }
+    Workshop(store, model=MODEL).reindex(site)
+    examples = [
+        Example(f"{words} number{n}?", (f"{BASE}{part}/{n}#a",)) for part, words in parts.items() for n in range(12)
+    ]
+    write_dataset(tmp_path / "qa.jsonl", examples)
+    words = ("--dataset", str(tmp_path / "qa.jsonl"), "--prefix", BASE, "--output", str(tmp_path / "tags"))
+    done = train("tags", *words, "--collection", "docs", "--at-least", "2", "--depth", "5", "--k", "2", "--json")
+    assert done.code in (0, NOT_ACCEPTED), done.err
+    gate = done.summary["gate"]
+    assert gate["k"] == 2 and 1 <= gate["questions"] <= 24 and done.summary["accepted"] is (done.code == 0)
+    assert done.summary["settings"]["threshold"] in [row["threshold"] for row in done.summary["gain_by_threshold"]]
