@@ -24,7 +24,7 @@ Train = Callable[..., TrainingResult]
 
 @dataclass(frozen=True, slots=True)
 class TrainingOrder:
-    """What to train from and where to put it; each kind reads those fields whose flags it has."""
+    """The files and choices of one training; each kind reads the fields whose flags it has."""
 
     dataset: Path
     output: Path

@@ -1,7 +1,7 @@
 """Writes a file or folder that appears under its name only when it is whole.
 
-It is made beside its place, under a hidden name of its own, and renamed last: who reads it never sees half of it. What
-a killed process left is overwritten by the next one. Two writers of the same path must take turns.
+It is made beside its place, under a hidden name, and renamed last: a reader never sees half of it. The leftovers of a
+killed process are overwritten by the next one. Two writers of the same path must take turns.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def whole_folder(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def replace_folder(path: Path, whole: Path) -> None:
-    """Move the folder `whole` to `path`; what lay there is away for the moment between two renames, then removed."""
+    """Move the folder `whole` to `path`; an old folder there is missing only between two renames, then removed."""
     old = path.with_name(f".{path.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if path.exists():

@@ -1,6 +1,6 @@
 """Embedding models: texts become vectors.
 
-embedder chooses the model and engine (torch, onnx, openai, hashed words), tokens counts what a model reads, adapter
+embedder chooses the model and engine (torch, onnx, openai, hashed words), tokens counts the tokens of a text, adapter
 maps the vectors of questions.
 """
 

@@ -1,7 +1,7 @@
 """Applies a trained linear map to the vectors of questions.
 
 The stored vectors stay as they are. Reads a trained folder with numpy alone; knows neither how the map was trained nor
-what was measured, only whether its card accepts it.
+its scores, only whether its card accepts it.
 """
 
 import zipfile
@@ -86,7 +86,7 @@ class AdaptedEmbedder:
 
 
 def _read_base(folder: Path) -> dict[str, object]:
-    """Return what the card records of the model whose vectors the adapter maps."""
+    """Return the card's entry of the model whose vectors the adapter maps. Raises NotAnAdapter."""
     try:
         card = read_card(folder, KIND)
     except BadCard as error:

@@ -1,7 +1,7 @@
 """Training: questions become better models, each judged before it may be used.
 
-A file for each kind (adapter, embedder, cross_encoder, router, tags); card has the gate and the card, mining and folds
-what is learned from and what judges, ranking and classification the scores.
+Each kind of model has a file (adapter, embedder, cross_encoder, router, tags). card holds the gate, mining and folds
+choose what to learn from and what to judge by, ranking and classification score the result.
 """
 
 from pipelines.training.adapter import AdapterPlan, gather_adapter_data, train_adapter

@@ -87,7 +87,7 @@ def gather_adapter_data(
 ) -> AdapterData:
     """Return the examples that the live index answers with their vectors, and those of its chunks.
 
-    Raises CollectionNotNamed, NoLiveIndex, NothingToLearn and what a model raises that does not load.
+    Raises CollectionNotNamed, NoLiveIndex, NothingToLearn, and an error of its own for a model that does not load.
     """
     started = time.monotonic()
     plain = settings.model_copy(update={"query_adapter": Path()})
@@ -237,7 +237,7 @@ def map_out_of_fold(
     folds: Sequence[Sequence[int]] | Sequence[NDArray[np.intp]],
     plan: AdapterPlan,
 ) -> Matrix:
-    """Return each question mapped by what was learned from the other folds: how a map does on pages it never saw."""
+    """Return each question mapped by a map that learned from the other folds: the map has not seen its pages."""
     mapped = np.array(questions, np.float32)
     for fold in folds:
         rest = np.setdiff1d(np.arange(len(questions)), fold)

@@ -48,7 +48,7 @@ class TrainingPlan(BaseModel):
 
 
 class RerankingPlan(TrainingPlan):
-    """What a gate compares that sees the effect of reranking: the first `k` of `depth` hits."""
+    """The settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
 
     depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
     k: int = Field(9, ge=1, description="the gate compares so many hits")

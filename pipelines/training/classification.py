@@ -1,6 +1,6 @@
 """Scores of a classifier on unseen questions: thresholds, calibration, confusion.
 
-Arithmetic over probabilities and labels. Knows neither what is classified nor what a label decides.
+Arithmetic over probabilities and labels. Knows neither the texts nor the use of a label.
 """
 
 from collections import Counter
@@ -78,7 +78,7 @@ def majority_share(truth: Sequence[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well probabilities match what happened.
+    """The agreement of probabilities with outcomes.
 
     `bins` has (mean probability, share that happened, number) of each bin that is not empty; `ece` is the mean gap
     between the first two, weighted by the third.

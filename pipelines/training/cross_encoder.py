@@ -51,7 +51,7 @@ class CrossEncoderPlan(FineTuningPlan):
 
 
 class RerankerSelection(FineTuningSelection, RerankingPlan):
-    """What a cross-encoder learns from and is judged by."""
+    """The questions and hits that a cross-encoder learns from and is judged by."""
 
     questions: int = Field(2_000, ge=0, description="questions to learn from; 0: all")
     held_out: int = Field(200, ge=0, description="questions to judge by; 0: all that are held out")
@@ -61,7 +61,7 @@ class RerankerSelection(FineTuningSelection, RerankingPlan):
 
 @dataclass(frozen=True, slots=True)
 class RerankerData:
-    """The training set of a cross-encoder and the hits that judge it; `seconds` is how long it took to gather."""
+    """The training set of a cross-encoder and the hits that judge it; `seconds` is the time to gather it."""
 
     base: TokenCounter
     collection: str

@@ -52,7 +52,7 @@ class EmbedderPlan(FineTuningPlan):
 
 
 class EmbedderSelection(FineTuningSelection):
-    """What an embedding model learns from and is judged by."""
+    """The questions and chunks that an embedding model learns from and is judged by."""
 
     pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")
     skip: int = Field(0, ge=0, description="pass over so many of the best wrong hits")
@@ -60,7 +60,7 @@ class EmbedderSelection(FineTuningSelection):
 
 @dataclass(frozen=True, slots=True)
 class EmbedderData:
-    """The training set of an embedding model and what judges it; `seconds` is how long it took to gather."""
+    """The training set of an embedding model and the questions that judge it; `seconds` is the time to gather it."""
 
     base: TokenCounter
     collection: str
@@ -141,7 +141,7 @@ def train_embedder(
 def _train_and_judge(
     data: EmbedderData, output: ModelFolder, plan: EmbedderPlan, device: str, progress: Progress
 ) -> GateVerdict:
-    """Leave the trained model in `output.model`, with what the evaluator wrote."""
+    """Save the trained model to `output.model`, with the evaluator's files, and return the verdict."""
     model = load_model(data.base.model, device)
     judging = make_judging_set(data.held_out, data.corpus, data.selection.pool, data.selection.seed)
     evaluation = output.training / "evaluation"

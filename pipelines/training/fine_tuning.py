@@ -1,6 +1,6 @@
 """The parts of fine-tuning that the embedding model and the cross-encoder share.
 
-Knows the trainer of sentence-transformers, whose libraries are imported in functions; not what is trained.
+Knows the trainer of sentence-transformers, whose libraries are imported in functions; no kind of model.
 """
 
 import importlib.util
@@ -120,6 +120,6 @@ def trainer_arguments(folder: Path, plan: FineTuningPlan, cpu: bool) -> dict[str
 
 
 def clear(folder: Path) -> Path:
-    """Return `folder` without what an earlier run left there when it died between saving and the card."""
+    """Remove `folder`, left by a run that died between saving and the card, and return its path."""
     shutil.rmtree(folder, ignore_errors=True)
     return folder

@@ -178,7 +178,7 @@ def hard_negatives(
 class IndexedCollection:
     """The live index of a collection, as training reads it: its chunks, the hits of a question, rated answers.
 
-    `name` None means the only collection; `settings` made the retriever. Raises what Retriever.prepare raises.
+    `name` None means the only collection; `settings` made the retriever. Raises the errors of Retriever.prepare.
     """
 
     def __init__(self, store: Store, retriever: Retriever, settings: AnswerSettings, name: str | None = None) -> None:
@@ -202,6 +202,6 @@ class IndexedCollection:
 
 @contextlib.contextmanager
 def open_collection(store: Store, settings: AnswerSettings, name: str | None = None) -> Iterator[IndexedCollection]:
-    """Yield a collection with a retriever made as `settings` says."""
+    """Yield a collection with a retriever made from `settings`."""
     with contextlib.closing(make_retriever(settings, store)) as retriever:
         yield IndexedCollection(store, retriever, settings, name)

@@ -35,7 +35,7 @@ AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class JudgingHits:
-    """Questions to judge by with their hits, in the order of retrieval; `settings` says how pages are served."""
+    """Questions to judge by with their hits in the order of retrieval; `settings` has the service's page rules."""
 
     examples: Sequence[Example]
     hits: Sequence[Hits]

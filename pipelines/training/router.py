@@ -1,6 +1,6 @@
 """Trains a router on labelled questions: which of them the cheap model answers well enough.
 
-Judged on questions that it has not seen in any wording, and by what it saves. Knows no model and no prices of any.
+Judged on questions that it has not seen in any wording, and by the cost that it saves. Knows no model and no prices.
 """
 
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ KIND = "tag"
 # A part with fewer labelled questions is "other". With the Ray docs that leaves the nine parts from which people who
 # corrected labels could choose: they call "other" what URLs call workflows, ray-air or ray-contribute.
 AT_LEAST = 100
-# Words, pairs of words and runs of 2 to 4 letters by a margin; docs/training.md has what was tried.
+# Words, pairs of words and runs of 2 to 4 letters by a margin; docs/training.md has the alternatives.
 SHAPE = ClassifierShape(characters=(2, 4), pairs=True, margin=True, strength=0.3)
 # The thresholds from which the gate chooses: below 0.3 hardly a question is left alone.
 THRESHOLDS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)

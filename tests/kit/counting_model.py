@@ -1,4 +1,4 @@
-"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace, and a record of every text."""
+"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace."""
 
 import json
 import threading

@@ -1,6 +1,6 @@
 """Classifies texts by calibrated probabilities: TF-IDF and a linear model, saved with skops.
 
-Knows texts, labels and probabilities; not what a label decides (router.py, reranking/tag.py), nor which files can be
+Knows texts, labels and probabilities; not the use of a label (router.py, reranking/tag.py), nor which files can be
 trusted (classifier_folder.py).
 """
 
@@ -51,7 +51,7 @@ def words(text: str) -> str:
 
 
 def signs(text: str) -> str:
-    """Return what `words` loses, as words of their own: length, first words, marks of code and errors, script."""
+    """Return the features that `words` loses, as words: length, first words, marks of code and errors, script."""
     first = words(text).split()[:2]
     marks = [f"sign{name}" for name, mark in SIGNS.items() if mark in text]
     script = [] if text.isascii() else ["signscript"]
@@ -61,7 +61,7 @@ def signs(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierShape:
-    """What a classifier reads of a text, and how closely it fits.
+    """The features that a classifier reads, and how closely it fits.
 
     The features are single words; with `pairs` also two consecutive words, with `characters` also runs of so many
     letters within words ((2, 4): typos, inflections, names run together), with `signs` how a text is written.
@@ -133,7 +133,7 @@ class TextClassifier:
     def save(self, folder: str | Path, kind: str) -> None:
         """Write model and card to `folder`, all or nothing; a classifier that is there is replaced.
 
-        `kind` names what the labels decide ("router", "tag"): `load` asks for it. Raises NotAClassifier if the folder
+        `kind` is the use of the labels ("router", "tag"), which `load` compares. Raises NotAClassifier if the folder
         holds something else.
         """
         from skops import io
@@ -170,7 +170,7 @@ class TextClassifier:
 
 
 def _features(text: str, with_signs: bool) -> str:
-    """Return the words that the estimator reads: preprocessing is never part of what is saved."""
+    """Return the words that the estimator reads: preprocessing is never part of a saved model."""
     return f"{words(text)} {signs(text)}" if with_signs else words(text)
 
 
