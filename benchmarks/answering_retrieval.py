@@ -1,8 +1,8 @@
-"""Hybrid retrieval by itself: on real chunks beside the tutorial's way, on many synthetic ones, and HNSW's recall.
+"""Measures hybrid retrieval: on real chunks beside the tutorial's way, on many synthetic chunks, and HNSW's recall.
 
-Questions are embedded before anything is timed; how long that takes is measured apart. «The tutorial's way» is that
-of the study's own repository (ray-project/llm-applications): a connection for each question, register_vector, an
-exact scan ordered by distance, and rank_bm25 over all chunks with Python's sort. Its BM25 is built beforehand.
+Questions are embedded before anything is timed; their embedding is timed apart. "The tutorial's way" is that of the
+study's own repository (ray-project/llm-applications): a connection for each question, register_vector, an exact scan
+ordered by distance, and rank_bm25 over all chunks with Python's sort. Its BM25 is built beforehand.
 """
 
 import re
@@ -28,13 +28,13 @@ from pipelines.store import Store
 from pipelines.store.chunks import chunk_table
 
 K = 5
-# Two vectors nearer to each other than this are as good as one another: many chunks stand on several pages.
+# Cosines that differ by less are equal: many chunks are on several pages.
 TIE = 1e-6
 Questions = Sequence[tuple[str, np.ndarray]]
 
 
-class Known:
-    """An embedder that knows its questions by heart."""
+class KnownEmbedder:
+    """An embedder that has the vectors of its questions ready."""
 
     def __init__(self, questions: Questions) -> None:
         self._vectors = dict(questions)
@@ -54,7 +54,7 @@ class Hybrid:
         self.steps: list[dict[str, float]] = []
         self._retriever = Retriever(
             store,
-            lambda _: Known(questions),
+            lambda _: KnownEmbedder(questions),
             lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
             collection=collection,
             settings=RetrievalSettings(leg_depth=settings.candidates),
@@ -80,7 +80,7 @@ class Tutorial:
         self._query = SQL("select text, url from {} order by embedding <=> %s limit %s").format(chunk_table(index.id))
 
     def __call__(self, question: str, vector: np.ndarray) -> None:
-        # The table has an HNSW index, which the tutorial's does not: it may not be used.
+        # Unlike the tutorial's, the table has an HNSW index, which must not be used.
         with psycopg.connect(self._url, options="-c enable_indexscan=off") as connection:
             register_vector(connection)
             found = connection.execute(self._query, [vector, K]).fetchall()
@@ -93,14 +93,14 @@ def _words(text: str) -> list[str]:
     return re.sub(r"[^a-zA-Z0-9]", " ", text).lower().split()
 
 
-def timed(call: Callable[..., object], *arguments: object) -> float:
+def time_call(call: Callable[..., object], *arguments: object) -> float:
     began = time.perf_counter()
     call(*arguments)
     return time.perf_counter() - began
 
 
 def recall(hybrid: Hybrid, questions: Questions, chunks: np.ndarray, depth: int = 10) -> float:
-    """The share of the `depth` nearest, by exact cosines to all `chunks`, that HNSW finds."""
+    """Return the share of the `depth` nearest, by exact cosines to all `chunks`, that HNSW finds."""
     right = 0
     for _, vector in questions:
         exact = np.partition(chunks @ vector, -depth)[-depth]
@@ -110,7 +110,7 @@ def recall(hybrid: Hybrid, questions: Questions, chunks: np.ndarray, depth: int 
 
 
 def chunks_of(url: str, index: Index) -> tuple[list[str], np.ndarray]:
-    """Texts and vectors of a whole index, rows of length 1."""
+    """Return texts and vectors of a whole index, rows of length 1."""
     with psycopg.connect(url) as connection:
         register_vector(connection)
         cursor = connection.cursor(binary=True)
@@ -119,43 +119,43 @@ def chunks_of(url: str, index: Index) -> tuple[list[str], np.ndarray]:
     return [row[0] for row in rows], vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def embedded_questions(settings: AnswerSettings, model: str, asked: Sequence[str]) -> tuple[Questions, list[float]]:
-    """The questions with their vectors, and how long each took."""
+def embed_questions(settings: AnswerSettings, model: str, texts: Sequence[str]) -> tuple[Questions, list[float]]:
+    """Return the questions with their vectors, and the seconds that each took."""
     embedder = make_embedder(settings, model)
     embedder.embed_query("warm")
     vectors, seconds = [], []
-    for question in asked:
+    for question in texts:
         began = time.perf_counter()
         vectors.append(embedder.embed_query(question))
         seconds.append(time.perf_counter() - began)
-    return list(zip(asked, vectors, strict=True)), seconds
+    return list(zip(texts, vectors, strict=True)), seconds
 
 
 def measure(
     settings: AnswerSettings,
     real: tuple[str, str],
     many: tuple[str, Synthetic],
-    asked: Sequence[str],
+    questions: Sequence[str],
     rounds: int,
     slow: int,
 ) -> dict[str, Any]:
-    """Retrieval from `real` (database URL, collection) and from `many`; `slow` is questions a round by the tutorial."""
+    """Measure `real` (database URL, collection) and `many`; the tutorial gets `slow` questions a round."""
     (url, collection), (many_url, synthetic) = real, many
     store = Store(url)
     model = store.live_index(collection).settings.model
-    questions, embedding = embedded_questions(settings, model, asked)
+    embedded, embedding = embed_questions(settings, model, questions)
     synthetic_questions = synthetic.questions(len(questions))
-    ours = Hybrid(settings, store, collection, questions)
+    ours = Hybrid(settings, store, collection, embedded)
     large = Hybrid(settings, Store(many_url), COLLECTION, synthetic_questions)
     texts, vectors = chunks_of(url, ours.index)
     tutorial = Tutorial(url, ours.index, texts)
     seen: dict[str, list[list[float]]] = {"real": [], "synthetic": [], "tutorial": []}
     for number in range(rounds):
-        for hybrid, its, name in ((ours, questions, "real"), (large, synthetic_questions, "synthetic")):
+        for hybrid, its, name in ((ours, embedded, "real"), (large, synthetic_questions, "synthetic")):
             hybrid(*its[0])
-            seen[name].append([timed(hybrid, *one) for one in its])
-        few = questions[number * slow :][:slow] or questions[:slow]
-        seen["tutorial"].append([timed(tutorial, *one) for one in few])
+            seen[name].append([time_call(hybrid, *one) for one in its])
+        few = embedded[number * slow :][:slow] or embedded[:slow]
+        seen["tutorial"].append([time_call(tutorial, *one) for one in few])
     figures = {
         "chunks": {"real": len(texts), "synthetic": synthetic.chunks},
         "embedding_p50_ms": _ms([embedding]),
@@ -164,7 +164,7 @@ def measure(
         "steps_p50_ms": {"real": _steps(ours), "synthetic": _steps(large)},
         "tutorial_over_ours": round(_ratio(seen["tutorial"], seen["real"]), 1),
         "recall_at_10": {
-            "real": round(recall(ours, questions, vectors), 4),
+            "real": round(recall(ours, embedded, vectors), 4),
             "synthetic": round(recall(large, synthetic_questions, synthetic.vectors), 4),
         },
         "questions": len(questions),
@@ -175,12 +175,12 @@ def measure(
 
 
 def _ms(rounds: Sequence[Sequence[float]], share: float = 0.5) -> float:
-    """The median over rounds of a round's quantile."""
+    """Return the median over rounds of a round's quantile."""
     return round(statistics.median(float(np.quantile(seconds, share)) for seconds in rounds) * 1000, 2)
 
 
 def _ratio(over: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> float:
-    """The median over rounds of the ratio of a round's medians."""
+    """Return the median over rounds of the ratio of a round's medians."""
     return statistics.median(statistics.median(a) / statistics.median(b) for a, b in zip(over, under, strict=True))
 
 

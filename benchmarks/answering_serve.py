@@ -1,8 +1,8 @@
-"""What Serve adds to the classes: /search and the first delta of /query/stream over HTTP against a QueryEngine here.
+"""Measures what Serve adds to the classes: /search and the first delta of /query/stream, beside a QueryEngine here.
 
-In every round each way is asked in turn by 1, 8 and 32 clients that each wait for their answer before they ask again;
-so is the language model by itself. The clients and the classes share this process, but never a moment: while HTTP is
-measured the classes rest. Serve, the model and Postgres are processes of their own.
+In every round 1, 8 and 32 clients ask each way in turn, and the language model alone; each waits for its answer before
+it asks again. The clients and the classes share this process but never run at a time. Serve, the model and Postgres are
+processes of their own.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 CLIENTS = (1, 8, 32)
 # A model that sends a word every 20 ms: 50 tokens a second.
 DELAY_S, REPLY = 0.02, "To read it, call ray.data.read_csv [1]."
-# Of the whole environment, so that what the shell has set does not count.
+# Set explicitly, so that the variables of the shell do not count.
 OFF = {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "0", "RAY_SERVE_ENABLE_HA_PROXY": "0"}
 # Without HAProxy the optimised settings would bind every replica to a port of its own and start no proxy at all.
 VARIANTS = {
@@ -42,10 +42,10 @@ VARIANTS = {
     "haproxy+throughput": {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_ENABLE_HA_PROXY": "1"},
 }
 
-# Nobody is under way when a variant ends: HAProxy's replicas need not wait half a minute for late comers.
+# No request is under way when a variant ends: HAProxy's replicas need not wait half a minute for late ones.
 QUIET = {"RAY_SERVE_LOG_TO_STDERR": "0", "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0"}
 
-Call = Callable[[str], Awaitable[float]]  # asks a question; seconds until what is waited for
+Call = Callable[[str], Awaitable[float]]  # asks a question and returns the seconds until the answer or its first delta
 Figures = dict[str, Any]
 
 
@@ -54,7 +54,7 @@ Figures = dict[str, Any]
 
 @contextmanager
 def scripted_llm() -> Iterator[str]:
-    """The base URL of a scripted model in a process of its own."""
+    """Yield the base URL of a scripted model in a process of its own."""
     script = HERE.parent / "tests" / "kit" / "scripted_llm.py"
     process = subprocess.Popen(
         [sys.executable, script, "--port", "0", "--delay", str(DELAY_S), "--text", REPLY],
@@ -70,7 +70,7 @@ def scripted_llm() -> Iterator[str]:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on: Serve would share one silently with another Serve."""
+    """Return a free port of this machine: Serve would share one silently with another Serve."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -78,7 +78,7 @@ def free_port() -> int:
 
 @contextmanager
 def server(variant: str, port: int, settings: dict[str, Any], log: Path) -> Iterator[str]:
-    """The URL of Serve under a variant's environment."""
+    """Yield the URL of Serve under a variant's environment."""
     with log.open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, HERE / "answering_server.py", str(port), json.dumps(settings)],
@@ -106,7 +106,7 @@ def server(variant: str, port: int, settings: dict[str, Any], log: Path) -> Iter
 
 
 def classes(engine: QueryEngine) -> dict[str, Call]:
-    """The classes, called here."""
+    """Return calls of the classes in this process."""
 
     async def search(question: str) -> float:
         began = time.perf_counter()
@@ -124,7 +124,7 @@ def classes(engine: QueryEngine) -> dict[str, Call]:
 
 
 def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
-    """An application behind Serve."""
+    """Return calls of an application behind Serve."""
 
     async def search(question: str) -> float:
         began = time.perf_counter()
@@ -140,7 +140,7 @@ def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
 
 
 def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Call]:
-    """The language model by itself, asked with a prompt as long as ours."""
+    """Return calls of the language model alone, with a prompt as long as ours."""
     messages = [{"role": "user", "content": prompt}]
     body = {"model": "scripted", "stream": True, "stream_options": {"include_usage": True}, "messages": messages}
 
@@ -151,7 +151,7 @@ def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Ca
 
 
 async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any], mark: bytes) -> float:
-    """Seconds until the first line of a stream that holds `mark`; the stream is read to its end."""
+    """Return the seconds until the first line of a stream with `mark`; the stream is read to its end."""
     began, first = time.perf_counter(), 0.0
     async with session.post(url, json=body) as reply:
         assert reply.status == 200, await reply.read()
@@ -163,7 +163,7 @@ async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any],
 
 
 async def latencies(call: Call, clients: int, seconds: float, questions: Iterator[str]) -> list[float]:
-    """What `clients` see who each ask again as soon as they are answered, for so many seconds."""
+    """Return the latencies of `clients` that each ask again as soon as they are answered, for `seconds`."""
     until, seen = time.perf_counter() + seconds, list[float]()
 
     async def client() -> None:
@@ -178,22 +178,22 @@ async def latencies(call: Call, clients: int, seconds: float, questions: Iterato
 
 
 @asynccontextmanager
-async def everyone(settings: Settings, url: str, llm: str, prompt: str) -> AsyncIterator[dict[str, dict[str, Call]]]:
-    """Each way to ask, by name."""
+async def open_ways(settings: Settings, url: str, llm: str, prompt: str) -> AsyncIterator[dict[str, dict[str, Call]]]:
+    """Yield each way to ask, by name."""
     store = Store(settings.database_url, settings.database_connections)
     retriever = make_retriever(settings, store)
     await asyncio.to_thread(retriever.prepare)
     limits = aiohttp.TCPConnector(limit=0, force_close=False)
     async with aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(60)) as session:
         for placement in PLACEMENTS:
-            await _ready(session, f"{url}/{placement}")
+            await _wait_until_ready(session, f"{url}/{placement}")
         over_http = {placement: http(session, f"{url}/{placement}") for placement in PLACEMENTS}
         yield {"model": model(session, llm, prompt), "classes": classes(make_engine(settings, retriever)), **over_http}
     retriever.close()
     store.close()
 
 
-async def _ready(session: aiohttp.ClientSession, url: str) -> None:
+async def _wait_until_ready(session: aiohttp.ClientSession, url: str) -> None:
     for _ in range(300):
         async with session.get(f"{url}/health/ready") as reply:
             if reply.status == 200:
@@ -203,12 +203,12 @@ async def _ready(session: aiohttp.ClientSession, url: str) -> None:
 
 
 async def measure(
-    settings: Settings, url: str, llm: str, asked: Sequence[str], rounds: int, seconds: float
+    settings: Settings, url: str, llm: str, texts: Sequence[str], rounds: int, seconds: float
 ) -> list[Figures]:
-    """For each kind, way and number of clients: medians over the rounds, and of the difference within each round."""
-    questions = itertools.cycle(asked)
+    """Return, by kind, way and number of clients, medians over the rounds and of the difference within each round."""
+    questions = itertools.cycle(texts)
     cells: dict[tuple[str, str, int], list[list[float]]] = {}
-    async with everyone(settings, url, llm, " ".join(asked[:60])) as ways:
+    async with open_ways(settings, url, llm, " ".join(texts[:60])) as ways:
         for calls in ways.values():
             for call in calls.values():
                 await latencies(call, 4, 0.3, questions)
@@ -217,13 +217,13 @@ async def measure(
                 for kind in ("search", "first delta"):
                     for way, calls in ways.items():
                         if kind in calls:
-                            lasts = seconds * (2 if clients == 1 else 1)  # one client alone asks least
+                            lasts = seconds * (2 if clients == 1 else 1)  # one client alone asks fewest
                             seen = await latencies(calls[kind], clients, lasts, questions)
                             cells.setdefault((kind, way, clients), []).append(seen)
-    return [_summed(cells, *cell) for cell in cells]
+    return [_sum_up(cells, *cell) for cell in cells]
 
 
-def _summed(cells: dict[tuple[str, str, int], list[list[float]]], kind: str, way: str, clients: int) -> Figures:
+def _sum_up(cells: dict[tuple[str, str, int], list[list[float]]], kind: str, way: str, clients: int) -> Figures:
     of, base = cells[kind, way, clients], cells[kind, "classes" if kind == "search" else "model", clients]
     figures: Figures = {
         "kind": kind,

@@ -1,6 +1,6 @@
-"""One Serve with the application twice: at /ingress with every step in it, at /deployment with a deployment a step.
+"""Serves the application twice: at /ingress with every step in it, at /deployment with a deployment a step.
 
-Started by answering.py with its settings as JSON; the environment decides on the proxy. Serves until stdin ends.
+answering.py starts it with its settings as JSON; the environment chooses the proxy. Serves until stdin ends.
 """
 
 import json

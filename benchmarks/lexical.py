@@ -1,4 +1,4 @@
-"""BM25 on some 200,000 chunks of real text: tantivy through LexicalIndex against bm25s, rounds interleaved.
+"""Measures BM25 on 200,000 chunks of real text: tantivy through LexicalIndex beside bm25s, rounds interleaved.
 
     python benchmarks/lexical.py [--chunks 200000] [--rounds 3]
 
@@ -30,7 +30,7 @@ UPSERTS, QUESTIONS, K = 200, 200, 50
 
 
 def real_texts() -> Iterator[tuple[str, str, str]]:
-    """(url, title, text of about 700 characters)."""
+    """Yield (url, title, text of about 700 characters)."""
     with tarfile.open(DATA / "ray-docs-html.tar.xz") as archive:
         for member in archive:
             file = archive.extractfile(member) if member.name.endswith(".html") else None
@@ -45,7 +45,7 @@ def real_texts() -> Iterator[tuple[str, str, str]]:
 
 
 def chunks(most: int) -> list[Hit]:
-    """`most` chunks; each repetition of a text has a word of its own."""
+    """Return `most` chunks; each repetition of a text has a word of its own."""
     texts = list(real_texts())
     return [
         Hit(digest(str(n)), url, (), title, (title,), f"{text} copy{n // len(texts)}", str(n), 0.0, "none")
@@ -54,7 +54,7 @@ def chunks(most: int) -> list[Hit]:
 
 
 class Chunks:
-    """The store's side: a scan and one publish of changed chunks."""
+    """Stands in for the store: a scan and one publish of changed chunks."""
 
     def __init__(self, hits: list[Hit]) -> None:
         self.hits, self.revision = hits, 1

@@ -1,4 +1,4 @@
-"""Measures how well words and vectors tell supported claims from others: the thresholds of grounding/citations.py.
+"""Measures how well words and vectors tell supported claims from others, for the thresholds of citations.py.
 
     python benchmarks/support.py [--pages FOLDER]
 
@@ -32,7 +32,7 @@ LONGEST = 1500  # characters of a section: about a chunk
 
 
 def bodies(urls: set[str], folder: Path | None) -> dict[str, bytes]:
-    """The pages of `urls` that exist."""
+    """Return the pages of `urls` that exist."""
     names = {url.removeprefix(BASE): url for url in urls}
     if folder:
         return {url: (folder / name).read_bytes() for name, url in names.items() if (folder / name).is_file()}
@@ -42,7 +42,7 @@ def bodies(urls: set[str], folder: Path | None) -> dict[str, bytes]:
 
 
 def sections(url: str, body: bytes) -> dict[str, str]:
-    """Heading path and text of each section that has some, by anchor."""
+    """Return heading path and text of each section that has some, by anchor."""
     texts = {
         s.anchor: "\n\n".join([" ".join(s.headings), *(b.text for b in s.blocks)])
         for s in read_page(Page(url, body)).sections
@@ -51,7 +51,7 @@ def sections(url: str, body: bytes) -> dict[str, str]:
 
 
 def pairs(folder: Path | None) -> list[tuple[str, str, str]]:
-    """(claim, passage, kind)."""
+    """Return (claim, passage, kind) of each pair."""
     chance = random.Random(7)
     rows = [json.loads(line) for line in (DATA / "eval-dev.jsonl").read_text().splitlines()]
     found = bodies({row["source"].partition("#")[0] for row in rows}, folder)
@@ -71,7 +71,7 @@ def pairs(folder: Path | None) -> list[tuple[str, str, str]]:
 
 
 def report(name: str, values: np.ndarray, kinds: Sequence[str]) -> None:
-    """AUC against both kinds of negatives, and the threshold of the best balanced accuracy."""
+    """Print the AUC against both kinds of negatives, and the threshold of the best balanced accuracy."""
     own = np.array([kind == "own" for kind in kinds])
     page = np.array([kind == "page" for kind in kinds])
     balanced = {t: ((values[own] >= t).mean() + (values[~own] < t).mean()) / 2 for t in np.arange(0.2, 0.9, 0.025)}
