@@ -167,14 +167,6 @@ def test_a_plainly_submitted_job_refuses_a_relative_folder(cluster):
     assert "Traceback" not in done.stdout.split("python -m jobs.reindex:")[1]
 
 
-def test_submit_says_what_is_missing(cluster):
-    done = cluster.run("deploy/submit", "jobs.reindex", "collections/ray.yaml", DATABASE_URL="")
-    assert done.returncode == 2
-    assert "DATABASE_URL is not set" in done.stdout
-    assert "raydex database" in done.stdout
-    assert cluster.run("deploy/submit").returncode == 2
-
-
 def test_declared_gpus_are_shared_by_fractions_and_a_missing_cuda_is_reported(cluster, database_url, site):
     torch = pytest.importorskip("torch")
     done = cluster.run(
