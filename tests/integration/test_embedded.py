@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from kit.processes import alive, eventually, kill_9, postmaster
 
 from pipelines import embedded
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
@@ -82,29 +83,9 @@ def another(home: Path) -> Iterator[User]:
         user.kill()
 
 
-def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
-    """Wait until `holds`; returns the seconds it took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < within_s, f"not within {within_s} s: {what}"
-        time.sleep(0.05)
-    return time.monotonic() - began
-
-
-def postmaster(home: Path) -> int:
-    return int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
-
-
 def keeper(home: Path) -> int:
     """The process that owns the server: its parent."""
     return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def remember(url: str, word: str) -> None:
@@ -169,8 +150,7 @@ def test_after_kill_9_of_the_server_the_same_url_answers_again(home):
         store.migrate()
         remember(url, "committed")
         server = postmaster(home)
-        os.kill(server, signal.SIGKILL)
-        eventually(lambda: not alive(server), "the server was really killed")
+        kill_9(server)
         assert store.collections() == []  # the store waits the restart out
         assert words(url) == ["committed"]
         assert postmaster(home) != server
@@ -181,8 +161,7 @@ def test_a_store_answers_soon_after_the_servers_return(home):
         store.migrate()
         for _ in range(3):
             server = postmaster(home)
-            os.kill(server, signal.SIGKILL)
-            eventually(lambda server=server: not alive(server), "the server was really killed")
+            kill_9(server)
             with contextlib.suppress(StoreUnavailable):
                 store.ping()  # an attempt while it is away must not hold up the next
             eventually(lambda: can_connect(url), "the server is back")

@@ -25,6 +25,7 @@ import psycopg
 import pytest
 import yaml
 from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.processes import alive, eventually, kill_9, kill_seed, postmaster, print_table
 from kit.reindexing import BASE, html_page
 from pgvector.psycopg import register_vector
 from psycopg import sql
@@ -93,7 +94,7 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
         "folders": [{"path": str(folder), "base_url": BASE}],
         "index": {"model": MODEL, "dimension": DIMENSION},
     }))  # fmt: skip
-    seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
+    seed = kill_seed()
     with embedded.run_postgres(home) as url, CountingModel(SECONDS_PER_TEXT) as model:
         bench = Bench(folder / "docs.yaml", home, url, model, random.Random(seed))
         database = bench.database()
@@ -101,23 +102,8 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
         bench.undisturbed = index_of(database)
         assert len(bench.undisturbed) == PAGES
         yield bench
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print("\n" + table(bench.table, f"kills (RAYDEX_KILL_SEED={seed}, {PAGES} pages)"))
-
-
-def table(rows: list[tuple[str, ...]], title: str) -> str:
-    head = (
-        "killed",
-        "when",
-        "really killed",
-        "finished by",
-        "embedded again",
-        "index, compared with undisturbed",
-    )
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
-    return "\n".join([title, *lines])
+    head = ("killed", "when", "really killed", "finished by", "embedded again", "index, compared with undisturbed")
+    print_table(request, f"kills (RAYDEX_KILL_SEED={seed}, {PAGES} pages)", head, bench.table)
 
 
 class Run:
@@ -174,20 +160,6 @@ class Run:
                    f"{share:.0%} of the vectors are stored", RUN_S)  # fmt: skip
         time.sleep(self.bench.random.uniform(0, 0.6))  # what is killed is in the middle of the next block
         assert self.process.poll() is None, "the run ended before it could be killed"
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        time.sleep(0.05)
 
 
 def stored(database: str) -> set[str]:
@@ -248,8 +220,7 @@ def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
 
 def kill_actor(run: Run) -> Kill:
     [pid, *_] = run.processes("EmbedTexts")
-    os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not alive(pid), "the actor is gone")
+    kill_9(pid)
     return Kill("embedding actor", pid, stored(run.database))
 
 
@@ -271,11 +242,10 @@ def end_session(run: Run) -> Kill:
 
 
 def kill_postgres(run: Run) -> Kill:
-    kill = Kill("Postgres", 0, stored(run.database))
-    kill.pid = int((run.bench.home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
-    os.kill(kill.pid, signal.SIGKILL)
-    eventually(lambda: not alive(kill.pid), "the server is gone")
-    return kill
+    before, pid = stored(run.database), postmaster(run.bench.home)
+    at = time.monotonic()
+    kill_9(pid)
+    return Kill("Postgres", pid, before, at)
 
 
 OUTLIVED = {

@@ -8,9 +8,7 @@ ingress has two. RAYDEX_KILL_SEED repeats the moments of an earlier run.
 
 import itertools
 import json
-import os
 import random
-import signal
 import threading
 import time
 from collections import Counter
@@ -23,6 +21,7 @@ import httpx
 import psutil
 import pytest
 from kit.cluster import Service
+from kit.processes import alive, eventually, kill_9, kill_seed, postmaster, print_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import Workshop
 
@@ -152,13 +151,6 @@ def client(url: str) -> httpx.Client:
     return httpx.Client(base_url=url, timeout=PATIENCE_S)
 
 
-def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
-        time.sleep(0.05)
-
-
 # ------------------------------------------------------------------------------------------------ killing
 
 
@@ -173,20 +165,6 @@ def replicas(deployment: str) -> list[int]:
         if title.startswith(f"ray::ServeReplica:raydex:{deployment}") and alive(process.pid):
             found.append(process.pid)
     return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def kill(*pids: int) -> None:
-    """kill -9, and be sure of it."""
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not any(map(alive, pids)), f"{pids} are gone")
 
 
 @dataclass
@@ -239,7 +217,7 @@ def bench(
     service: Service, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Bench]:
     home = tmp_path_factory.mktemp("home")
-    seed = int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
+    seed = kill_seed()
     with embedded.run_postgres(home) as url, model() as llm:
         with Store(url) as store:
             store.migrate()
@@ -247,9 +225,8 @@ def bench(
         with service.deployed(settings(url, home, llm)):
             bench = Bench(service.url, home, llm, random.Random(seed))
             yield bench
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print("\n" + table(bench.table, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)"))
+    head = ("killed", "well again after", "longest wait", "how the questions ended")
+    print_table(request, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)", head, bench.table)
 
 
 def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
@@ -273,31 +250,24 @@ def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
     )  # fmt: skip
 
 
-def table(rows: list[tuple[str, ...]], title: str) -> str:
-    head = ("killed", "well again after", "longest wait", "how the questions ended")
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
-    return "\n".join([title, *lines])
-
-
 @pytest.mark.parametrize("deployment", ["Retriever", "Reranker", "Agent-strong"])
 def test_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
-    ends = bench.under_load(deployment, lambda: kill(*replicas(deployment)))
+    ends = bench.under_load(deployment, lambda: kill_9(*replicas(deployment)))
     assert set(ends.values()) <= {ANSWER, DEGRADED}  # what was retrieved is answered, by another agent if need be
 
 
 def test_one_of_two_ingress_replicas(bench: Bench) -> None:
-    bench.under_load("Raydex, one of two", lambda: kill(bench.random.choice(replicas("Raydex"))))
+    bench.under_load("Raydex, one of two", lambda: kill_9(bench.random.choice(replicas("Raydex"))))
 
 
 def test_every_ingress_replica(bench: Bench) -> None:
-    ends = bench.under_load("Raydex, both", lambda: kill(*replicas("Raydex")))
+    ends = bench.under_load("Raydex, both", lambda: kill_9(*replicas("Raydex")))
     assert ends == {"/query": COME_BACK, "/query/stream": ERROR_EVENT}
 
 
 def test_postgres(bench: Bench) -> None:
     def restart() -> None:
-        kill(int((bench.home / "postgres" / "postmaster.pid").read_text().split("\n")[0]))
+        kill_9(postmaster(bench.home))
 
     ends = bench.under_load("Postgres", restart)
     assert set(ends.values()) <= {ANSWER, DEGRADED}

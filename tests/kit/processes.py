@@ -1,0 +1,53 @@
+"""Killing processes for certain, waiting for what follows, and the table that a kill test prints at its end."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def kill_9(*pids: int) -> None:
+    """kill -9, and be sure of it."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not any(map(alive, pids)), f"{pids} are gone")
+
+
+def postmaster(home: Path) -> int:
+    """The pid of the embedded Postgres under `home`."""
+    return int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
+
+
+def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
+    """Wait until `holds`; returns the seconds it took."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < within_s, f"not within {within_s:g} s: {what}"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def kill_seed() -> int:
+    """RAYDEX_KILL_SEED, which repeats the moments of an earlier run, or any other number."""
+    return int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
+
+
+def print_table(request: pytest.FixtureRequest, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print the rows past pytest's capture."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print("\n".join(["", title, *lines]))
