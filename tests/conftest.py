@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from kit.databases import DatabaseServer
+from kit.reporting import Tables
 from kit.scheduling import FileScheduling, longest_first
 from xdist.remote import Producer
 
@@ -25,6 +26,10 @@ settings.register_profile("untimed", deadline=None)  # a busy machine is no fail
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Tables())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -25,8 +25,9 @@ import psycopg
 import pytest
 import yaml
 from kit.counting_model import DIMENSION, MODEL, CountingModel
-from kit.processes import alive, eventually, kill_9, kill_seed, postmaster, print_table
+from kit.processes import alive, eventually, kill_9, kill_seed, postmaster
 from kit.reindexing import BASE, html_page
+from kit.reporting import leave_table
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.rows import dict_row
@@ -103,7 +104,7 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
         assert len(bench.undisturbed) == PAGES
         yield bench
     head = ("killed", "when", "really killed", "finished by", "embedded again", "index, compared with undisturbed")
-    print_table(request, f"kills (RAYDEX_KILL_SEED={seed}, {PAGES} pages)", head, bench.table)
+    leave_table(request.config, f"kills (RAYDEX_KILL_SEED={seed}, {PAGES} pages)", head, bench.table)
 
 
 class Run:

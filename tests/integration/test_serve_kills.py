@@ -21,7 +21,8 @@ import httpx
 import psutil
 import pytest
 from kit.cluster import Service
-from kit.processes import alive, eventually, kill_9, kill_seed, postmaster, print_table
+from kit.processes import alive, eventually, kill_9, kill_seed, postmaster
+from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import Workshop
 
@@ -226,7 +227,7 @@ def bench(
             bench = Bench(service.url, home, llm, random.Random(seed))
             yield bench
     head = ("killed", "well again after", "longest wait", "how the questions ended")
-    print_table(request, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)", head, bench.table)
+    leave_table(request.config, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)", head, bench.table)
 
 
 def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:

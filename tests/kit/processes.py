@@ -1,13 +1,11 @@
-"""Killing processes for certain, waiting for what follows, and the table that a kill test prints at its end."""
+"""Killing processes for certain, and waiting for what follows."""
 
 import os
 import random
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 
 def alive(pid: int) -> bool:
@@ -42,12 +40,3 @@ def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> 
 def kill_seed() -> int:
     """RAYDEX_KILL_SEED, which repeats the moments of an earlier run, or any other number."""
     return int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
-
-
-def print_table(request: pytest.FixtureRequest, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print the rows past pytest's capture."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print("\n".join(["", title, *lines]))

@@ -1,0 +1,31 @@
+"""Tables that tests leave for the end of a run; those of pytest-xdist's workers come with the worker."""
+
+from collections.abc import Sequence
+
+import pytest
+
+TABLES = pytest.StashKey[list[str]]()
+SENT = "tables"
+
+
+def leave_table(config: pytest.Config, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
+    config.stash.setdefault(TABLES, []).append("\n".join(["", title, *lines]))
+
+
+class Tables:
+    """The plugin that prints them."""
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[SENT] = session.config.stash.get(TABLES, [])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        sent = getattr(node, "workeroutput", {}).get(SENT, [])
+        node.config.stash.setdefault(TABLES, []).extend(sent)  # type: ignore[attr-defined]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        for table in config.stash.get(TABLES, []):
+            terminalreporter.write_line(table)
