@@ -1,4 +1,4 @@
-"""Grounding: is there support for an answer, and for each claim in it?
+"""Grounding: whether the hits support an answer, and each claim in it.
 
-answerable decides before a model is asked, citations checks the answer after.
+`answerable` decides before a model is asked; `citations` checks the answer afterwards.
 """
