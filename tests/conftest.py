@@ -1,7 +1,7 @@
-"""Fixtures that many tests share: one Postgres, one Ray and one Serve a session, a fresh database for each test.
+"""Fixtures that many tests share: one Postgres, one Ray and one Serve per session, a fresh database per test.
 
-Each is started when the first test asks for it, and by every worker of pytest-xdist for itself. No test sees the data
-or the settings of the machine it runs on.
+Each starts when the first test asks for it; every worker of pytest-xdist has its own. No test sees the data or the
+settings of the machine it runs on.
 """
 
 import os

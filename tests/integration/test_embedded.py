@@ -50,7 +50,7 @@ class User:
 
 @pytest.fixture
 def new_home(tmp_path: Path) -> Iterator[Path]:
-    """A data folder that is not there yet; its server has stopped when the test is over."""
+    """A data folder that does not exist yet; its server has stopped when the test is over."""
     home = tmp_path / "deep" / "home"
     yield home
     eventually(lambda: not (home / "postgres" / "postmaster.pid").exists(), "the server is stopped")

@@ -1,9 +1,9 @@
-"""kill -9 in mid-run, of each process that a reindex consists of: nothing is lost, doubled or embedded twice.
+"""kill -9 of each process of a running reindex: nothing is lost, doubled or embedded twice.
 
-`python -m jobs.reindex` indexes a thousand pages with a Ray of its own and is hit at random moments while it embeds;
-the index is compared with that of an undisturbed run. One run must outlive the end of its actor, of a sink's session
-and of Postgres, in any order; what the driver leaves behind is finished by the next run. The model is an endpoint that
-counts what it is asked. RAYDEX_KILL_SEED repeats the moments of an earlier run.
+`python -m jobs.reindex` indexes a thousand pages with its own Ray and is hit at random moments while it embeds. One
+run must survive the end of its actor, of a sink's database session and of Postgres, in any order; after the end of the
+driver the next run must finish the work. Each index is compared with that of an undisturbed run. The model is an
+endpoint that records every text. RAYDEX_KILL_SEED repeats the moments of an earlier run.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Kill:
-    """What was killed when, and how the run went on."""
+    """One kill: the victim, the vectors stored by then, the moment."""
 
     what: str
     pid: int
@@ -60,7 +60,7 @@ class Kill:
 
 @dataclass
 class Bench:
-    """All that the cases share: corpus, model, server, the undisturbed index, the table that is printed."""
+    """Shared by all cases: corpus, model, server, the undisturbed index and the rows of the final table."""
 
     file: Path
     home: Path
@@ -77,7 +77,7 @@ class Bench:
         return urlunsplit(urlsplit(self.server_url)._replace(path=f"/{name}"))
 
     def reindex(self, database: str) -> ReindexSummary:
-        """A run in this process that nothing disturbs."""
+        """Run undisturbed, in this process."""
         options = ReindexOptions(resources=BuildResources("64MB", 0), embedding_url=self.model.url)
         with Store(database) as store:
             store.migrate()
@@ -108,7 +108,7 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
 
 
 class Run:
-    """`python -m jobs.reindex` in a process of its own. Leaving kills whatever it has left behind."""
+    """`python -m jobs.reindex` in its own process. On exit, kills whatever is left of it."""
 
     def __init__(self, bench: Bench, database: str) -> None:
         self.bench, self.database, self.mark = bench, database, f"run-{os.getpid()}-{next(_numbers)}"
@@ -130,13 +130,13 @@ class Run:
         self.process.wait()
 
     def finish(self) -> dict:
-        """Wait for its end; returns the summary."""
+        """Wait for its end; return the summary."""
         out, said = self.process.communicate(timeout=RUN_S)
         assert self.process.returncode == 0, said
         return json.loads(out.strip().splitlines()[-1])
 
     def die(self) -> None:
-        """kill -9 of the driver; returns when its workers are gone. Two of Ray's idle agents stay for a minute."""
+        """Kill the driver with -9; return when its workers are gone. Two idle agents of Ray stay for a minute."""
         self.process.kill()
         self.process.wait()
         agents = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
@@ -144,7 +144,7 @@ class Run:
                    "the driver's workers have ended too")  # fmt: skip
 
     def processes(self, command: str = "") -> list[int]:
-        """The pids of this run, driver and Ray, whose command line holds `command`."""
+        """Return the pids of this run, driver and Ray, whose command line holds `command`."""
         found = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -155,16 +155,16 @@ class Run:
         return found
 
     def until(self, least: float, most: float) -> None:
-        """Wait until a share between `least` and `most` of the vectors is stored, and a little more."""
+        """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer."""
         share = self.bench.random.uniform(least, most)
-        eventually(lambda: self.process.poll() is not None or len(stored(self.database)) >= share * PAGES,
+        eventually(lambda: self.process.poll() is not None or len(stored_hashes(self.database)) >= share * PAGES,
                    f"{share:.0%} of the vectors are stored", RUN_S)  # fmt: skip
-        time.sleep(self.bench.random.uniform(0, 0.6))  # what is killed is in the middle of the next block
+        time.sleep(self.bench.random.uniform(0, 0.6))  # so that the kill comes in the middle of a block
         assert self.process.poll() is None, "the run ended before it could be killed"
 
 
-def stored(database: str) -> set[str]:
-    """The hashes of all vectors that are committed."""
+def stored_hashes(database: str) -> set[str]:
+    """Return the hashes of all committed vectors."""
     try:
         with psycopg.connect(database, autocommit=True) as connection:
             return {name for (name,) in connection.execute("select embed_hash from staged_vector")}
@@ -173,15 +173,15 @@ def stored(database: str) -> set[str]:
 
 
 def index_of(database: str) -> dict[str, dict]:
-    """The live index: every column of every chunk by id."""
+    """Return every column of every chunk of the live index, by id."""
     with Store(database) as store, psycopg.connect(database, row_factory=dict_row) as connection:
         register_vector(connection)
         name = sql.Identifier(f"chunk_{store.live_index('docs').id}")
         return {row["id"]: row for row in connection.execute(sql.SQL("select * from {}").format(name))}
 
 
-def compared(expected: dict[str, dict], database: str) -> str:
-    """Assert that the index is the undisturbed one; returns the comparison in words."""
+def compare(expected: dict[str, dict], database: str) -> str:
+    """Assert that the index equals the undisturbed one; return the comparison in words."""
     index = index_of(database)
     assert index.keys() == expected.keys()
     cosines = []
@@ -197,16 +197,16 @@ def compared(expected: dict[str, dict], database: str) -> str:
 
 
 def embedded_again(bench: Bench, kill: Kill) -> int:
-    """How many texts whose vectors were stored when the kill came were embedded once more."""
+    """Count the texts that were embedded again although their vectors were stored before the kill."""
     return len(kill.stored & set(bench.model.hashes(since=kill.at)))
 
 
 def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
-    """Assert that nothing was lost, doubled or embedded twice; note it in the table."""
+    """Assert that nothing was lost, doubled or embedded twice; add a row to the table."""
     twice = embedded_again(bench, kill)
     bench.table.append((
         f"{kill.what} ({kill.pid})", f"{len(kill.stored)} of {PAGES} vectors stored", "yes: gone", finished,
-        f"{twice} of {len(kill.stored)}", compared(bench.undisturbed, database),
+        f"{twice} of {len(kill.stored)}", compare(bench.undisturbed, database),
     ))  # fmt: skip
     assert twice == 0
     with psycopg.connect(database) as connection:
@@ -216,13 +216,13 @@ def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
     assert states == [("live", 1)]
 
 
-# ---------------------------------------------------------------------------------------------- what a run outlives
+# ---------------------------------------------------------------------------------------------- what a run survives
 
 
 def kill_actor(run: Run) -> Kill:
     [pid, *_] = run.processes("EmbedTexts")
     kill_9(pid)
-    return Kill("embedding actor", pid, stored(run.database))
+    return Kill("embedding actor", pid, stored_hashes(run.database))
 
 
 def end_session(run: Run) -> Kill:
@@ -239,25 +239,25 @@ def end_session(run: Run) -> Kill:
         assert done is True
         gone = "select count(*) from pg_stat_activity where pid = %s"
         eventually(lambda: connection.execute(gone, [pid]).fetchone() == (0,), "the session is gone")
-    return Kill("sink's session", pid, stored(run.database))
+    return Kill("sink's session", pid, stored_hashes(run.database))
 
 
 def kill_postgres(run: Run) -> Kill:
-    before, pid = stored(run.database), postmaster(run.bench.home)
+    before, pid = stored_hashes(run.database), postmaster(run.bench.home)
     at = time.monotonic()
     kill_9(pid)
     return Kill("Postgres", pid, before, at)
 
 
-OUTLIVED = {
+SURVIVED = {
     kill_actor: "Ray's retry",
     end_session: "the same task, again",
     kill_postgres: "the same run, after the restart",
 }
 
 
-def outlive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Sequence[tuple[float, float]]) -> None:
-    """One run, hit by `kills` in turn, stores every text once and ends in the undisturbed index."""
+def survive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Sequence[tuple[float, float]]) -> None:
+    """Assert that one run, hit by `kills` in turn, stores every text once and builds the undisturbed index."""
     database = bench.database()
     done = []
     with Run(bench, database) as run:
@@ -267,30 +267,30 @@ def outlive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Seque
         summary = run.finish()
     assert summary["chunks"]["embedded"] == PAGES
     for kill, hit in zip(done, kills, strict=True):
-        report(bench, database, kill, OUTLIVED[hit])
+        report(bench, database, kill, SURVIVED[hit])
 
 
-def test_a_run_outlives_its_actor_a_sinks_session_and_postgres(bench):
-    kills = bench.random.sample(list(OUTLIVED), len(OUTLIVED))
-    outlive(bench, kills, [(0.05, 0.2), (0.25, 0.4), (0.45, 0.6)])
+def test_a_run_survives_its_actor_a_sinks_session_and_postgres(bench):
+    kills = bench.random.sample(list(SURVIVED), len(SURVIVED))
+    survive(bench, kills, [(0.05, 0.2), (0.25, 0.4), (0.45, 0.6)])
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("hit", OUTLIVED)
-def test_a_run_outlives_one_kill_at_any_moment(bench, hit):
-    outlive(bench, [hit], [(0.05, 0.7)])
+@pytest.mark.parametrize("hit", SURVIVED)
+def test_a_run_survives_one_kill_at_any_moment(bench, hit):
+    survive(bench, [hit], [(0.05, 0.7)])
 
 
 # ---------------------------------------------------------------------------------------------- after the driver
 
 
 def kill_driver(bench: Bench) -> Run:
-    """A run whose driver was killed and whose index the next run has finished."""
+    """Kill a driver and let the next run finish its index; return the killed run."""
     database = bench.database()
     run = Run(bench, database)
     run.until(0.1, 0.7)
     run.die()
-    kill = Kill("driver", run.process.pid, stored(database))
+    kill = Kill("driver", run.process.pid, stored_hashes(database))
     summary = bench.reindex(database)
     assert summary.chunks["embedded"] == PAGES - len(kill.stored)
     assert summary.chunks["reused"] == len(kill.stored)

@@ -53,7 +53,7 @@ KEPT = {ANSWER, DEGRADED, COME_BACK, ERROR_EVENT}
 
 
 def ask_once(http: httpx.Client, path: str, question: str = QUESTION) -> str:
-    """How the question ended: one of KEPT, or what went wrong."""
+    """Ask, and return how the question ended: one of KEPT, or the failure."""
     try:
         if path.endswith("/stream"):
             return _stream_once(http, path, question)
@@ -90,7 +90,7 @@ def _stream_once(http: httpx.Client, path: str, question: str) -> str:
 
 
 class Load:
-    """Clients that ask one question after the other, by each way in turn, while it is entered."""
+    """Clients that ask one question after another, over each route in turn, while it is entered."""
 
     def __init__(self, url: str) -> None:
         self.ends: Counter[str] = Counter()
@@ -121,7 +121,7 @@ class Load:
 
 
 class Held:
-    """Two questions, one by each way, whose model is in the middle of its answer when the kill comes."""
+    """Two questions, plain and streamed, whose model is in the middle of its answer when the kill comes."""
 
     def __init__(self, url: str, model: ScriptedLLM) -> None:
         self.ends: dict[str, str] = {}
@@ -156,7 +156,7 @@ def client(url: str) -> httpx.Client:
 
 
 def replicas(deployment: str) -> list[int]:
-    """The pids of a deployment's replicas in this test's own cluster."""
+    """Return the pids of a deployment's replicas in the Ray of this session."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
@@ -170,7 +170,7 @@ def replicas(deployment: str) -> list[int]:
 
 @dataclass
 class Bench:
-    """What the cases share: the service, its database's folder, the model, the moments, the table that is printed."""
+    """Shared by all cases: the service, its database's folder, the model, the random moments, the rows of the table."""
 
     url: str
     home: Path
@@ -179,7 +179,7 @@ class Bench:
     table: list[tuple[str, ...]] = field(default_factory=list)
 
     def under_load(self, what: str, kills: Callable[[], None]) -> dict[str, str]:
-        """Ask, kill, wait until all is well; assert that no question was lost. Returns how those held ended."""
+        """Ask, kill, wait until all is well; assert that no question was lost. Return how the held ones ended."""
         self.well(WELL_AGAIN_S)
         with Load(self.url) as load:
             time.sleep(self.random.uniform(0.5, 1.5))
@@ -196,14 +196,14 @@ class Bench:
         return ends
 
     def well(self, within_s: float) -> None:
-        """Wait for three whole answers in a row by each way."""
+        """Wait for three whole answers in a row over each route."""
         with client(self.url) as http:
             ways = ["/query", "/query/stream", "/search"] * 3
             eventually(lambda: all(ask_once(http, path) == ANSWER for path in ways), "all is well again", within_s)
 
 
 def model() -> ScriptedLLM:
-    """One that answers at once, and breaks off in the middle, without a word more, where it is asked slowly."""
+    """A model that answers at once, but falls silent in the middle of its answer to SLOWLY."""
 
     def answers(request: Request) -> Reply:
         slow = SLOWLY in request.text

@@ -1,4 +1,4 @@
-"""One local Ray for the tests of a session, and one Serve in it that takes an application after the other."""
+"""Starts the Ray of a test session, and a Serve in it that runs one application after another."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ READY_S = 60.0
 
 @contextmanager
 def local_ray() -> Iterator[None]:
-    """A Ray of two CPUs that this process connects to; jobs and Serve use the one that is connected."""
+    """Start a Ray with two CPUs and connect to it; jobs and Serve use the connected one."""
     os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
     ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
     try:
@@ -37,7 +37,7 @@ class Service:
 
     @contextmanager
     def deployed(self, settings: Settings) -> Iterator[None]:
-        """The application of `settings`, running; it may not be ready yet."""
+        """Run the application of `settings`; it may not be ready yet."""
         serve.run(build(settings), name=APP, route_prefix="/")
         try:
             yield
@@ -53,7 +53,7 @@ class Service:
 
 @contextmanager
 def local_serve() -> Iterator[Service]:
-    """Serve in the connected Ray, on a free port of loopback."""
+    """Start Serve in the connected Ray, on a free loopback port."""
     port = free_port()
     serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
     try:

@@ -1,7 +1,7 @@
-"""Databases of a test session: one Postgres that forgets when the power goes, and cheap copies of what it holds.
+"""Hands out databases of one Postgres per test session, as copies of a template.
 
-Nothing here outlives the session, so the server writes no byte to disk for safety's sake. Tests that kill a Postgres
-start one of their own (`pipelines.embedded.run_postgres`).
+Nothing in it outlives the session, so the server never waits for the disk. Tests that kill a Postgres start their own
+(`pipelines.embedded.run_postgres`).
 """
 
 import itertools
@@ -20,7 +20,7 @@ TABLES = "raydex_tables"
 
 
 class DatabaseServer:
-    """The Postgres at `url` (its superuser's), without durability."""
+    """The Postgres at `url` (a superuser's URL), with durability switched off."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -41,9 +41,9 @@ class DatabaseServer:
 
     @contextmanager
     def database(self, template: str = TABLES) -> Iterator[str]:
-        """The URL of a copy of `template` (a name or a URL of this server), dropped at the end.
+        """Yield the URL of a copy of `template` (a name or a URL of this server); drop the copy at the end.
 
-        Nobody may be connected to the template meanwhile.
+        Nobody may be connected to the template while it is copied.
         """
         name = f"test_{next(self._numbers)}"
         self._do("create database {} template {}", name, template.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""Killing processes for certain, and waiting for what follows."""
+"""Kills processes and waits for what must follow."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
+    """Return whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -17,19 +17,19 @@ def alive(pid: int) -> bool:
 
 
 def kill_9(*pids: int) -> None:
-    """kill -9, and be sure of it."""
+    """Kill with -9 and wait until all are gone."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: not any(map(alive, pids)), f"{pids} are gone")
 
 
 def postmaster(home: Path) -> int:
-    """The pid of the embedded Postgres under `home`."""
+    """Return the pid of the embedded Postgres under `home`."""
     return int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
 
 
 def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
-    """Wait until `holds`; returns the seconds it took."""
+    """Wait until `holds`; return the seconds it took."""
     began = time.monotonic()
     while not holds():
         assert time.monotonic() - began < within_s, f"not within {within_s:g} s: {what}"
@@ -38,5 +38,5 @@ def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> 
 
 
 def kill_seed() -> int:
-    """RAYDEX_KILL_SEED, which repeats the moments of an earlier run, or any other number."""
+    """Return RAYDEX_KILL_SEED, which repeats the moments of an earlier run, or a random number."""
     return int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))

@@ -1,4 +1,4 @@
-"""Tables that tests leave for the end of a run; those of pytest-xdist's workers come with the worker."""
+"""Prints tables at the end of a test run, also those that were made in workers of pytest-xdist."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,14 @@ SENT = "tables"
 
 
 def leave_table(config: pytest.Config, title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Have this table printed at the end of the run."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
     config.stash.setdefault(TABLES, []).append("\n".join(["", title, *lines]))
 
 
 class Tables:
-    """The plugin that prints them."""
+    """Plugin: a worker sends its tables with its results, the main process prints them."""
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(session.config, "workeroutput"):

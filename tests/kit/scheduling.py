@@ -1,6 +1,6 @@
-"""How pytest-xdist spreads the tests: a file stays together, and so do the files that share Ray or Serve.
+"""Distributes test files to the workers of pytest-xdist.
 
-What takes longest comes first, so that the workers end together.
+Files that share Ray or Serve go to one worker. The slowest come first, so that the workers end together.
 """
 
 import functools
@@ -12,12 +12,12 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
-# Fixtures that cost most to start; one worker of the session starts each.
+# The fixtures that cost most to start: only one worker starts each.
 SHARED = ("service", "local_ray")
 
 
 class FileScheduling(LoadScopeScheduling):
-    """Sends each group of files to one worker, in the order of collection."""
+    """Send each group of files to one worker, in the order of collection."""
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:
         super().__init__(config, log)
@@ -29,7 +29,7 @@ class FileScheduling(LoadScopeScheduling):
 
 @functools.cache
 def group_of(file: str) -> str:
-    """The first shared fixture that the file names, or the file."""
+    """Return the first shared fixture that the file names, or the file itself."""
     if file.startswith("tests/unit/"):
         return file
     text = (ROOT / file).read_text()
@@ -37,7 +37,7 @@ def group_of(file: str) -> str:
 
 
 def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Shared fixtures first, then slow files, then the others."""
+    """Sort tests with shared fixtures first, then slow ones, then the others."""
 
     def place(item: pytest.Item) -> int:
         file = item.nodeid.partition("::")[0]

@@ -1,4 +1,4 @@
-"""deploy/submit refuses before it asks a cluster: it names what is missing and ends as a wrong command does."""
+"""deploy/submit names missing settings and exits with 2 before it talks to a cluster."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A test that takes seconds names its tier by a marker (pyproject.toml says what they mean); unit tests take none."""
+"""Every slow test file names its tier by a marker; pyproject.toml explains the markers."""
 
 import re
 from pathlib import Path
