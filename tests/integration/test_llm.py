@@ -46,9 +46,9 @@ def read(server: ScriptedLLM, *messages: Message, **settings: Any) -> list[str |
 Work = Callable[[LLM], Coroutine[Any, Any, Any]]
 
 
-def together(server: ScriptedLLM, work: Work, base_url: str = "", **settings: Any) -> Any:
+def together(server: ScriptedLLM, work: Work, base_url: str = "", api_key: str = KEY, **settings: Any) -> Any:
     async def run() -> Any:
-        llm = LLM("scripted", base_url=base_url or server.url, api_key=KEY, settings=LLMSettings(**settings))
+        llm = LLM("scripted", base_url=base_url or server.url, api_key=api_key, settings=LLMSettings(**settings))
         try:
             return await work(llm)
         finally:
