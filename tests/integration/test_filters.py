@@ -49,7 +49,7 @@ class Corpus:
         return float(np.mean(shares))
 
 
-def clustered(random: np.random.Generator, centres: np.ndarray, count: int) -> np.ndarray:
+def make_clusters(random: np.random.Generator, centres: np.ndarray, count: int) -> np.ndarray:
     """Unit vectors around `centres`, as texts on the same subjects have."""
     vectors = centres[random.integers(len(centres), size=count)] + random.normal(0, 0.6, (count, DIMENSION))
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
@@ -70,7 +70,7 @@ def url_of(number: int) -> str:
 def corpus(server: DatabaseServer) -> Iterator[Corpus]:
     random = np.random.default_rng(0)
     centres = random.normal(0, 1, (CLUSTERS, DIMENSION))
-    vectors, questions = clustered(random, centres, CHUNKS), clustered(random, centres, QUERIES)
+    vectors, questions = make_clusters(random, centres, CHUNKS), make_clusters(random, centres, QUERIES)
     with server.database() as url, Store(url) as store:
         index = load(url, vectors)
         yield Corpus(store, index, vectors, [url_of(n) for n in range(CHUNKS)], questions)

@@ -57,7 +57,7 @@ def together(server: ScriptedLLM, work: Work, base_url: str = "", api_key: str =
     return asyncio.run(run())
 
 
-def replying(*replies: Any) -> ScriptedLLM:
+def serve_replies(*replies: Any) -> ScriptedLLM:
     return ScriptedLLM(default=in_turn(*replies))
 
 
@@ -65,7 +65,7 @@ def replying(*replies: Any) -> ScriptedLLM:
 
 
 def test_a_completion_is_asked_for_as_configured() -> None:
-    with replying("Hello.") as server:
+    with serve_replies("Hello.") as server:
         assert ask(server, temperature=0.3, max_tokens=77).text == "Hello."
     sent = server.asked[0]
     assert sent.messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}]
@@ -75,7 +75,7 @@ def test_a_completion_is_asked_for_as_configured() -> None:
 
 
 def test_tokens_are_counted_by_the_server_and_priced_per_million() -> None:
-    with replying("Hello you.") as server:
+    with serve_replies("Hello you.") as server:
         usage = ask(server, prompt_price=1_000_000, completion_price=10_000_000).usage
         assert usage == Usage(4, 2, 1, 4 + 20)
         *deltas, streamed = read(server, prompt_price=1_000_000, completion_price=10_000_000)
@@ -84,7 +84,7 @@ def test_tokens_are_counted_by_the_server_and_priced_per_million() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_server_that_counts_nothing_leaves_an_estimate(stream: bool) -> None:
-    with replying(Reply("Hello you.", usage=False)) as server:
+    with serve_replies(Reply("Hello you.", usage=False)) as server:
         usage = read(server)[-1] if stream else ask(server).usage
     assert usage == LLM("m", base_url="").estimate(HELLO, "Hello you.")
     assert usage.calls == 1 and usage.prompt_tokens > 4 and usage.completion_tokens >= 2
@@ -99,25 +99,25 @@ def test_deltas_come_as_the_model_says_them() -> None:
         await stream.aclose()
         return delta, took
 
-    with replying(Reply(deltas=["one", "two"], drop_after=1, hang=True)) as server:
+    with serve_replies(Reply(deltas=["one", "two"], drop_after=1, hang=True)) as server:
         delta, took = together(server, first)
     assert delta == "one" and took < 5
 
 
 def test_white_space_and_line_breaks_in_deltas_are_kept() -> None:
     deltas = ["def f():", "\n", "    ", "return 1", "\n\n", "🦄"]
-    with replying(Reply(deltas=deltas)) as server:
+    with serve_replies(Reply(deltas=deltas)) as server:
         assert read(server)[:-1] == deltas
 
 
 def test_an_answer_cut_off_by_max_tokens_is_an_answer() -> None:
-    with replying(Reply("Hello an", finish_reason="length")) as server:
+    with serve_replies(Reply("Hello an", finish_reason="length")) as server:
         assert ask(server).text == "Hello an"
         assert read(server)[:-1] == ["Hello", " an"]
 
 
 def test_one_client_serves_one_event_loop_after_another() -> None:
-    with replying("Hello.") as server:
+    with serve_replies("Hello.") as server:
         llm = LLM("scripted", base_url=server.url)
         for _ in range(3):
             assert asyncio.run(llm.complete(HELLO)).text == "Hello."
@@ -146,7 +146,7 @@ SCHEMA = {
 
 
 def test_a_schema_is_handed_to_the_server() -> None:
-    with replying('{"answer": "yes"}') as server:
+    with serve_replies('{"answer": "yes"}') as server:
         assert together(server, lambda llm: llm.complete(HELLO, schema=SCHEMA)).text == '{"answer": "yes"}'
     form = server.asked[0].body["response_format"]
     assert form["type"] == "json_schema"
@@ -172,7 +172,7 @@ def test_a_400_about_something_else_does_not_cost_a_client_its_schemas() -> None
         await llm.complete(HELLO, schema=SCHEMA)
 
     bad = Reply(status=400, error={"message": "no such tool"})
-    with replying(bad, bad, "fine") as server:
+    with serve_replies(bad, bad, "fine") as server:
         together(server, twice)
     assert "response_format" in server.asked[-1].body
 
@@ -182,13 +182,13 @@ def test_a_400_about_something_else_does_not_cost_a_client_its_schemas() -> None
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
 def test_a_passing_failure_is_tried_again(status: int) -> None:
-    with replying(Reply(status=status, retry_after=0), Reply(status=status, retry_after=0), "Hello.") as server:
+    with serve_replies(Reply(status=status, retry_after=0), Reply(status=status, retry_after=0), "Hello.") as server:
         assert ask(server).text == "Hello."
     assert len(server.asked) == 3
 
 
 def test_retry_after_is_waited_for() -> None:
-    with replying(Reply(status=429, retry_after=0.7), "Hello.") as server:
+    with serve_replies(Reply(status=429, retry_after=0.7), "Hello.") as server:
         began = time.monotonic()
         assert ask(server).text == "Hello."
         assert 0.7 <= time.monotonic() - began < 5
@@ -197,7 +197,7 @@ def test_retry_after_is_waited_for() -> None:
 @pytest.mark.parametrize("kind", ["seconds", "date"])
 def test_a_server_that_asks_for_more_patience_than_there_is_fails_at_once(kind: str) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    with replying(Reply(status=429, retry_after=90 if kind == "seconds" else date)) as server:
+    with serve_replies(Reply(status=429, retry_after=90 if kind == "seconds" else date)) as server:
         began = time.monotonic()
         with pytest.raises(LLMBusy, match="429"):
             ask(server, timeout_s=30)
@@ -207,26 +207,26 @@ def test_a_server_that_asks_for_more_patience_than_there_is_fails_at_once(kind: 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
 def test_a_lasting_failure_is_not_tried_again(status: int) -> None:
-    with replying(Reply(status=status)) as server, pytest.raises(LLMFailed, match=str(status)):
+    with serve_replies(Reply(status=status)) as server, pytest.raises(LLMFailed, match=str(status)):
         ask(server)
     assert len(server.asked) == 1
 
 
 def test_a_used_up_quota_is_not_tried_again() -> None:
     error = {"message": "You exceeded your current quota", "code": "insufficient_quota", "type": "insufficient_quota"}
-    with replying(Reply(status=429, error=error)) as server, pytest.raises(LLMBusy, match="quota"):
+    with serve_replies(Reply(status=429, error=error)) as server, pytest.raises(LLMBusy, match="quota"):
         ask(server)
     assert len(server.asked) == 1
 
 
 def test_retries_end() -> None:
-    with replying(Reply(status=503, retry_after=0)) as server, pytest.raises(LLMBusy, match="503"):
+    with serve_replies(Reply(status=503, retry_after=0)) as server, pytest.raises(LLMBusy, match="503"):
         ask(server, retries=2)
     assert len(server.asked) == 3
 
 
 def test_a_torn_connection_is_tried_again_before_the_first_delta_and_never_after() -> None:
-    with replying(Reply(deltas=["a", "b"], drop_after=0), Reply(deltas=["a", "b"])) as server:
+    with serve_replies(Reply(deltas=["a", "b"], drop_after=0), Reply(deltas=["a", "b"])) as server:
         assert read(server)[:-1] == ["a", "b"]
     got: list[str | Usage] = []
 
@@ -234,7 +234,7 @@ def test_a_torn_connection_is_tried_again_before_the_first_delta_and_never_after
         async for item in llm.stream(HELLO):
             got.append(item)
 
-    with replying(Reply(deltas=["a", "b"], drop_after=1), "again") as server:
+    with serve_replies(Reply(deltas=["a", "b"], drop_after=1), "again") as server:
         with pytest.raises(LLMUnreachable, match=r"broke off|cannot be reached") as failed:
             together(server, collect)
         assert len(server.asked) == 1
@@ -252,7 +252,7 @@ def test_closing_a_stream_closes_the_request() -> None:
         await stream.aclose()
         assert await asyncio.to_thread(server.wait_for, lambda s: s.disconnects == 1)
 
-    with replying(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
+    with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
         together(server, first)
 
 
@@ -279,7 +279,7 @@ def test_cancelling_the_task_closes_the_request(reply: Reply, streaming: bool) -
 
     if not streaming and reply.drop_after:
         reply = Reply(delay_s=20)
-    with replying(reply) as server:
+    with serve_replies(reply) as server:
         together(server, start)
     assert server.disconnects == (reply.status == 200)
     assert len(server.asked) == 1
@@ -293,7 +293,7 @@ def test_calls_record_what_a_cancelled_stream_had_said() -> None:
         await stream.aclose()
         return calls
 
-    with replying(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
+    with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
         calls = together(server, start, prompt_price=1_000_000)
         assert server.wait_for(lambda s: s.disconnects == 1)
     assert calls.exchanges[0].completion == "a"
@@ -314,7 +314,7 @@ def test_nothing_at_the_url_is_said_with_url_and_model() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_key_is_never_repeated(status: int) -> None:
     echo = {"message": f"Incorrect API key provided: {KEY}."}
-    with replying(Reply(status=status, error=echo)) as server, pytest.raises(LLMKeyRefused) as failed:
+    with serve_replies(Reply(status=status, error=echo)) as server, pytest.raises(LLMKeyRefused) as failed:
         ask(server)
     said = str(failed.value)
     assert "scripted" in said and server.url in said and str(status) in said
@@ -325,14 +325,17 @@ def test_a_key_that_no_header_can_hold_is_told_at_once_and_not_repeated() -> Non
     with pytest.raises(KeyUnusable, match="scripted") as failed:
         LLM("scripted", base_url="http://127.0.0.1:1/v1", api_key="sk-secret…")
     assert "secret" not in str(failed.value)
-    with replying("Hello.") as server:
+    with serve_replies("Hello.") as server:
         ask(server, api_key=f" {KEY}\n")
     assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() -> None:
     echo = {"message": f"cannot route {KEY}"}
-    with replying(Reply(status=404, error=echo)) as server, pytest.raises(LLMFailed, match="cannot route …") as failed:
+    with (
+        serve_replies(Reply(status=404, error=echo)) as server,
+        pytest.raises(LLMFailed, match="cannot route …") as failed,
+    ):
         ask(server, base_url=server.url.replace("//", "//me:hidden@"))
     assert KEY not in str(failed.value) and "hidden" not in str(failed.value)
 
@@ -349,7 +352,7 @@ def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() ->
     ],
 )
 def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, why: str) -> None:
-    with replying(reply) as server, pytest.raises(LLMEmpty, match=why) as failed:
+    with serve_replies(reply) as server, pytest.raises(LLMEmpty, match=why) as failed:
         read(server) if stream else ask(server)
     assert failed.value.usage.prompt_tokens == 4  # was paid for all the same
 
@@ -357,32 +360,32 @@ def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, w
 @pytest.mark.parametrize("raw", ["{not json", "[]", '{"choices": []}', '{"detail": "not here"}', '"text"', "null"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_no_chat_completion_is_an_error(raw: str, stream: bool) -> None:
-    with replying(Reply(raw=raw)) as server, pytest.raises(LLMFailed, match="scripted at"):
+    with serve_replies(Reply(raw=raw)) as server, pytest.raises(LLMFailed, match="scripted at"):
         read(server) if stream else ask(server)
 
 
 def test_a_broken_event_in_a_stream_is_an_error() -> None:
-    with replying(Reply(raw="data: {broken\n\n")) as server, pytest.raises(LLMFailed, match="scripted at"):
+    with serve_replies(Reply(raw="data: {broken\n\n")) as server, pytest.raises(LLMFailed, match="scripted at"):
         read(server)
 
 
 def test_an_error_event_in_a_stream_is_an_error() -> None:
     event = 'data: {"error": {"message": "CUDA out of memory"}}\n\n'
-    with replying(Reply(raw=event)) as server, pytest.raises(LLMFailed, match="CUDA out of memory"):
+    with serve_replies(Reply(raw=event)) as server, pytest.raises(LLMFailed, match="CUDA out of memory"):
         read(server)
 
 
 def test_a_context_that_is_too_long_is_told_with_both_numbers() -> None:
     said = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens"
     error = {"message": said, "code": "context_length_exceeded", "param": "messages"}
-    with replying(Reply(status=400, error=error)) as server, pytest.raises(ContextTooLong) as failed:
+    with serve_replies(Reply(status=400, error=error)) as server, pytest.raises(ContextTooLong) as failed:
         ask(server, context_window=8192)
     assert all(number in str(failed.value) for number in ("4096", "5000", "8192"))
     assert len(server.asked) == 1
 
 
 def test_a_completion_has_one_time_limit_with_all_its_retries() -> None:
-    with replying(Reply(status=503, retry_after=0, delay_s=0.2), Reply(hang=True)) as server:
+    with serve_replies(Reply(status=503, retry_after=0, delay_s=0.2), Reply(hang=True)) as server:
         began = time.monotonic()
         with pytest.raises(LLMTimeout, match=r"within 0\.5 s"):
             ask(server, timeout_s=0.5)
@@ -391,11 +394,11 @@ def test_a_completion_has_one_time_limit_with_all_its_retries() -> None:
 
 
 def test_a_stream_that_stalls_fails_and_a_slow_one_does_not() -> None:
-    with replying(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
+    with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
         with pytest.raises(LLMTimeout):
             read(server, timeout_s=1.0)
         assert server.wait_for(lambda s: s.disconnects == 1)
-    with replying(Reply(deltas=list("abcdef"), delay_s=0.2)) as server:
+    with serve_replies(Reply(deltas=list("abcdef"), delay_s=0.2)) as server:
         assert read(server, timeout_s=1)[:-1] == list("abcdef")
 
 

@@ -53,7 +53,7 @@ async def complete(llm: LLM) -> str:
     return (await llm.complete(HELLO)).text
 
 
-async def streamed(llm: LLM) -> list[str | Usage]:
+async def stream(llm: LLM) -> list[str | Usage]:
     return [item async for item in llm.stream(HELLO)]
 
 
@@ -61,7 +61,7 @@ async def streamed(llm: LLM) -> list[str | Usage]:
 def test_a_recipe_asks_its_model_and_streams(heading: str) -> None:
     with ScriptedLLM() as server:
         assert use(heading, server, complete) == "Scripted answer."
-        *deltas, usage = use(heading, server, streamed)
+        *deltas, usage = use(heading, server, stream)
     assert "".join(map(str, deltas)) == "Scripted answer." and isinstance(usage, Usage)
     assert {request.body["model"] for request in server.asked} == {recipe(heading).model}
     assert server.asked[1].body["stream_options"] == {"include_usage": True}
@@ -130,7 +130,7 @@ def test_openai_refuses_a_wrong_key() -> None:
 
 def test_openai_prices_make_a_cost() -> None:
     with ScriptedLLM(default="Hello you.") as server:
-        *_, usage = use("OpenAI", server, streamed)
+        *_, usage = use("OpenAI", server, stream)
     assert usage.cost == pytest.approx((2 * 0.40 + 2 * 1.60) / 1_000_000)
 
 
@@ -139,7 +139,7 @@ def test_openai_prices_make_a_cost() -> None:
 
 def test_ollama_needs_no_key_and_may_count_nothing() -> None:
     with ScriptedLLM(default=Reply("Hello you.", usage=False)) as server:
-        *deltas, usage = use("Ollama", server, streamed)
+        *deltas, usage = use("Ollama", server, stream)
     assert deltas == ["Hello", " you."]
     assert usage.prompt_tokens > 0 and usage.completion_tokens > 0 and usage.cost == 0
 
@@ -150,7 +150,7 @@ def test_a_server_that_refuses_to_count_is_asked_without() -> None:
         return "Hello." if known else Reply(status=400, error={"message": "unknown field: stream_options"})
 
     with ScriptedLLM(default=strict) as server:
-        assert use("Ollama", server, streamed)[0] == "Hello."
+        assert use("Ollama", server, stream)[0] == "Hello."
     assert len(server.asked) == 2
 
 
@@ -168,10 +168,10 @@ def test_thoughts_are_no_answer() -> None:
     thinking = event({"role": "assistant", "content": "", "reasoning": "Well, let me see."})
     answered = thinking + event({"content": "Hello."}) + event({}, "stop") + "data: [DONE]\n\n"
     with ScriptedLLM(default=Reply(raw=answered)) as server:
-        assert use("Ollama", server, streamed)[:-1] == ["Hello."]
+        assert use("Ollama", server, stream)[:-1] == ["Hello."]
     cut = thinking + event({}, "length") + "data: [DONE]\n\n"
     with ScriptedLLM(default=Reply(raw=cut)) as server, pytest.raises(LLMEmpty, match="max_tokens"):
-        use("Ollama", server, streamed)
+        use("Ollama", server, stream)
 
 
 # ---------------------------------------------------------------------------------------------- vLLM, ray.serve.llm
@@ -191,7 +191,7 @@ def test_vllm_tells_how_much_too_long_a_prompt_is(envelope: str) -> None:
     async def with_schema(llm: LLM) -> None:
         await llm.complete(HELLO, schema=SCHEMA)
 
-    for work in (complete, streamed, with_schema):
+    for work in (complete, stream, with_schema):
         with ScriptedLLM(default=reply) as server, pytest.raises(ContextTooLong, match=r"16384.*17012"):
             use("vLLM", server, work)
         assert len(server.asked) == 1

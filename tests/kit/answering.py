@@ -44,7 +44,7 @@ class WordEmbedder:
         return np.stack([self.embed_query(text) for text in texts])
 
 
-def kept(chunk: Hit, filters: Filters) -> bool:
+def passes(chunk: Hit, filters: Filters) -> bool:
     """Whether the chunk may answer."""
     return (
         (not filters.tags or bool(set(filters.tags) & set(chunk.tags)))
@@ -118,7 +118,7 @@ class MemoryStore:
         if index.id not in self.indexes:
             raise NoSuchIndex(f"index {index.id} was pruned")
         self.searches += 1
-        chunks = [chunk for chunk in self.chunks[index.id] if kept(chunk, filters)]
+        chunks = [chunk for chunk in self.chunks[index.id] if passes(chunk, filters)]
         named = {c.chunk_id: c for c in chunks if c.chunk_id in set(ids)}
         nearest = [] if self.slow else [self._nearest(chunks, vector)[:k] for vector in vectors]
         return SearchResult(self.indexes[index.id].revision, nearest or [[] for _ in vectors], named, self.slow)

@@ -15,7 +15,7 @@ from pipelines.answering.synthesis.prompts import TemplateError
 BIG, SMALL = {"name": "big", "model": "m"}, {"name": "small", "model": "s", "system_prompt": "Be brief."}
 
 
-def configured(**settings: Any) -> AnswerSettings:
+def make_settings(**settings: Any) -> AnswerSettings:
     return AnswerSettings.model_validate(settings)
 
 
@@ -37,12 +37,12 @@ def configured(**settings: Any) -> AnswerSettings:
 )
 def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        configured(**settings)
+        make_settings(**settings)
 
 
 def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
     with pytest.raises(ValidationError) as caught:
-        configured(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
+        make_settings(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
     assert "setting k: " in describe_errors(caught.value) and "setting agents.0.model: " in describe_errors(
         caught.value
     )
@@ -50,23 +50,23 @@ def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
 
 
 def test_by_default_there_is_no_model() -> None:
-    plain = configured()
+    plain = make_settings()
     assert all_agents(plain) == [] and make_rewriter(plain) is None and make_reranker(plain) is None
     assert make_router(plain, []).route("anything").agent == "extractive"
 
 
 def test_the_short_way_is_one_agent() -> None:
-    (agent,) = all_agents(configured(llm_model="m", llm_url="http://x/v1", llm_key="k"))
+    (agent,) = all_agents(make_settings(llm_model="m", llm_url="http://x/v1", llm_key="k"))
     assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "k")
 
 
 def test_keys_are_not_shown() -> None:
-    shown = repr(configured(llm_model="m", llm_key="secret-1", agents=[{**BIG, "api_key": "secret-2"}]))
+    shown = repr(make_settings(llm_model="m", llm_key="secret-1", agents=[{**BIG, "api_key": "secret-2"}]))
     assert "secret" not in shown
 
 
 def test_agents_have_their_own_system_prompt_and_rules_send_to_them() -> None:
-    both = configured(agents=[BIG, SMALL], router="rules", router_rules=[{"agent": "small", "pattern": "^quick"}])
+    both = make_settings(agents=[BIG, SMALL], router="rules", router_rules=[{"agent": "small", "pattern": "^quick"}])
     agents = [make_agent(both, agent) for agent in both.agents]
     assert agents[1].secrets == ("Be brief.",) and agents[0].secrets != agents[1].secrets
     router = make_router(both, agents)
@@ -76,8 +76,8 @@ def test_agents_have_their_own_system_prompt_and_rules_send_to_them() -> None:
 def test_a_prompt_that_cannot_be_used_is_named() -> None:
     with pytest.raises(TemplateError, match="qa"):
         make_agent(
-            configured(agents=[BIG], prompts={"qa": "No context for {question}"}),
-            all_agents(configured(agents=[BIG]))[0],
+            make_settings(agents=[BIG], prompts={"qa": "No context for {question}"}),
+            all_agents(make_settings(agents=[BIG]))[0],
         )
 
 
@@ -86,7 +86,7 @@ def test_a_trained_router_is_loaded_from_its_folder(tmp_path: Path) -> None:
     TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, shape=ClassifierShape(calibrated=False)).save(
         tmp_path / "router", "router"
     )
-    trained = configured(
+    trained = make_settings(
         agents=[BIG, SMALL], router="classifier", router_model=tmp_path / "router", router_easy="small",
         router_hard="big",
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp
 
     def threshold(**settings: Any) -> float:
         ends = {"router_easy": "small", "router_hard": "big", "router_model": tmp_path / "router"}
-        router = make_router(configured(agents=[BIG, SMALL], router="classifier", **ends, **settings), [])
+        router = make_router(make_settings(agents=[BIG, SMALL], router="classifier", **ends, **settings), [])
         assert isinstance(router, ClassifierRouter)
         return router.threshold
 

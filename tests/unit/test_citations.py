@@ -18,7 +18,7 @@ TUNE = make_hit(
 HITS = (CSV, TUNE)
 
 
-def said(text: str) -> list[tuple[str, tuple[int, ...]]]:
+def claims_of(text: str) -> list[tuple[str, tuple[int, ...]]]:
     return [(claim.text, claim.numbers) for claim in split_claims(text)]
 
 
@@ -35,7 +35,7 @@ def said(text: str) -> list[tuple[str, tuple[int, ...]]]:
     ],
 )
 def test_a_number_belongs_to_the_sentence_item_or_code_before_it(text: str, expected: list[object]) -> None:
-    assert said(text) == expected
+    assert claims_of(text) == expected
 
 
 def test_citations_come_in_order_of_appearance_with_their_source() -> None:

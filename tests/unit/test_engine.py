@@ -40,18 +40,18 @@ class Says:
 
     def __init__(self, *parts: str, error: Exception | None = None, hangs: bool = False) -> None:
         self.parts, self.error, self.hangs = parts, error, hangs
-        self.asked: list[str] = []
+        self.run: list[str] = []
         self.cancelled = False
 
     def count(self, text: str) -> int:
         return len(text.split())
 
     async def complete(self, messages: Sequence[Message], **_: Any) -> Completion:
-        said = [part async for part in self.stream(messages)]
-        return Completion("".join(str(part) for part in said[:-1]), Usage(10, 5, 1, 0.5))
+        texts = [part async for part in self.stream(messages)]
+        return Completion("".join(str(part) for part in texts[:-1]), Usage(10, 5, 1, 0.5))
 
     async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Usage]:
-        self.asked.append("\n".join(message.content for message in messages))
+        self.run.append("\n".join(message.content for message in messages))
         try:
             for part in self.parts:
                 await asyncio.sleep(0)
@@ -193,7 +193,7 @@ def test_cancelling_a_question_cancels_the_model(make: Make) -> None:
 def test_what_nothing_supports_is_not_known_and_no_model_is_tempted(make: Make) -> None:
     model = Says("Ulaanbaatar.")
     answer = make(None, model).query("Which capital does Mongolia have?")
-    assert answer.text.startswith(UNKNOWN) and not answer.known and not model.asked
+    assert answer.text.startswith(UNKNOWN) and not answer.known and not model.run
     assert [c.n for c in answer.citations] == [1, 2, 3] and not any(c.supported for c in answer.citations)
 
 
@@ -206,7 +206,7 @@ def test_a_model_that_does_not_know_names_the_closest_sources(make: Make) -> Non
 def test_no_text_retrieves_alone(make: Make) -> None:
     model = Says("x")
     answer = make(None, model).query("topic 1 datasets?", mode="no_text")
-    assert answer.text == "" and len(answer.hits) == 3 and not model.asked and answer.citations == ()
+    assert answer.text == "" and len(answer.hits) == 3 and not model.run and answer.citations == ()
 
 
 def test_generation_retrieves_nothing(make: Make) -> None:
@@ -218,7 +218,7 @@ def test_generation_retrieves_nothing(make: Make) -> None:
 def test_context_only_answers_from_what_is_given(make: Make) -> None:
     model, store = Says("It is blue [1]."), MemoryStore(*HITS)
     answer = make(None, model, store=store).query("Which colour?", mode="context_only", context=("The sky is blue.",))
-    assert "The sky is blue." in model.asked[0] and store.searches == 0 and answer.citations[0].source == "context:1"
+    assert "The sky is blue." in model.run[0] and store.searches == 0 and answer.citations[0].source == "context:1"
 
 
 @pytest.mark.parametrize("mode", ["poem", "generation"])
@@ -296,9 +296,9 @@ def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, mon
 
     engine = QueryEngine(Elsewhere(make()), None, Says("Topic 3 is about datasets [1]."), settings=THREE)
 
-    async def asked() -> Answer:
+    async def run() -> Answer:
         answer = await engine.aquery("topic 3 datasets?")
         await asyncio.wait_for(given_up.wait(), 5)
         return answer
 
-    assert [(c.n, c.supported) for c in asyncio.run(asked()).citations] == [(1, True)]
+    assert [(c.n, c.supported) for c in asyncio.run(run()).citations] == [(1, True)]

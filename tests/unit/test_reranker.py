@@ -164,7 +164,7 @@ class Endpoint:
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[dict[str, Any]], tuple[int, Any]]) -> Iterator[Endpoint]:
+def serve(answer: Callable[[dict[str, Any]], tuple[int, Any]]) -> Iterator[Endpoint]:
     endpoint = Endpoint(answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -204,7 +204,7 @@ def ask(reranker: HTTPReranker, given: Sequence[Hit] | None = None) -> Reranking
 
 
 def test_the_endpoint_is_asked_as_cohere_says():
-    with serving(lambda _: results((2, 0.9), (0, 0.5), (3, 0.2), (1, 0.1))) as endpoint:
+    with serve(lambda _: results((2, 0.9), (0, 0.5), (3, 0.2), (1, 0.1))) as endpoint:
         reranked = ask(HTTPReranker(endpoint.url, "rerank-v3", api_key="secret"))
     path, key, request = endpoint.seen[0]
     assert (path, key) == ("/v1/rerank", "Bearer secret")
@@ -221,13 +221,13 @@ def test_the_endpoint_is_asked_as_cohere_says():
 
 
 def test_one_reranker_serves_several_event_loops():
-    with serving(lambda _: results((1, 1), (0, 0.5), (2, 0.5), (3, 0))) as endpoint:
+    with serve(lambda _: results((1, 1), (0, 0.5), (2, 0.5), (3, 0))) as endpoint:
         reranker = HTTPReranker(endpoint.url, "m")
         assert [order(asyncio.run(reranker.rerank("?", hits()))) for _ in range(3)] == [[1, 0, 2, 3]] * 3
 
 
 def test_hits_that_the_endpoint_leaves_out_follow_with_the_score_they_had():
-    with serving(lambda _: results((3, 0.2), (1, 0.4))) as endpoint:
+    with serve(lambda _: results((3, 0.2), (1, 0.4))) as endpoint:
         reranked = ask(HTTPReranker(endpoint.url, "m"))
     assert order(reranked) == [1, 3, 0, 2]
     assert [hit.score_kind for hit in reranked.hits] == ["rerank-endpoint", "rerank-endpoint", "rrf", "rrf"]
@@ -255,7 +255,7 @@ def test_hits_that_the_endpoint_leaves_out_follow_with_the_score_they_had():
     ],
 )
 def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
-    with serving(lambda _: answer) as endpoint, pytest.raises(RerankFailed) as failure:
+    with serve(lambda _: answer) as endpoint, pytest.raises(RerankFailed) as failure:
         ask(HTTPReranker(endpoint.url.replace("http://", "http://user:pass@"), "m", api_key="s3cret-key"))
     assert said in str(failure.value)
     assert f"{endpoint.url}/v1/rerank" in str(failure.value)
@@ -266,7 +266,7 @@ def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
 
 
 def test_a_slow_endpoint_and_none_at_all_are_failures():
-    with serving(lambda _: (200, endpoint.released.wait(10))) as endpoint:
+    with serve(lambda _: (200, endpoint.released.wait(10))) as endpoint:
         with pytest.raises(RerankFailed, match=r"within 0\.1 s"):
             ask(HTTPReranker(endpoint.url, "m", timeout_s=0.1))
         endpoint.released.set()

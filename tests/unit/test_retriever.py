@@ -26,7 +26,7 @@ ACTORS = make_hit("https://d.test/data#actors", "Actors keep state between calls
 TUNE = make_hit("https://d.test/tune#stop", "ASHA stops bad trials early.")
 
 
-def asked(question: str, collection: str | None = None, **more: object) -> Search:
+def search_for(question: str, collection: str | None = None, **more: object) -> Search:
     return Search((question,), collection, **more)  # type: ignore[arg-type]
 
 
@@ -86,58 +86,58 @@ class BrokenLexical(LexicalIndex):
 
 
 def test_both_legs_find_and_are_fused(make: Make) -> None:
-    found = make().retrieve(asked("read_csv files"))
+    found = make().retrieve(search_for("read_csv files"))
     assert found.hits[0].source == CSV.source and found.hits[0].ranks == {"vector": 1, "bm25": 1}
     assert found.hits[0].scores["vector"] <= 1 < 2 * found.hits[0].scores["bm25"] and found.degraded == ()
     assert {"index", "embed", "bm25", "search", "fuse"} <= found.timings.keys()
 
 
 def test_a_question_looks_at_the_store_once(make: Make, store: MemoryStore) -> None:
-    make().retrieve(asked("files"))
+    make().retrieve(search_for("files"))
     assert store.searches == 1
 
 
 def test_k_bounds_the_hits(make: Make) -> None:
-    assert len(make().retrieve(asked("files", k=1)).hits) == 1
+    assert len(make().retrieve(search_for("files", k=1)).hits) == 1
 
 
 def test_a_publish_is_followed_by_both_legs(make: Make, store: MemoryStore) -> None:
     retriever = make()
-    retriever.retrieve(asked("asha"))
+    retriever.retrieve(search_for("asha"))
     store.publish(1, CSV, TUNE)
-    found = retriever.retrieve(asked("asha"))
+    found = retriever.retrieve(search_for("asha"))
     assert found.revision == 2 and found.degraded == ()
     assert found.hits[0].source == TUNE.source and found.hits[0].ranks["bm25"] == 1
 
 
 def test_a_failing_model_leaves_bm25(make: Make, models: Models) -> None:
     models.embedder.fails = True
-    found = make().retrieve(asked("read_csv"))
+    found = make().retrieve(search_for("read_csv"))
     assert found.degraded == ("vector",) and found.hits[0].source == CSV.source
 
 
 def test_a_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, models: Models) -> None:
     models.broken = {"words"}
     retriever = make()
-    assert retriever.retrieve(asked("read_csv")).degraded == ("vector",)
-    assert retriever.retrieve(asked("read_csv")).hits and models.loads == ["words"]
+    assert retriever.retrieve(search_for("read_csv")).degraded == ("vector",)
+    assert retriever.retrieve(search_for("read_csv")).hits and models.loads == ["words"]
     with pytest.raises(ModelNotReady):
         retriever.ready()
 
 
 def test_a_vector_of_another_dimension_leaves_bm25(make: Make, models: Models) -> None:
     models.embedder.dimension = 8
-    assert make().retrieve(asked("read_csv")).degraded == ("vector",)
+    assert make().retrieve(search_for("read_csv")).degraded == ("vector",)
 
 
 def test_a_broken_bm25_leaves_vectors(make: Make, tmp_path: Path) -> None:
-    found = make(lexical=lambda index: BrokenLexical(tmp_path / "x")).retrieve(asked("read_csv files"))
+    found = make(lexical=lambda index: BrokenLexical(tmp_path / "x")).retrieve(search_for("read_csv files"))
     assert found.degraded == ("bm25",) and found.hits[0].ranks == {"vector": 1}
 
 
 def test_both_legs_down_is_still_an_answer(make: Make, models: Models, tmp_path: Path) -> None:
     models.embedder.fails = True
-    found = make(lexical=lambda index: BrokenLexical(tmp_path / "x")).retrieve(asked("read_csv"))
+    found = make(lexical=lambda index: BrokenLexical(tmp_path / "x")).retrieve(search_for("read_csv"))
     assert found.degraded == ("vector", "bm25") and found.hits == ()
 
 
@@ -150,19 +150,19 @@ def test_a_long_bm25_build_is_not_waited_for(make: Make, tmp_path: Path) -> None
             return super().sync(store, index)  # type: ignore[arg-type]
 
     retriever = make(lexical=lambda index: Slow(tmp_path / "x"), patience_s=0.05)
-    assert retriever.retrieve(asked("read_csv")).degraded == ("bm25",)
+    assert retriever.retrieve(search_for("read_csv")).degraded == ("bm25",)
     gate.set()
     retriever.prepare()
-    assert retriever.retrieve(asked("read_csv")).degraded == ()
+    assert retriever.retrieve(search_for("read_csv")).degraded == ()
 
 
 def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp_path: Path) -> None:
     other = MemoryStore(make_hit("https://other.test/", "read_csv of another database"))
     LexicalIndex(tmp_path / "1").sync(other, other.live_index("docs"))
     retriever = make()
-    assert retriever.retrieve(asked("read_csv")).degraded == ("bm25",)
+    assert retriever.retrieve(search_for("read_csv")).degraded == ("bm25",)
     deadline = time.monotonic() + 20
-    while (found := retriever.retrieve(asked("read_csv"))).degraded and time.monotonic() < deadline:
+    while (found := retriever.retrieve(search_for("read_csv"))).degraded and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found.degraded == () and found.hits[0].ranks["bm25"] == 1
 
@@ -176,7 +176,7 @@ def test_a_folder_forgotten_while_it_is_searched_is_a_leg_lost(make: Make, tmp_p
 
     other = MemoryStore(make_hit("https://other.test/", "read_csv of another database"))
     LexicalIndex(tmp_path / "1").sync(other, other.live_index("docs"))
-    found = make(lexical=lambda index: Forgotten(tmp_path / "1")).retrieve(asked("read_csv"))
+    found = make(lexical=lambda index: Forgotten(tmp_path / "1")).retrieve(search_for("read_csv"))
     assert found.degraded == ("bm25",)
 
 
@@ -184,49 +184,49 @@ def test_the_old_index_serves_until_the_new_ones_model_is_loaded(
     make: Make, store: MemoryStore, models: Models
 ) -> None:
     retriever = make(patience_s=0.05)
-    retriever.retrieve(asked("asha"))
+    retriever.retrieve(search_for("asha"))
     models.gates["next"] = threading.Event()
     store.publish_index(2, TUNE, model="next")
-    assert retriever.retrieve(asked("asha")).index.id == 1
+    assert retriever.retrieve(search_for("asha")).index.id == 1
     models.gates["next"].set()
     retriever.prepare()
-    found = retriever.retrieve(asked("asha"))
+    found = retriever.retrieve(search_for("asha"))
     assert found.index.id == 2 and found.hits[0].source == TUNE.source and found.degraded == ()
     assert models.loads == ["words", "next"]
 
 
 def test_an_old_index_that_is_pruned_is_not_missed(make: Make, store: MemoryStore, models: Models) -> None:
     retriever = make(patience_s=0.05)
-    retriever.retrieve(asked("asha"))
+    retriever.retrieve(search_for("asha"))
     models.gates["next"] = threading.Event()
     store.publish_index(2, TUNE, model="next")
     del store.indexes[1]
     threading.Timer(0.3, models.gates["next"].set).start()
-    assert retriever.retrieve(asked("asha")).index.id == 2
+    assert retriever.retrieve(search_for("asha")).index.id == 2
 
 
 def test_a_model_is_loaded_once_for_many_indexes(make: Make, store: MemoryStore, models: Models) -> None:
     retriever = make()
-    retriever.retrieve(asked("x"))
+    retriever.retrieve(search_for("x"))
     store.publish_index(2, TUNE)
-    assert retriever.retrieve(asked("asha")).index.id == 2 and models.loads == ["words"]
+    assert retriever.retrieve(search_for("asha")).index.id == 2 and models.loads == ["words"]
 
 
 def test_a_rollback_is_followed(make: Make, store: MemoryStore) -> None:
     retriever = make()
-    retriever.retrieve(asked("x"))
+    retriever.retrieve(search_for("x"))
     store.publish_index(2, TUNE)
-    retriever.retrieve(asked("x"))
+    retriever.retrieve(search_for("x"))
     store.live["docs"] = 1
-    assert retriever.retrieve(asked("read_csv")).hits[0].source == CSV.source
+    assert retriever.retrieve(search_for("read_csv")).hits[0].source == CSV.source
 
 
 def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) -> None:
     store.live.clear()
     with pytest.raises(CollectionNotNamed, match="raydex index"):
-        make().retrieve(asked("x"))
+        make().retrieve(search_for("x"))
     with pytest.raises(NoLiveIndex, match="raydex index"):
-        make().retrieve(asked("x", "docs"))
+        make().retrieve(search_for("x", "docs"))
 
 
 def test_the_only_collection_is_meant_and_two_are_named(make: Make, store: MemoryStore) -> None:
@@ -234,17 +234,17 @@ def test_the_only_collection_is_meant_and_two_are_named(make: Make, store: Memor
     assert retriever.name() == "docs"
     store.publish_index(2, TUNE, collection="tune")
     with pytest.raises(CollectionNotNamed, match="docs, tune"):
-        retriever.retrieve(asked("x"))
-    assert retriever.retrieve(asked("x", "tune")).index.id == 2
-    assert make(collection="tune").retrieve(asked("x")).index.id == 2
+        retriever.retrieve(search_for("x"))
+    assert retriever.retrieve(search_for("x", "tune")).index.id == 2
+    assert make(collection="tune").retrieve(search_for("x")).index.id == 2
 
 
 def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStore) -> None:
     retriever = make()
-    retriever.retrieve(asked("x"))
+    retriever.retrieve(search_for("x"))
     store.away = True
     with pytest.raises(StoreUnavailable):
-        retriever.retrieve(asked("x"))
+        retriever.retrieve(search_for("x"))
 
 
 # ---------------------------------------------------------------------------------------------- several queries
@@ -333,11 +333,11 @@ class Titles:
 
 def test_a_further_leg_is_one_object(make: Make) -> None:
     titles = Titles(ACTORS, CSV)
-    found = make(others=[titles], fusion=Fusion(weights={"titles": 200})).retrieve(asked("read_csv"))
+    found = make(others=[titles], fusion=Fusion(weights={"titles": 200})).retrieve(search_for("read_csv"))
     assert found.hits[0].source == ACTORS.source and found.hits[0].ranks["titles"] == 1
     assert titles.calls == ["read_csv"] and found.degraded == ()
     titles.fails = True
-    assert make(others=[titles]).retrieve(asked("read_csv")).degraded == ("titles",)
+    assert make(others=[titles]).retrieve(search_for("read_csv")).degraded == ("titles",)
 
 
 @pytest.mark.parametrize(("off", "left"), [("vector", "bm25"), ("bm25", "vector")])
@@ -346,7 +346,7 @@ def test_a_leg_of_weight_0_is_neither_searched_nor_reported(
 ) -> None:
     models.embedder.fails = off == "vector"
     lexical = (lambda index: BrokenLexical(tmp_path / "x")) if off == "bm25" else None
-    found = make(lexical=lexical, fusion=Fusion(weights={off: 0})).retrieve(asked("read_csv"))
+    found = make(lexical=lexical, fusion=Fusion(weights={off: 0})).retrieve(search_for("read_csv"))
     assert found.degraded == () and found.hits[0].ranks == {left: 1}
 
 
@@ -361,13 +361,13 @@ def test_weights_and_fusions_that_make_no_sense_are_refused(make: Make, settings
 
 
 def test_the_studys_fusion_can_be_chosen(make: Make) -> None:
-    found = make(fusion=Fusion(method="insert", lexical_k=1)).retrieve(asked("read_csv"))
+    found = make(fusion=Fusion(method="insert", lexical_k=1)).retrieve(search_for("read_csv"))
     assert {hit.score_kind for hit in found.hits} == {"insert"}
 
 
 def test_a_slow_store_costs_the_vectors(make: Make, store: MemoryStore) -> None:
     store.slow = True
-    found = make().retrieve(asked("read_csv"))
+    found = make().retrieve(search_for("read_csv"))
     assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
 
 
@@ -382,7 +382,7 @@ def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
     retriever = make(patience_s=0.1, timeout_s=0.2)
     retriever.prepare()
     models.embedder.embed_query = Hanging().embed_query  # type: ignore[method-assign]
-    found = retriever.retrieve(asked("read_csv"))
+    found = retriever.retrieve(search_for("read_csv"))
     gate.set()
     assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
 
@@ -398,7 +398,7 @@ def test_filters_hold_for_every_leg_and_for_history(make: Make, store: MemorySto
     for filters in (
         Filters(tags=("new", "x")), Filters(version="2"), Filters(language="en"), Filters(url_prefix="https://d.test/n"),
     ):  # fmt: skip
-        found = retriever.retrieve(asked("read_csv", filters=filters, previous=(old.chunk_id,)))
+        found = retriever.retrieve(search_for("read_csv", filters=filters, previous=(old.chunk_id,)))
         assert [hit.source for hit in found.hits] == [new.source] and found.degraded == ()
         assert set(found.hits[0].ranks) == {"vector", "bm25", "titles"}
 
@@ -406,7 +406,7 @@ def test_filters_hold_for_every_leg_and_for_history(make: Make, store: MemorySto
 def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore) -> None:
     many = [make_hit(f"https://d.test/{n}", f"read_csv number {n}") for n in range(30)]
     store.publish_index(2, *many, TUNE)
-    search = asked("read_csv", k=20, previous=("no such id", TUNE.chunk_id))
+    search = search_for("read_csv", k=20, previous=("no such id", TUNE.chunk_id))
     found = make(leg_depth=10).retrieve(search)
     (cited,) = [hit for hit in found.hits if hit.source == TUNE.source]
     assert cited.ranks == {"previous": 1} and found.degraded == ()
@@ -417,10 +417,10 @@ def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore)
 def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> None:
     parts = [make_hit("https://d.test/a#s", f"Part {n} about {word}.", ordinal=n) for n, word in enumerate("abcd")]
     store.publish_index(2, *parts, make_hit("https://d.test/a#t", "Another section.", ordinal=4))
-    first, *_ = make(neighbours=1).retrieve(asked("part about c")).hits
+    first, *_ = make(neighbours=1).retrieve(search_for("part about c")).hits
     assert first.text == "Part 2 about c."
     assert first.passage == first.context == "Part 1 about b.\n\nPart 2 about c.\n\nPart 3 about d."
-    assert make().retrieve(asked("part about c")).hits[0].context == ""
+    assert make().retrieve(search_for("part about c")).hits[0].context == ""
 
 
 @pytest.mark.parametrize(("one", "other", "overlap", "text"), [
@@ -464,7 +464,11 @@ def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Model
     models.embedder.embed_chunks = Watched().embed_chunks  # type: ignore[method-assign]
 
     async def ask() -> tuple[Retrieval, np.ndarray, Index]:
-        return await retriever.aretrieve(asked("read_csv")), await retriever.aembed(["x"]), await retriever.aready()
+        return (
+            await retriever.aretrieve(search_for("read_csv")),
+            await retriever.aembed(["x"]),
+            await retriever.aready(),
+        )
 
     found, vectors, index = asyncio.run(ask())
     assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1

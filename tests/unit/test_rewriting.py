@@ -189,14 +189,14 @@ def test_a_model_that_only_repeats_the_question_has_not_failed():
 
 
 def test_cancelling_the_question_cancels_the_call():
-    async def cancelled() -> None:
+    async def run() -> None:
         task = asyncio.create_task(Rewriter(WritingLLM(None), num_queries=4, timeout_s=60).rewrite(QUESTION))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
 
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize("window", [330, 500])
