@@ -230,6 +230,8 @@ def test_chunks_decide_nothing(text: str, sizes: list[int]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(PARTS | st.sampled_from(HOSTILE), max_size=8).map("".join))
+@example("<a https://docs.ray.io@evil.example/>")
+@example("<a\thref https://evil.example/x title='y'>")
 def test_what_is_glued_together_does_not_lead_out_either(text: str) -> None:
     assert not re.search(r"(?i)(?:https?|ftp)://(?!docs\.ray\.io(?:[/?#\s\"'`,.)\]!:;*_~<>(|]|$))[\w-]+\.\w", out(text))
 

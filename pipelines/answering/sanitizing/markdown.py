@@ -165,7 +165,9 @@ class MarkdownFilter(MarkdownScanner):
         values = [value.strip("\"'") for value in _VALUE.findall(tag)]
         if self._code:
             return (len(tag), REMOVED) if any(map(_HIDDEN.search, values)) else (1, "<")
-        if not _ACTIVE.search(tag) and all(map(self.origins.allow_attribute, values)):
+        names = _VALUE.sub("", tag)  # a URL may also stand where the name of an attribute belongs
+        inert = not (_ACTIVE.search(tag) or leads_away_in_code(names))
+        if inert and all(map(self.origins.allow_attribute, values)):
             return len(tag), tag
         self._cut = True
         return len(tag), ""
