@@ -49,7 +49,7 @@ def read_html(page: Page) -> Document:
 
 def read_markdown(page: Page) -> Document:
     """Read a page of Markdown, by way of the HTML that GitHub would make of it. Raises UnreadablePage."""
-    from pipelines.indexing.reading.markdown import render
+    from pipelines.indexing.reading.formats.markdown import render
 
     rendered, fields = render(_text(page))
     language = fields.get("lang") or fields.get("language") or ""

@@ -1,0 +1,1 @@
+"""Formats other than HTML: what each parser gives becomes HTML or sections of text."""
