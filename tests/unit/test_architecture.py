@@ -19,6 +19,7 @@ MAY_USE = {
     "records": set(),
     "retry_after": set(),
     "whole": set(),
+    "services": set(),
     "cards": {"whole"},
     "formats": {"records"},
     "llm": {"characters", "records", "retry_after"},

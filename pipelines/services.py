@@ -1,0 +1,72 @@
+"""Announces running services in the home folder that they answer from, so that commands find them.
+
+`announce` writes a file under `<home>/services` and holds a lock on it while the service runs; `find_services` reads
+the files whose lock is held. The kernel releases a lock with its process, so a killed service is never found. Knows
+neither HTTP nor what a service does.
+"""
+
+import fcntl
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FOLDER = "services"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    """A service that runs: where it answers, its process, its own collection ("": the database's default)."""
+
+    url: str
+    pid: int
+    started: float  # seconds since the epoch
+    collection: str = ""
+
+
+@contextmanager
+def announce(home: Path, url: str, collection: str = "") -> Iterator[None]:
+    """Let `find_services` find the service of this process at `url`, until the block ends or the process dies."""
+    folder = home / FOLDER
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _remove_leftovers(folder)
+    service = RunningService(url, os.getpid(), time.time(), collection)
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # before anything is written: a file with content and no lock is a leftover
+        json.dump(asdict(service), file)
+        file.flush()
+        yield
+
+
+def find_services(home: Path) -> list[RunningService]:
+    """Return the services that run on this machine from `home`, the one started last first."""
+    found = [service for path in (home / FOLDER).glob("*.json") if (service := _read(path))]
+    return sorted(found, key=lambda service: service.started, reverse=True)
+
+
+def _read(path: Path) -> RunningService | None:
+    """Return the service that a file announces; None if it has ended, or is only just starting."""
+    try:
+        with path.open() as file:
+            return RunningService(**json.load(file)) if _is_locked(file.fileno()) else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _is_locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released when the file is closed
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the files of services that were killed."""
+    for path in folder.glob("*.json"):
+        if path.stat().st_size and _read(path) is None:
+            path.unlink(missing_ok=True)
