@@ -18,6 +18,7 @@ VERBS = {
     "ask": ("jobs.ask", "ask a question in the terminal"),
     "serve": ("jobs.serve", "serve the page to ask at and the HTTP APIs, until Ctrl-C"),
     "status": ("jobs.status", "show collections, indexes, pages by state and last runs"),
+    "default": ("jobs.default", "set the collection that is asked when none is named"),
     "keys": ("jobs.keys", "create, list and revoke API keys"),
     "publish": ("jobs.publish", "make a candidate index live"),
     "rollback": ("jobs.rollback", "make the previous index live again"),

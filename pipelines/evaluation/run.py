@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, describe_dataset, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, is_complete
@@ -16,17 +17,13 @@ from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_sett
 from pipelines.evaluation.results import summarise
 from pipelines.evaluation.worker import EvaluationJob, Pace, make_judge, open_worker
 from pipelines.records import Index
-from pipelines.store import EvaluatedQuestion, Store, is_copy
+from pipelines.store import EvaluatedQuestion, NoSuchCollection, Store, is_copy
 
 # Up to so many questions one process is done before Ray has started its actors.
 FEW = 200
 # Questions at a time where language models answer: a process mostly waits for them. Elsewhere a question has the
 # processor to itself, so that its seconds mean something.
 ANSWERS_AT_ONCE = 8
-
-
-class UnknownCollection(LookupError):
-    """A collection does not exist, or several exist and none was named."""
 
 
 class NothingAnswered(RuntimeError):
@@ -141,11 +138,15 @@ def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]
 
 
 def measured_collection(store: Store, name: str = "") -> str:
-    """Return `name` if there is such a collection, or the only collection for "". Raises UnknownCollection."""
-    names = [row["name"] for row in store.collections()]
-    own = [one for one in names if not is_copy(one)]
-    name = name or (own[0] if len(own) == 1 else "")
+    """Return `name` if there is such a collection; for "" the one that is meant where none is named.
+
+    Raises NoSuchCollection, CollectionNotNamed.
+    """
+    collections = store.collections()
+    if not name:
+        return choose_collection(collections)
+    names = [row["name"] for row in collections]
     if name not in names:
-        problem = f"there is no collection {name!r}" if name else "name one with `--collection`"
-        raise UnknownCollection(f"{problem}; there are: {', '.join(own) or 'none'}")
+        own = ", ".join(one for one in names if not is_copy(one))
+        raise NoSuchCollection(f"there is no collection {name!r}; there are: {own or 'none'}")
     return name

@@ -1,7 +1,6 @@
-"""The pages of a collection: the crawl frontier, the state of each page, and copies of them.
+"""The pages of a collection: the crawl frontier and the state of each page.
 
-A copy has the pages of a collection under another name, to be indexed with other settings. Knows neither chunks nor
-indexes, except to find the pages that an index does not hold yet.
+Knows neither chunks nor indexes, except to find the pages that an index does not hold yet.
 """
 
 import zlib
@@ -14,13 +13,10 @@ from psycopg.types.json import Jsonb
 
 from pipelines.characters import clean_for_storage
 from pipelines.records import FetchedPage, KnownPage, Page, content_hash
-from pipelines.store.chunks import drop_index
 from pipelines.store.connection import Connection, Database, statement
 
 # A page that could not be read is tried this often (the machine may have been busy), then only on request.
 READ_ATTEMPTS = 3
-# Marks the name of a copy; no collection file can give a name with it.
-COPY_MARK = "@"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,55 +142,6 @@ class Pages(Database):
     def page_counts(self, collection: str, run: int) -> dict[str, int]:
         """Count the pages that `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
-
-
-class Copies(Database):
-    """Copies of collections."""
-
-    def copy_pages(self, collection: str, copy: str, run: int) -> int:
-        """Give `copy` the current pages of `collection`, as if `run` had seen them; return how many."""
-        values = {"collection": collection, "copy": copy, "run": run}
-
-        def work(connection: Connection) -> int:
-            copied = connection.execute(statement("copy_pages"), values).rowcount
-            gone = {"collection": copy, "run": run, "prefix": "", "error": f"is no longer a page of {collection}"}
-            connection.execute(statement("mark_unseen"), gone)
-            return copied
-
-        return self._do(work)
-
-    def copies(self, collection: str) -> list[str]:
-        """Return the names of the copies of a collection."""
-        return [row["name"] for row in self._all("copies", {"collection": collection, "mark": COPY_MARK})]
-
-    def collection_settings(self, collection: str) -> dict[str, Any]:
-        """Return the settings of the last reindex of a collection; empty for an unknown collection."""
-        row = self._one("collection_settings", {"collection": collection})
-        return dict(row["settings"]) if row else {}
-
-    def drop_copy(self, copy: str) -> list[int]:
-        """Drop a copy with its indexes; return their ids. Raises ValueError if it is not a copy."""
-        if not is_copy(copy):
-            raise ValueError(f"{copy!r} is no copy (its name has no {COPY_MARK!r}): nothing is dropped")
-
-        def work(connection: Connection) -> list[int]:
-            indexes = [row["id"] for row in connection.execute(statement("indexes_of"), {"collection": copy})]
-            for index in indexes:
-                drop_index(connection, index)
-            connection.execute(statement("delete_collection"), {"collection": copy})
-            return indexes
-
-        return self._do(work)
-
-
-def copy_name(collection: str, fingerprint: str) -> str:
-    """Return the name of the copy of `collection` whose index has this fingerprint."""
-    return f"{collection}{COPY_MARK}{fingerprint[:12]}"
-
-
-def is_copy(name: str) -> bool:
-    """Return whether a collection is a copy of another one."""
-    return COPY_MARK in name
 
 
 def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:

@@ -1,4 +1,4 @@
--- Pages: their states, which of them an index does not hold, and copies of collections.
+-- Pages: their states, and which of them an index does not hold.
 
 -- name: save_page
 insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links,
@@ -112,34 +112,3 @@ select
     count(*) filter (where state = 'duplicate') as duplicate,
     count(*) filter (where state = 'skipped') as skipped
 from page where collection = %(collection)s and run = %(run)s;
-
--- name: page_states
-select state, count(*) as pages from page where collection = %(collection)s group by state order by state;
-
--- name: page_failures
-select url, http_status, error, attempts from page
-where collection = %(collection)s and state = 'failed' order by url limit %(most)s;
-
--- name: copy_pages
-insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical,
-    title, language, tags, version, attempts, unreadable, error, fetched_at, run, first_run, changed_run)
-select %(copy)s, url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical,
-    title, language, tags, version, attempts, unreadable, error, fetched_at, %(run)s, %(run)s, %(run)s
-from page where collection = %(collection)s
-on conflict (collection, url) do update set
-    (state, content_hash, content_type, charset, canonical, attempts, unreadable, error, run) = (
-        excluded.state, excluded.content_hash, excluded.content_type, excluded.charset, excluded.canonical,
-        excluded.attempts, excluded.unreadable, excluded.error, excluded.run),
-    body = case when p.content_hash = excluded.content_hash then p.body else excluded.body end;
-
--- name: copies
-select name from collection where starts_with(name, %(collection)s || %(mark)s) order by name;
-
--- name: collection_settings
-select settings from collection where name = %(collection)s;
-
--- name: indexes_of
-select id from index where collection = %(collection)s order by id;
-
--- name: delete_collection
-delete from collection where name = %(collection)s;

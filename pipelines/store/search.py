@@ -1,4 +1,4 @@
-"""Reads indexes: the live one, searches in its chunks, its changes, the state of collections.
+"""Reads indexes: the live one, searches in its chunks, its changes.
 
 Every read is one snapshot, so that a publish is seen whole or not at all.
 """
@@ -256,20 +256,6 @@ class Indexes(ChunkTables):
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 
         return self._do(work)
-
-    def collections(self) -> list[DictRow]:
-        """Return every collection: name, live index, revision, stats, settings, published_at."""
-        return self._all("collections")
-
-    def status(self, collection: str, most: int = 5) -> dict[str, Any]:
-        """Return the indexes, pages by state, last runs and failed pages of one collection."""
-        values: dict[str, Any] = {"collection": collection, "most": most}
-        return {
-            "indexes": self._all("indexes", values),
-            "pages": {row["state"]: row["pages"] for row in self._all("page_states", values)},
-            "runs": self._all("last_runs", values),
-            "failures": self._all("page_failures", values),
-        }
 
 
 @contextmanager

@@ -1,4 +1,4 @@
--- Searches, BM25's view of an index, status.
+-- Searches, BM25's view of an index.
 
 -- {hit} are the columns of a hit, {kept} the conditions of the filters.
 
@@ -56,11 +56,3 @@ select c.id, c.embedding::vector as embedding from {chunk} c;
 -- name: changes_since
 select distinct on (chunk_id) chunk_id, op from change
 where index = %(index)s and revision > %(revision)s order by chunk_id, revision desc;
-
--- name: collections
-select c.name, i.id as index, i.revision, coalesce(i.stats, jsonb_build_object()) as stats, i.settings, i.published_at
-from collection c left join index i on i.collection = c.name and i.state = 'live' order by c.name;
-
--- name: last_runs
-select id, kind, state, counts, error, started, ended from run
-where collection = %(collection)s order by id desc limit %(most)s;

@@ -64,6 +64,7 @@ class MemoryStore:
         self.indexes: dict[int, Index] = {}
         self.chunks: dict[int, list[Hit]] = {}
         self.live: dict[str, int] = {}
+        self.default: str | None = None
         self.changes: dict[int, list[tuple[int, str]]] = {}
         self.away, self.slow, self.searches, self._words = False, False, 0, WordEmbedder()
         if hits:
@@ -91,6 +92,7 @@ class MemoryStore:
         return [
             {
                 "name": name,
+                "is_default": name == self.default,
                 "index": number,
                 "revision": self.indexes[number].revision,
                 "published_at": None,

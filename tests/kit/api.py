@@ -151,13 +151,23 @@ class FakeStore:
         return [
             {
                 "name": name,
+                "is_default": False,
                 "index": index.id,
                 "revision": 1,
                 "published_at": datetime(2026, 1, 31, tzinfo=UTC),
                 "stats": {},
             }
             for name, index in self.live.items()
-        ] + [{"name": "unpublished", "index": None, "revision": None, "published_at": None, "stats": None}]
+        ] + [
+            {
+                "name": "unpublished",
+                "is_default": False,
+                "index": None,
+                "revision": None,
+                "published_at": None,
+                "stats": None,
+            }
+        ]
 
     def live_index(self, collection: str) -> Index:
         self._reach()

@@ -13,7 +13,7 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.retrieval.fusion import Fusion
 from pipelines.answering.retrieval.legs import LegRetriever
-from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady, choose_collection
 from pipelines.answering.retrieval.neighbours import join_chunks
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
@@ -237,6 +237,27 @@ def test_the_only_collection_is_meant_and_two_are_named(make: Make, store: Memor
         retriever.retrieve(search_for("x"))
     assert retriever.retrieve(search_for("x", "tune")).index.id == 2
     assert make(collection="tune").retrieve(search_for("x")).index.id == 2
+
+
+def test_the_default_is_meant_where_none_is_named(make: Make, store: MemoryStore) -> None:
+    store.publish_index(2, TUNE, collection="tune")
+    store.default = "tune"
+    retriever = make()
+    assert retriever.retrieve(search_for("x")).index.id == 2
+    assert retriever.retrieve(search_for("x", "docs")).index.id == 1
+    assert make(collection="docs").retrieve(search_for("x")).index.id == 1
+
+
+def collection_rows(**indexes: int | None) -> list[dict[str, Any]]:
+    """Return the store's rows of collections with these live indexes."""
+    return [{"name": name, "is_default": False, "index": index} for name, index in indexes.items()]
+
+
+def test_a_collection_without_a_live_index_is_not_meant_beside_one_that_has_one() -> None:
+    assert choose_collection(collection_rows(docs=1, typo=None)) == "docs"
+    assert choose_collection(collection_rows(first=None)) == "first"
+    with pytest.raises(CollectionNotNamed, match="name one of: docs, tune; `raydex default NAME`"):
+        choose_collection(collection_rows(docs=1, tune=2, typo=None))
 
 
 def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStore) -> None:

@@ -24,15 +24,33 @@ Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 class CollectionNotNamed(LookupError):
-    """No collection was named, and there is not exactly one."""
+    """No collection was named, none is the default, and there is not exactly one."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        choices = f"name one of: {', '.join(names)}" if names else "nothing is indexed yet, run `raydex index` first"
+        choices = (
+            f"name one of: {', '.join(names)}; `raydex default NAME` sets the one that is meant from then on"
+            if names
+            else "nothing is indexed yet, run `raydex index` first"
+        )
         super().__init__(f"no collection was named and there are {len(names)}; {choices}")
 
     def __reduce__(self) -> tuple[type, tuple[tuple[str, ...]]]:
         return type(self), (self.names,)
+
+
+def choose_collection(collections: Sequence[Mapping[str, Any]]) -> str:
+    """Return the one of `collections` (rows of the store) that is meant where none is named.
+
+    It is the default, else the only one with a live index: one whose first run is under way, or failed, does not count.
+    Raises CollectionNotNamed.
+    """
+    own = [row for row in collections if not is_copy(row["name"])]
+    default = [row for row in own if row["is_default"]]
+    meant = default or [row for row in own if row["index"] is not None] or own
+    if len(meant) != 1:
+        raise CollectionNotNamed([row["name"] for row in meant])
+    return str(meant[0]["name"])
 
 
 class ModelNotReady(RuntimeError):
@@ -111,12 +129,7 @@ class LiveIndexes:
 
     def name(self, collection: str | None) -> str:
         """Return the name of the collection that is meant. Raises CollectionNotNamed where that is not clear."""
-        if collection or self._collection:
-            return collection or self._collection
-        names = [row["name"] for row in self._store.collections() if not is_copy(row["name"])]
-        if len(names) != 1:
-            raise CollectionNotNamed(names)
-        return str(names[0])
+        return collection or self._collection or choose_collection(self._store.collections())
 
     def index(self, collection: str | None) -> Index:
         """Return the live index by the store. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""

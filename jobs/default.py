@@ -1,0 +1,39 @@
+"""Sets the collection that answers questions which name none.
+
+`raydex ask`, the service and `raydex evaluate` follow it at once. Without a name it prints the default.
+"""
+
+import argparse
+
+from jobs.cli import DONE, BadInput, add_json, command, finish, main
+from jobs.environment import open_store
+from pipelines.store import Store
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("default", __doc__)
+    parser.add_argument("collection", nargs="?", help="name of the collection")
+    parser.add_argument("--none", action="store_true", help="have no default: with several collections, name one")
+    add_json(parser)
+    return parser
+
+
+def work(args: argparse.Namespace) -> int:
+    if args.collection and args.none:
+        raise BadInput(f"collection {args.collection!r} and --none exclude each other")
+    with open_store() as store:
+        if args.collection or args.none:
+            store.set_default(args.collection)
+        default = default_of(store)
+    text = f"{default} is the default collection" if default else "no collection is the default"
+    finish({"default": default}, args.json, text)
+    return DONE
+
+
+def default_of(store: Store) -> str | None:
+    """Return the name of the default collection, if there is one."""
+    return next((row["name"] for row in store.collections() if row["is_default"]), None)
+
+
+if __name__ == "__main__":
+    main(arguments(), work)

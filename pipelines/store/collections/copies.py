@@ -1,0 +1,51 @@
+"""Copies of a collection: its pages under another name, to be indexed with other settings."""
+
+from pipelines.store.chunks import drop_index
+from pipelines.store.connection import Connection, Database, statement
+
+# Marks the name of a copy; no collection file can give a name with it.
+COPY_MARK = "@"
+
+
+class Copies(Database):
+    """Copies of collections."""
+
+    def copy_pages(self, collection: str, copy: str, run: int) -> int:
+        """Give `copy` the current pages of `collection`, as if `run` had seen them; return how many."""
+        values = {"collection": collection, "copy": copy, "run": run}
+
+        def work(connection: Connection) -> int:
+            copied = connection.execute(statement("copy_pages"), values).rowcount
+            gone = {"collection": copy, "run": run, "prefix": "", "error": f"is no longer a page of {collection}"}
+            connection.execute(statement("mark_unseen"), gone)
+            return copied
+
+        return self._do(work)
+
+    def copies(self, collection: str) -> list[str]:
+        """Return the names of the copies of a collection."""
+        return [row["name"] for row in self._all("copies", {"collection": collection, "mark": COPY_MARK})]
+
+    def drop_copy(self, copy: str) -> list[int]:
+        """Drop a copy with its indexes; return their ids. Raises ValueError if it is not a copy."""
+        if not is_copy(copy):
+            raise ValueError(f"{copy!r} is no copy (its name has no {COPY_MARK!r}): nothing is dropped")
+
+        def work(connection: Connection) -> list[int]:
+            indexes = [row["id"] for row in connection.execute(statement("indexes_of"), {"collection": copy})]
+            for index in indexes:
+                drop_index(connection, index)
+            connection.execute(statement("delete_collection"), {"collection": copy})
+            return indexes
+
+        return self._do(work)
+
+
+def copy_name(collection: str, fingerprint: str) -> str:
+    """Return the name of the copy of `collection` whose index has this fingerprint."""
+    return f"{collection}{COPY_MARK}{fingerprint[:12]}"
+
+
+def is_copy(name: str) -> bool:
+    """Return whether a collection is a copy of another one."""
+    return COPY_MARK in name

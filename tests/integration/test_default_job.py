@@ -1,0 +1,36 @@
+"""`raydex default`: one collection of a database answers questions that name none."""
+
+import pytest
+from kit.reindexing import Jobs
+from kit.workshop import Workshop, small_site
+
+from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
+from pipelines.store import Store
+
+
+@pytest.fixture
+def jobs(database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Jobs:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    return Jobs(database_url, capsys)
+
+
+def test_the_default_is_set_changed_printed_and_cleared(jobs: Jobs, store: Store) -> None:
+    for name in ("docs", "tune"):
+        Workshop(store, name).reindex(small_site(1))
+    with pytest.raises(CollectionNotNamed):
+        choose_collection(store.collections())
+    for name in ("docs", "tune"):
+        assert jobs.run("default", name).summary == {"default": name}
+        assert choose_collection(store.collections()) == name
+    assert jobs.run("default").summary == {"default": "tune"}
+    assert jobs.run("default", "--none").summary == {"default": None}
+    assert jobs.run("default").summary == {"default": None}
+
+
+def test_a_name_that_does_not_exist_changes_nothing(jobs: Jobs, store: Store) -> None:
+    Workshop(store, "docs").reindex(small_site(1))
+    jobs.run("default", "docs")
+    wrong = jobs.run("default", "dcos")
+    assert (wrong.code, wrong.messages.strip()) == (2, "raydex default: there is no collection 'dcos'; there are: docs")
+    assert jobs.run("default").summary == {"default": "docs"}
+    assert jobs.run("default", "docs", "--none").code == 2
