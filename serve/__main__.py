@@ -1,11 +1,13 @@
 """`python -m serve` and `raydex serve`: serves on this machine until Ctrl-C.
 
-Unless DATABASE_URL is set, it runs a Postgres of its own.
+Unless DATABASE_URL is set, it runs a Postgres of its own; unless RAY_ADDRESS is set, a Ray of its own. While it runs,
+its home folder says where it answers. `raydex serve --help` has the flags.
 """
 
 import contextlib
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,48 +17,104 @@ import ray
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from ray import serve
+from ray.serve.context import _get_global_client
 
 from pipelines import embedded
 from pipelines.answering.settings import describe_errors
+from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build
+from serve.port import AddressUnusable, claim_port, is_of_this_machine
 from serve.settings import Settings
 
 APP = "raydex"
+LOCAL = "local"
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where it can be listened, but not asked
+
+
+class ClusterTaken(RuntimeError):
+    """The cluster serves Raydex already; a second `raydex serve` would replace it, and take it away at its end."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"the Ray cluster {address} serves Raydex already: stop that service first, or unset RAY_ADDRESS to "
+            "serve with a Ray of its own"
+        )
 
 
 def main() -> int:
     """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting is not valid."""
+    if sys.argv[1:]:
+        return _failed(f"{sys.argv[1]}: `python -m serve` takes no flags, `raydex serve` does", 2)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     try:
         settings = Settings()
-        with database(settings) as url, local_ray():
-            run(settings.model_copy(update={"database_url": url}), stop)
+        with claim(settings) as port, database(settings) as url, local_ray():
+            run(settings.model_copy(update={"database_url": url, "port": port}), stop)
     except ValidationError as error:
         return _failed(describe_errors(error), 2)
     except SettingsError as error:
         return _failed(f"{error}: write it as JSON", 2)
-    except (StoreUnavailable, UnusableDatabase, embedded.EmbeddedPostgresFailed) as error:
+    except (
+        AddressUnusable,
+        ClusterTaken,
+        StoreUnavailable,
+        UnusableDatabase,
+        embedded.EmbeddedPostgresFailed,
+    ) as error:
         return _failed(str(error), 1)
     return 0
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
-    """Deploy the application, print its address, wait for `stop`, and delete the application."""
+    """Deploy the application, print and announce its address, wait for `stop`, and delete the application."""
     with Store(settings.database_url) as store:
         store.migrate()
+        note_what_is_missing(store, settings.collection)
+    shared = _get_global_client(raise_if_no_controller_running=False)
+    if shared and APP in serve.status().applications:
+        raise ClusterTaken(ray_address())
     serve.start(http_options={"host": settings.host, "port": settings.port}, proxy_location="HeadOnly")
     try:
         serve.run(build(settings), name=APP, route_prefix="/")
-        base = f"http://{settings.host}:{settings.port}"
-        print(f"ask in a browser at {base}/ or with: raydex ask 'your question' --url {base}", flush=True)
-        stop.wait()
+        url = url_of(settings.host, shared.http_config.port if shared else settings.port)
+        with announce(settings.home, url, settings.collection):
+            print(f"ask in a browser at {url}/ or with: raydex ask 'your question' --url {url}", flush=True)
+            stop.wait()
     finally:
         serve.delete(APP)
-        serve.shutdown()  # type: ignore[no-untyped-call]
+        if not shared:
+            serve.shutdown()  # type: ignore[no-untyped-call]
+
+
+def url_of(host: str, port: int) -> str:
+    """Return the URL at which this machine reaches a service that listens on `host`."""
+    host = EVERY_ADDRESS.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def note_what_is_missing(store: Store, collection: str) -> None:
+    """Say on standard error what has to be indexed before questions are answered."""
+    published = [row["name"] for row in store.collections() if row["index"] is not None]
+    if not published:
+        _say("nothing is indexed yet: `raydex index URL` does it, and the service answers from then on")
+    elif collection and collection not in published:
+        _say(f"the collection {collection!r} has no published index; those that have: {', '.join(published)}")
+
+
+def claim(settings: Settings) -> contextlib.AbstractContextManager[int]:
+    """Claim the port of the settings; only yield it where the proxy listens on the head of a cluster elsewhere."""
+    head = re.sub(r"^ray://|:\d+$", "", ray_address())
+    here = head in (LOCAL, "auto") or is_of_this_machine(head.strip("[]"))
+    return claim_port(settings.host, settings.port) if here else contextlib.nullcontext(settings.port)
+
+
+def ray_address() -> str:
+    """Return RAY_ADDRESS, or LOCAL for a Ray of this process alone."""
+    return os.environ.get("RAY_ADDRESS") or LOCAL
 
 
 @contextlib.contextmanager
@@ -74,8 +132,8 @@ def local_ray() -> Iterator[None]:
     """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment for each worker
     os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
-    address = os.environ.get("RAY_ADDRESS") or "local"
-    own = address == "local"
+    address = ray_address()
+    own = address == LOCAL
     for name in ("ray", "ray.serve"):
         logging.getLogger(name).setLevel(logging.ERROR)
     ray.init(
@@ -92,8 +150,12 @@ def local_ray() -> Iterator[None]:
 
 
 def _failed(message: str, code: int) -> int:
-    print(f"raydex serve: {message}", file=sys.stderr)
+    _say(message)
     return code
+
+
+def _say(message: str) -> None:
+    print(f"raydex serve: {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

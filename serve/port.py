@@ -1,0 +1,129 @@
+"""Claims the port that the service listens on, and says who has it where it is taken.
+
+Ray's proxy shares its port with whoever asks to share it (SO_REUSEPORT): without a claim, two services on one port
+would both start, and each would get a part of the requests. Knows neither Ray nor HTTP.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from platformdirs import user_data_path
+
+from pipelines.services import find_services
+
+PROC = Path("/proc")
+LISTENING = "0A"  # the state in /proc/net/tcp
+MOST_COMMAND_CHARACTERS = 120
+# A proposal that is also taken helps nobody; twenty services on one machine are more than anyone starts by hand.
+MOST_PROPOSALS = 20
+
+
+class AddressUnusable(OSError):
+    """The service can't listen at its address; the message says why and what to do."""
+
+
+@contextlib.contextmanager
+def claim_port(host: str, port: int) -> Iterator[int]:
+    """Yield `port`, or a free one for 0; until the block ends nobody else on this machine can claim it.
+
+    The claim is a socket that is bound but never listens: it gets no connection. Raises AddressUnusable.
+    """
+    with _make_socket(host) as claim:
+        try:
+            claim.bind((host, port))
+        except OSError as error:
+            raise AddressUnusable(_explain(host, port, error)) from error
+        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # else another claim could be beside this one
+        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # Ray's proxy can
+        yield claim.getsockname()[1]
+
+
+def describe_holder(port: int) -> str:
+    """Return who listens on `port`: a Raydex service with its home, or a process with its command, as far as known."""
+    pid = _listener(port)
+    if pid is None:
+        return "another process (it is only just starting, or this account can't see it)"
+    home = _home_of(pid)
+    service = next((found for found in find_services(home) if urlsplit(found.url).port == port), None)
+    if service:
+        return f"the Raydex service with the home {home} (process {service.pid}: {_command_of(service.pid)})"
+    return f"process {pid}: {_command_of(pid)}"
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Return whether `host` is an address of this machine."""
+    try:
+        with _make_socket(host) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _make_socket(host: str) -> socket.socket:
+    """Return a socket that may bind although connections of an ended service linger."""
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
+
+
+def _explain(host: str, port: int, error: OSError) -> str:
+    if error.errno != errno.EADDRINUSE:
+        return f"can't listen on {host}, port {port}: {error.strerror or error}; choose others with --host and --port"
+    return (
+        f"port {port} is taken by {describe_holder(port)}; choose another one with --port or RAYDEX_PORT, "
+        f"for example `raydex serve --port {_next_free(host, port)}`"
+    )
+
+
+def _next_free(host: str, port: int) -> int:
+    """Return the first free port after `port`; 0, which stands for any free one, if the next ones are all taken."""
+    for near in range(port + 1, min(port + MOST_PROPOSALS, 65_536)):
+        with _make_socket(host) as probe, contextlib.suppress(OSError):
+            probe.bind((host, near))
+            return near
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------- processes, on Linux
+
+
+def _listener(port: int) -> int | None:
+    """Return the process that listens on `port`; None if it can't be seen."""
+    links = {f"socket:[{inode}]" for inode in _listening_sockets(port)}
+    for file in PROC.glob("[0-9]*/fd/*") if links else ():
+        with contextlib.suppress(OSError):  # another account's, or it has just been closed
+            if str(file.readlink()) in links:
+                return int(file.parts[-3])
+    return None
+
+
+def _listening_sockets(port: int) -> Iterator[str]:
+    """Yield the inodes of the sockets that listen on `port`."""
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (PROC / "net" / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
+                    yield fields[9]
+
+
+def _home_of(pid: int) -> Path:
+    """Return the home folder that a process was started with; the default one if it can't be read."""
+    with contextlib.suppress(OSError):
+        for entry in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            if entry.startswith(b"RAYDEX_HOME="):
+                return Path(os.fsdecode(entry.partition(b"=")[2])).expanduser().absolute()
+    return user_data_path("raydex")
+
+
+def _command_of(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        words = (PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        return " ".join(map(os.fsdecode, words))[:MOST_COMMAND_CHARACTERS]
+    return "its command can't be read"
