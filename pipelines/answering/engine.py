@@ -15,19 +15,22 @@ from typing import Any, Protocol
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.agents import Agent, LLMAgent
+from pipelines.answering.agents import Agent, LLMAgent, StepUnavailable
 from pipelines.answering.chain import AgentChain, Delta
 from pipelines.answering.grounding.citations import cite
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
+from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.retrieval.search import HITS, Retrieval, Search
 from pipelines.answering.rewriting import Rewrite, Rewriter
 from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
+from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.llm.session import ChatModel
-from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message
+from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message, Route
+from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 # A streamed answer waits at most this long for the vectors that check its citations: many times what a model takes
 # for some sentences. After that words alone decide.
 CHECK_S = 5.0
+SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
-        retrieval = await self._retrieve(question, question.question, trace)
+        retrieval = await self._retrieve(question, strip_smalltalk(question.question), trace)
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
     async def stream(self, question: Question) -> AsyncGenerator[Event, None]:
@@ -148,6 +152,11 @@ class QueryEngine:
         Raises UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
         """
         trace, mode = Trace(), self._check_mode(question.mode or self.settings.mode)
+        smalltalk = find_smalltalk(question.question) if uses_retrieval(mode) and mode != NO_TEXT else None
+        if smalltalk:
+            async for event in self._chat(question, smalltalk, trace):
+                yield event
+            return
         standalone = await self._condense(question, trace)
         with trace.step("route"):
             trace.route = await asyncio.to_thread(self._router.route, standalone)
@@ -180,12 +189,34 @@ class QueryEngine:
             raise UnknownMode(mode, self.modes)
         return mode
 
+    async def _chat(self, question: Question, smalltalk: SmallTalk, trace: Trace) -> AsyncGenerator[Event, None]:
+        """Answer small talk: no step is asked but for the collection's name. Raises NoLiveIndex."""
+        retrieval = _from_context(question, question.question)
+        names = [question.collection] if question.collection else []
+        try:
+            index = await self._retriever.aready(question.collection)
+            retrieval = replace(retrieval, index=index, revision=index.revision)
+            names = [index.collection]
+        except CollectionNotNamed as error:
+            names = list(error.names)
+        except ModelNotReady as error:
+            names = [error.collection] if error.collection else names
+        except (StoreUnavailable, StepUnavailable) as error:
+            log.info("a greeting is answered all the same: %s", error)
+        yield retrieval
+        trace.route = Route(SMALLTALK, f"all of it is {smalltalk.kind}")
+        trace.begin(SMALLTALK)
+        trace.say(smalltalk.reply(names))
+        yield Delta(trace.text)
+        yield _answer(question, retrieval, trace, ())
+
     async def _condense(self, question: Question, trace: Trace) -> str:
         """Return the question as it reads without the turns before it."""
+        asked = strip_smalltalk(question.question)
         if not question.history or self._rewriter is None:
-            return question.question
+            return asked
         with trace.step("condense"):
-            return _record(await self._rewriter.condense(question.question, question.history), trace).queries[0]
+            return _record(await self._rewriter.condense(asked, question.history), trace).queries[0]
 
     async def _retrieve(self, question: Question, standalone: str, trace: Trace) -> Retrieval:
         queries: tuple[str, ...] = (standalone,)

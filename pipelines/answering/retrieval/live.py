@@ -54,14 +54,14 @@ def choose_collection(collections: Sequence[Mapping[str, Any]]) -> str:
 
 
 class ModelNotReady(RuntimeError):
-    """The embedding model of the live index is still loading, or does not load."""
+    """The embedding model of the live index of `collection` is still loading, or does not load."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, model: str, collection: str = "") -> None:
+        self.model, self.collection = model, collection
         super().__init__(f"embedding model {model!r} is not loaded yet; if it stays so, the log has the reason")
 
-    def __reduce__(self) -> tuple[type, tuple[str]]:
-        return type(self), (self.model,)
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.model, self.collection)
 
 
 class LiveIndexStore(ChunkSource, Protocol):

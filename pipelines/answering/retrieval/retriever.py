@@ -89,7 +89,7 @@ class Retriever:
         live = self._indexes.ready(index)
         if live is None or live.embedder is None:
             self._indexes.prepare(index)
-            raise ModelNotReady(index.settings.model)
+            raise ModelNotReady(index.settings.model, index.collection)
         return index
 
     # -- asking

@@ -1,0 +1,1 @@
+"""Understanding: what a reader means by a message, without a language model."""

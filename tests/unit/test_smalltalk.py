@@ -1,0 +1,107 @@
+"""Greetings and thanks: answered as such, at once and without sources; what asks something is a question."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.queued_model import QueuedModel
+
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.understanding.smalltalk import find_smalltalk, strip_smalltalk
+from pipelines.lexical import LexicalIndex
+from pipelines.records import Answer
+from pipelines.store import NoLiveIndex
+from serve.recorder import row_of
+
+CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(CSV)
+
+
+@pytest.fixture
+def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("hi", "greeting"), ("Hello there", "greeting"), ("good morning", "greeting"),
+        ("Hey, who are you?", "greeting"),
+        ("Guten Morgen!", "greeting"), ("¡Hola!", "greeting"), ("Bonjour", "greeting"), ("こんにちは", "greeting"),
+        ("नमस्ते", "greeting"), ("👋", "greeting"), ("hi, I have a question", "greeting"),
+        ("thanks a lot!", "thanks"), ("thank you, that worked", "thanks"), ("ok, thanks", "thanks"),
+        ("Vielen Dank", "thanks"), ("merci beaucoup", "thanks"), ("ありがとうございます", "thanks"), ("谢谢", "thanks"),
+        ("Hello, thank you so much for your quick help 🙏", "thanks"), ("Thanks for explaining it!", "thanks"),
+        ("bye", "goodbye"),
+    ],
+)  # fmt: skip
+def test_small_talk_is_recognised(message: str, kind: str) -> None:
+    smalltalk = find_smalltalk(message)
+    assert smalltalk is not None and smalltalk.kind == kind
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "hello world", "hello world in Ray Serve", "thanks, and how do I stop it?", "thanks but it does not work",
+        "ok", "nice", "great", "What is hello?", "hi, how do I start Ray?", "thank you page", "?", "...", "hi " * 100,
+    ],
+)  # fmt: skip
+def test_what_may_ask_something_is_a_question(message: str) -> None:
+    assert find_smalltalk(message) is None
+
+
+def test_a_question_is_searched_without_the_politeness_around_it() -> None:
+    assert strip_smalltalk("Hi! Good morning. What is an actor? Thanks!") == "What is an actor?"
+    assert strip_smalltalk("thanks, and how do I stop it?") == "and how do I stop it?"
+    for question in ("hello world in Ray Serve", "select 1, 2, 3", "why 'Can only stop.'", "well, what is it?"):
+        assert strip_smalltalk(question) == question
+
+
+def test_a_greeting_says_what_the_assistant_is_for(retriever: Retriever, store: MemoryStore) -> None:
+    answer = QueryEngine(retriever).query("hello there")
+    assert answer.text.startswith("Hello! I answer questions") and "the collection docs" in answer.text
+    assert answer.known and answer.agent == "smalltalk" and answer.citations == answer.hits == ()
+    assert store.searches == 0 and not answer.degraded
+    assert row_of(answer).known
+
+
+def test_a_language_model_is_not_asked_what_a_greeting_means(retriever: Retriever) -> None:
+    engine = QueryEngine(retriever, None, QueuedModel())
+    assert engine.query("thanks!").text.startswith("You are welcome!")
+
+
+def test_a_greeting_is_streamed_like_an_answer(retriever: Retriever) -> None:
+    async def collect() -> list[object]:
+        return [event async for event in QueryEngine(retriever).stream(Question("hi"))]
+
+    first, delta, answer = asyncio.run(collect())
+    assert isinstance(first, Retrieval) and isinstance(delta, Delta) and isinstance(answer, Answer)
+    assert delta.text == answer.text and first.hits == ()
+
+
+def test_a_greeting_needs_no_database_but_no_unknown_collection_either(
+    retriever: Retriever, store: MemoryStore
+) -> None:
+    store.publish_index(2, CSV, collection="other")
+    assert "the collections docs and other" in QueryEngine(retriever).query("hi").text
+    with pytest.raises(NoLiveIndex):
+        QueryEngine(retriever).query("hi", collection="nowhere")
+    store.away = True
+    assert "the collection docs" in QueryEngine(retriever).query("hi", collection="docs").text
+
+
+def test_hits_alone_are_what_no_text_and_search_are_for(retriever: Retriever, store: MemoryStore) -> None:
+    assert QueryEngine(retriever).query("hello there", mode="no_text").text == ""
+    assert QueryEngine(retriever).search("hello there").hits and store.searches == 2
