@@ -264,13 +264,18 @@ class Usage:
         )
 
 
+# Why a completion ended, in OpenAI's words: it was whole, or else "length" or "content_filter".
+FINISHED = "stop"
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call of a language model: the prompt as sent, and the completion."""
+    """One call of a language model: the prompt as sent, the completion, and why that ended (see FINISHED)."""
 
     model: str
     messages: tuple[Message, ...]
     completion: str
+    finish_reason: str = FINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +309,8 @@ class Answer:
     """An answer with its citations, the hits it was made from and the seconds that each step took.
 
     `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
-    the queries of the search; `exchanges` are the prompts that were sent, if they were requested.
+    the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
+    FINISHED unless the model was cut off.
     """
 
     question: str
@@ -322,6 +328,7 @@ class Answer:
     queries: tuple[str, ...] = ()
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
+    finish_reason: str = FINISHED
 
     def __str__(self) -> str:
         sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)

@@ -307,4 +307,5 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace, citations: t
         queries=retrieval.queries,
         usage=trace.usage,
         exchanges=tuple(trace.exchanges),
+        finish_reason=trace.finish_reason,
     )

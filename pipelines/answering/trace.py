@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 
 from pipelines.answering.agents import AgentResult
 from pipelines.answering.grounding.answerable import UNKNOWN, unknown_answer
-from pipelines.records import Exchange, Hit, Route, Usage
+from pipelines.records import FINISHED, Exchange, Hit, Route, Usage
 
 log = logging.getLogger(__name__)
+
+# Stands in `degraded` where a call of the language model was cut off.
+TRUNCATED = "truncated"
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class Trace:
     text: str = ""
     known: bool = True
     failed: bool = False
+    finish_reason: str = FINISHED
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -68,6 +72,10 @@ class Trace:
         self.pay(result.usage, result.exchanges)
         if result.failed:
             self.fail(agent, result.failed)
+            return
+        for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
+            self.finish_reason = cut
+            self.lose(TRUNCATED)
 
     def fail(self, agent: str, why: str) -> None:
         """Record that an agent failed and another stands in for it; the route names both."""

@@ -47,7 +47,7 @@ class CachedModel:
 
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
-    ) -> AsyncGenerator[str | Usage, None]:
+    ) -> AsyncGenerator[str | Completion, None]:
         """Return the model's own stream; streams are not kept."""
         return self._llm.stream(messages, max_tokens=max_tokens)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pipelines.llm import protocol
 from pipelines.llm.errors import ErrorTranslator, LLMFailed, LLMKeyRefused, check_key
 from pipelines.llm.tokens import make_counter
-from pipelines.records import Message, Usage
+from pipelines.records import FINISHED, Message, Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -49,10 +49,11 @@ class LLMSettings:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's whole answer, never empty, and its cost."""
+    """A model's whole answer, never empty, its cost, and why it ended (see FINISHED)."""
 
     text: str
     usage: Usage
+    finish_reason: str = FINISHED
 
 
 class LLM:
@@ -91,12 +92,12 @@ class LLM:
         usage = self._usage(getattr(reply, "usage", None), messages, text)
         if not text.strip():
             raise self._errors.empty(why, usage)
-        return Completion(text, usage)
+        return Completion(text, usage, protocol.finish_reason(why))
 
     async def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
-    ) -> AsyncGenerator[str | Usage, None]:
-        """Yield deltas of the answer as they come, its Usage last. Closing the generator closes the HTTP request."""
+    ) -> AsyncGenerator[str | Completion, None]:
+        """Yield deltas as they come, the Completion last. Closing the generator closes the HTTP request."""
         request = self._request(messages, max_tokens) | {"stream": True, "stream_options": {"include_usage": True}}
         text, reported, why = "", None, ""
         with _Translation(self, messages) as translation:
@@ -113,7 +114,7 @@ class LLM:
         usage = self._usage(reported, messages, text)
         if not text.strip():
             raise self._errors.empty(why, usage)
-        yield usage
+        yield Completion(text, usage, protocol.finish_reason(why))
 
     async def close(self) -> None:
         """Close the running loop's connections; those of other loops ended with their loops."""

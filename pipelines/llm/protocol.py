@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from pipelines.records import FINISHED
 from pipelines.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
@@ -72,6 +73,21 @@ def delta_of(chunk: Any) -> tuple[str, str]:
     if not getattr(chunk, "choices", None):
         return "", ""
     return _text_and_end(chunk.choices[0].delta, chunk.choices[0].finish_reason)
+
+
+def finish_reason(ended: str | None) -> str:
+    """Return FINISHED for a whole completion, "length" or "content_filter" for one that was cut off.
+
+    A completion that does not say why it ended was cut off: the protocol demands a reason, and a proxy or server that
+    gives up in the middle of a stream often closes it as if it were whole.
+    """
+    if ended == "content_filter":
+        return ended
+    return "length" if not ended or ended in _CUT_OFF else FINISHED
+
+
+# OpenAI and most others: length; Mistral: model_length; Anthropic and Gemini: max_tokens; vLLM: abort.
+_CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 
 
 def _text_and_end(message: Any, ended: str | None) -> tuple[str, str]:

@@ -35,8 +35,8 @@ class ChatModel(Protocol):
 
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
-    ) -> AsyncGenerator[str | Usage, None]:
-        """Yield deltas, the Usage last. Raises LLMFailed."""
+    ) -> AsyncGenerator[str | Completion, None]:
+        """Yield deltas, the Completion last. Raises LLMFailed."""
         ...
 
 
@@ -84,34 +84,34 @@ class LLMSession:
                 completion = Completion("", _estimate(self.llm, messages, ""))
                 raise
             finally:
-                self._record(messages, completion.text, completion.usage)
+                self._record(messages, completion)
         return completion.text
 
     async def stream(self, prompt: str, *, max_tokens: int | None = None) -> AsyncGenerator[str, None]:
         """Yield deltas of the answer to `prompt` as they come. Raises LLMFailed."""
         messages = self._messages(prompt)
-        text, usage = "", None
+        text, completion = "", None
         async with self._slots:
             try:
                 async with aclosing(self.llm.stream(messages, max_tokens=max_tokens)) as items:
                     async for item in items:
-                        if isinstance(item, Usage):
-                            usage = item
+                        if isinstance(item, Completion):
+                            completion = item
                         else:
                             text += item
                             yield item
             except LLMFailed as failed:
-                usage = failed.usage
+                completion = Completion(text, failed.usage)
                 raise
             finally:
-                self._record(messages, text, usage or _estimate(self.llm, messages, text))
+                self._record(messages, completion or Completion(text, _estimate(self.llm, messages, text)))
 
     def _messages(self, prompt: str) -> tuple[Message, ...]:
         return (*self._before, Message("user", prompt), *self._after)
 
-    def _record(self, messages: tuple[Message, ...], text: str, usage: Usage) -> None:
-        self.usage += usage
-        self.exchanges.append(Exchange(self.llm.model, messages, text))
+    def _record(self, messages: tuple[Message, ...], completion: Completion) -> None:
+        self.usage += completion.usage
+        self.exchanges.append(Exchange(self.llm.model, messages, completion.text, completion.finish_reason))
 
 
 def _count(llm: ChatModel, messages: Sequence[Message]) -> int:

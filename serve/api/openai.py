@@ -110,7 +110,9 @@ def _completion(answer: Answer, session: QuestionSession, model: str, footnotes:
         id=f"{COMPLETION_PREFIX}{answer.id}",
         created=int(time.time()),
         model=model,
-        choices=[ChatOut.Choice(message=ChatOut.Choice.AssistantMessageOut(content=text))],
+        choices=[
+            ChatOut.Choice(message=ChatOut.Choice.AssistantMessageOut(content=text), finish_reason=answer.finish_reason)
+        ],
         usage=_token_counts(answer),
         raydex=_sources(answer, session.conversation),
     )
@@ -152,7 +154,7 @@ class ChatChunks:
             return self._text(self._delta(event))
         answer = self._session.finish(event)
         rest = self._footnotes.close() + format_footnotes(answer.citations) if self._footnotes else ""
-        last = self._chunk({}, "stop", raydex=_sources(answer, self._session.conversation))
+        last = self._chunk({}, answer.finish_reason, raydex=_sources(answer, self._session.conversation))
         used = [self._event({"choices": [], "usage": _token_counts(answer).model_dump()})] if self._usage else []
         return [*self._text(rest), last, *used]
 

@@ -194,7 +194,7 @@ class ChatOut(BaseModel):
 
         index: int = 0
         message: AssistantMessageOut
-        finish_reason: Literal["stop"] = "stop"
+        finish_reason: str
         logprobs: None = None
 
     id: str

@@ -119,7 +119,10 @@ class ExchangeOut(BaseModel):
 
 
 class AnswerOut(BaseModel):
-    """An answer with its sources. `known` is false if the answer is that it does not know."""
+    """An answer with its sources. `known` is false if the answer is that it does not know.
+
+    `finish_reason` is `stop`, or why the language model was cut off: `length` or `content_filter`.
+    """
 
     hits: list[HitOut]
     queries: list[str]
@@ -131,6 +134,7 @@ class AnswerOut(BaseModel):
     question: str
     answer: str
     known: bool
+    finish_reason: str
     citations: list[CitationOut]
     agent: str
     route: RouteOut | None
@@ -147,6 +151,7 @@ class AnswerOut(BaseModel):
             question=answer.question,
             answer=clean_for_storage(answer.text),
             known=answer.known,
+            finish_reason=answer.finish_reason,
             citations=[CitationOut.of(citation) for citation in answer.citations],
             hits=[HitOut.of(hit) for hit in answer.hits],
             agent=answer.agent,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
-from pipelines.llm.client import LLM, LLMSettings
+from pipelines.llm.client import LLM, Completion, LLMSettings
 from pipelines.llm.errors import (
     ContextTooLong,
     KeyUnusable,
@@ -34,10 +34,10 @@ def ask(server: ScriptedLLM, *messages: Message, **settings: Any) -> Any:
     return together(server, lambda llm: llm.complete(messages or HELLO), **settings)
 
 
-def read(server: ScriptedLLM, *messages: Message, **settings: Any) -> list[str | Usage]:
+def read(server: ScriptedLLM, *messages: Message, **settings: Any) -> list[str | Completion]:
     """All that a stream gives."""
 
-    async def collect(llm: LLM) -> list[str | Usage]:
+    async def collect(llm: LLM) -> list[str | Completion]:
         return [item async for item in llm.stream(messages or HELLO)]
 
     return together(server, collect, **settings)
@@ -79,19 +79,19 @@ def test_tokens_are_counted_by_the_server_and_priced_per_million() -> None:
         usage = ask(server, prompt_price=1_000_000, completion_price=10_000_000).usage
         assert usage == Usage(4, 2, 1, 4 + 20)
         *deltas, streamed = read(server, prompt_price=1_000_000, completion_price=10_000_000)
-    assert (deltas, streamed) == (["Hello", " you."], usage)
+    assert (deltas, streamed) == (["Hello", " you."], Completion("Hello you.", usage))
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_server_that_counts_nothing_leaves_an_estimate(stream: bool) -> None:
     with serve_replies(Reply("Hello you.", usage=False)) as server:
-        usage = read(server)[-1] if stream else ask(server).usage
+        usage = (read(server)[-1] if stream else ask(server)).usage
     assert usage == LLM("m", base_url="").estimate(HELLO, "Hello you.")
     assert usage.calls == 1 and usage.prompt_tokens > 4 and usage.completion_tokens >= 2
 
 
 def test_deltas_come_as_the_model_says_them() -> None:
-    async def first(llm: LLM) -> tuple[str | Usage, float]:
+    async def first(llm: LLM) -> tuple[str | Completion, float]:
         began = time.monotonic()
         stream = llm.stream(HELLO)
         delta = await anext(stream)
@@ -228,7 +228,7 @@ def test_retries_end() -> None:
 def test_a_torn_connection_is_tried_again_before_the_first_delta_and_never_after() -> None:
     with serve_replies(Reply(deltas=["a", "b"], drop_after=0), Reply(deltas=["a", "b"])) as server:
         assert read(server)[:-1] == ["a", "b"]
-    got: list[str | Usage] = []
+    got: list[str | Completion] = []
 
     async def collect(llm: LLM) -> None:
         async for item in llm.stream(HELLO):

@@ -13,9 +13,9 @@ from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 
 from pipelines.answering.factory import make_llm
 from pipelines.answering.settings import AgentSettings
-from pipelines.llm.client import LLM
+from pipelines.llm.client import LLM, Completion
 from pipelines.llm.errors import ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
-from pipelines.records import Message, Usage
+from pipelines.records import Message
 from serve.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ async def complete(llm: LLM) -> str:
     return (await llm.complete(HELLO)).text
 
 
-async def stream(llm: LLM) -> list[str | Usage]:
+async def stream(llm: LLM) -> list[str | Completion]:
     return [item async for item in llm.stream(HELLO)]
 
 
@@ -61,8 +61,8 @@ async def stream(llm: LLM) -> list[str | Usage]:
 def test_a_recipe_asks_its_model_and_streams(heading: str) -> None:
     with ScriptedLLM() as server:
         assert use(heading, server, complete) == "Scripted answer."
-        *deltas, usage = use(heading, server, stream)
-    assert "".join(map(str, deltas)) == "Scripted answer." and isinstance(usage, Usage)
+        *deltas, completion = use(heading, server, stream)
+    assert "".join(map(str, deltas)) == "Scripted answer." and isinstance(completion, Completion)
     assert {request.body["model"] for request in server.asked} == {recipe(heading).model}
     assert server.asked[1].body["stream_options"] == {"include_usage": True}
 
@@ -139,8 +139,9 @@ def test_openai_prices_make_a_cost() -> None:
 
 def test_ollama_needs_no_key_and_may_count_nothing() -> None:
     with ScriptedLLM(default=Reply("Hello you.", usage=False)) as server:
-        *deltas, usage = use("Ollama", server, stream)
+        *deltas, completion = use("Ollama", server, stream)
     assert deltas == ["Hello", " you."]
+    usage = completion.usage
     assert usage.prompt_tokens > 0 and usage.completion_tokens > 0 and usage.cost == 0
 
 

@@ -65,7 +65,8 @@ class Reply:
 
     `delay_s` waits before each delta (a whole answer waits it once). `hang` sends nothing until the client goes, in a
     stream after `drop_after` deltas; without `hang`, `drop_after` deltas end in a torn connection. `raw` is sent as
-    the body as it is. `usage` False leaves token counts out. `content` None stands for `"content": null`.
+    the body as it is. `usage` False leaves token counts out. `content` None stands for `"content": null`. With a
+    `finish_reason` of None a stream just ends, as behind a proxy that gave up.
     """
 
     text: str | None = "Scripted answer."
@@ -78,7 +79,7 @@ class Reply:
     drop_after: int | None = None
     raw: str | None = None
     usage: bool = True
-    finish_reason: str = "stop"
+    finish_reason: str | None = "stop"
     refusal: str | None = None
 
     @property
@@ -274,6 +275,9 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             self._wait(reply.delay_s)
             self._chunk(request, {"content": delta})
+        if reply.finish_reason is None:
+            self.wfile.write(b"0\r\n\r\n")
+            return
         self._chunk(request, {"refusal": reply.refusal} if reply.refusal else {}, reply.finish_reason)
         if reply.usage and request.body.get("stream_options", {}).get("include_usage"):
             usage = {"usage": _usage(request, reply.whole or "")}

@@ -49,7 +49,7 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     reply = ask(client).json()
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
-        "queries", "index", "revision", "conversation",
+        "queries", "index", "revision", "conversation", "finish_reason",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
         "n", "source", "title", "snippet", "headings", "scores", "supported", "support",

@@ -50,7 +50,7 @@ class Says:
         texts = [part async for part in self.stream(messages)]
         return Completion("".join(str(part) for part in texts[:-1]), Usage(10, 5, 1, 0.5))
 
-    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Usage]:
+    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
         self.run.append("\n".join(message.content for message in messages))
         try:
             for part in self.parts:
@@ -63,7 +63,7 @@ class Says:
             raise
         if self.error:
             raise self.error
-        yield Usage(10, 5, 1, 0.5)
+        yield Completion("".join(self.parts), Usage(10, 5, 1, 0.5))
 
 
 THREE = EngineSettings(k=3)

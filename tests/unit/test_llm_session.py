@@ -43,7 +43,7 @@ class QueuedModel:
 
     async def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
-    ) -> AsyncGenerator[str | Usage, None]:
+    ) -> AsyncGenerator[str | Completion, None]:
         self.sent.append(tuple(messages))
         reply = self.replies.pop(0)
         for word in str(reply).split():
@@ -52,7 +52,7 @@ class QueuedModel:
             if word == "broken":
                 raise LLMBusy("broken", Usage(5, 1, 1, 0.25))
             yield word
-        yield Usage(5, self.count(str(reply)), 1, 0.5)
+        yield Completion("".join(str(reply).split()), Usage(5, self.count(str(reply)), 1, 0.5))
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:

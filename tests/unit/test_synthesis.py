@@ -84,11 +84,11 @@ class QueuedModel:
 
     async def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
-    ) -> AsyncGenerator[str | Usage, None]:
+    ) -> AsyncGenerator[str | Completion, None]:
         try:
             for delta in re.split(r"(?<= )", self._ask(messages)):
                 yield delta
-            yield Usage(calls=1)
+            yield Completion("", Usage(calls=1))
         finally:
             self.closed += 1
 
