@@ -29,6 +29,7 @@ from pgvector.psycopg import register_vector
 
 from jobs.environment import home
 from pipelines import embedded
+from pipelines.cluster import start_local_ray
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.collection import Collection, Folder, IndexChoices
 from pipelines.indexing.lock import hold_collection
@@ -234,7 +235,7 @@ def main() -> None:
         files = unpack(folder, args.pages)
         embedder = load_embedder(MODEL, device="cpu", threads=os.cpu_count())
         models = (embedder, SentenceTransformer(str(embedder.counter.folder), device="cpu"))
-        ray_start, _ = timed(lambda: ray.init(address="local", include_dashboard=False, log_to_driver=False))
+        ray_start, _ = timed(start_local_ray)
         rounds = []
         for number in range(args.rounds):
             rounds.append(one_round(number, server, files, folder, models))

@@ -57,14 +57,71 @@ def connect_ray(address: str = "local") -> Iterator[RayCluster]:
     logging.getLogger("ray").setLevel(logging.ERROR)
     starts_here = not ray.is_initialized()
     if starts_here:
-        options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
         with silent_stderr():
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+            if address == "local":
+                start_local_ray()
+            else:
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
     finally:
         if starts_here:
             ray.shutdown()
+
+
+def start_local_ray(**options: Any) -> None:
+    """Start a Ray that only this machine reaches, and connect to it; `options` are those of `ray.init`.
+
+    It has no dashboard, and counts and reports no usage, unless RAY_USAGE_STATS_ENABLED is 1.
+    """
+    import ray
+
+    with _loopback_alone(), _usage_as_asked():
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
+
+
+@contextlib.contextmanager
+def _loopback_alone() -> Iterator[None]:
+    """Have the processes of the Ray that starts listen on 127.0.0.1 alone, as on Windows and macOS.
+
+    Elsewhere Ray 2.60 replaces a `_node_ip_address` of 127.0.0.1 by an address of the network.
+    """
+    from ray._private import ray_constants
+
+    name = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR  # read by the processes that this one starts
+    saved = os.environ.get(name)
+    os.environ[name] = "0"
+    try:
+        with _attribute(ray_constants, "ENABLE_RAY_CLUSTER", False):
+            yield
+    finally:
+        os.environ.pop(name)
+        os.environ.update({} if saved is None else {name: saved})
+
+
+def _usage_as_asked() -> contextlib.AbstractContextManager[None]:
+    """Have the Ray that starts count and report its usage only if RAY_USAGE_STATS_ENABLED is 1.
+
+    Ray 2.60 starts the process of the dashboard without a dashboard too, to count usage, and asks three clouds'
+    metadata addresses before it looks whether it may. With the variable, `ray.init` would set it to 0 again.
+    """
+    from ray._common.usage import usage_lib
+    from ray._private import services
+
+    if os.environ.get("RAY_USAGE_STATS_ENABLED") == "1":
+        return _attribute(usage_lib, "set_usage_stats_enabled_via_env_var", lambda enabled: None)
+    return _attribute(services, "start_api_server", lambda *_, **__: (None, None))
+
+
+@contextlib.contextmanager
+def _attribute(owner: object, name: str, value: object) -> Iterator[None]:
+    """Give `owner` another value of an attribute for as long as the body runs."""
+    saved = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, saved)
 
 
 @contextlib.contextmanager

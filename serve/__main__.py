@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Iterator
 
-import ray
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from ray import serve
@@ -21,6 +20,7 @@ from ray.serve.context import _get_global_client
 
 from pipelines import embedded
 from pipelines.answering.settings import describe_errors
+from pipelines.cluster import connect_ray
 from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
@@ -130,23 +130,10 @@ def database(settings: Settings) -> Iterator[str]:
 @contextlib.contextmanager
 def local_ray() -> Iterator[None]:
     """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")  # `uv run` would build an environment for each worker
     os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
-    address = ray_address()
-    own = address == LOCAL
-    for name in ("ray", "ray.serve"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    ray.init(
-        address=address,
-        include_dashboard=False if own else None,
-        log_to_driver=False,  # Ray keeps the log of each process in its session folder
-        logging_level=logging.ERROR,
-        _node_ip_address="127.0.0.1" if own else None,  # Ray's own ports stay on this machine
-    )
-    try:
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    with connect_ray(ray_address()):
         yield
-    finally:
-        ray.shutdown()
 
 
 def _failed(message: str, code: int) -> int:

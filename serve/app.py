@@ -11,8 +11,11 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import numpy as np
+import ray
 from ray import serve
+from ray._common.tls_utils import add_port_to_grpc_server
 from ray.serve import Application
+from ray.serve._private import replica
 from ray.serve._private.constants import RAY_SERVE_ENABLE_HA_PROXY
 from ray.serve.config import BackpressureConfig
 from ray.serve.context import _get_global_client
@@ -39,6 +42,7 @@ from serve.telemetry import log_as_json, process_metrics
 # A dead replica is noticed and replaced after at most that long. Ray's default of 10 s is a long wait for a question
 # whose step has a single replica; the check is an empty call.
 HEALTH_CHECK_S = 1.0
+LOOPBACK = "127.0.0.1"
 
 
 class NoDatabase(ValueError):
@@ -48,11 +52,23 @@ class NoDatabase(ValueError):
         super().__init__("no database is set: set DATABASE_URL, or start with `raydex serve`, which brings its own")
 
 
+def prepare_replica() -> None:
+    """Set up the process of a replica: its log has JSON lines, and on a local Ray only this machine reaches it."""
+    log_as_json()
+    if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
+        # Ray 2.60 has no option for the port of calls between deployments, and opens it on every interface.
+        replica.add_port_to_grpc_server = _open_on_loopback  # type: ignore[attr-defined]
+
+
+def _open_on_loopback(server: Any, _address: str) -> int:
+    return int(add_port_to_grpc_server(server, f"{LOOPBACK}:0"))  # type: ignore[no-untyped-call]
+
+
 class RetrieverStep:
     """The retriever with its embedding model, as a deployment."""
 
     def __init__(self, settings: Settings) -> None:
-        log_as_json()
+        prepare_replica()
         store = Store(settings.database_url, settings.database_connections)
         self._retriever = make_retriever(settings, store)
         threading.Thread(target=self._retriever.warm, daemon=True).start()
@@ -71,6 +87,7 @@ class RerankerStep:
     """The reranker as a deployment; a cross-encoder scores the questions of several callers in one batch."""
 
     def __init__(self, settings: Settings) -> None:
+        prepare_replica()
         reranker = make_reranker(settings)
         assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
@@ -95,7 +112,7 @@ class AgentStep:
     """An agent with its language model, as a deployment."""
 
     def __init__(self, settings: Settings, agent: AgentSettings) -> None:
-        log_as_json()
+        prepare_replica()
         self._agent = make_agent(settings, agent)
 
     async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
@@ -115,7 +132,7 @@ class Raydex:
         agents: dict[str, Handle],
     ) -> None:
         self._settings = settings
-        log_as_json()
+        prepare_replica()
         self._store = Store(settings.database_url, settings.database_connections)
         timeout_s = settings.step_timeout_s
         self._engine = make_engine(

@@ -10,6 +10,7 @@ import httpx
 import ray
 from ray import serve
 
+from pipelines.cluster import start_local_ray
 from serve import proxy
 from serve.app import build
 from serve.settings import Settings
@@ -22,7 +23,7 @@ READY_S = 60.0
 def local_ray() -> Iterator[None]:
     """Start a Ray with two CPUs and connect to it; jobs and Serve use the connected one."""
     os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, num_cpus=2)
+    start_local_ray(num_cpus=2)
     try:
         yield
     finally:

@@ -164,9 +164,9 @@ def test_every_route_is_documented():
 
 
 def variables_read() -> set[str]:
-    """Every environment variable that jobs and serve read by name."""
+    """Every environment variable that the code reads by name."""
     found = set()
-    for folder in ("jobs", "serve"):
+    for folder in ("jobs", "serve", "pipelines"):
         for path in (ROOT / folder).rglob("*.py"):
             text = path.read_text()
             found |= set(re.findall(r"""environ\.get\(\s*["'](\w+)""", text))

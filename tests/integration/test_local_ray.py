@@ -1,0 +1,96 @@
+"""A Ray that a job or the service starts is this machine's own: nobody else reaches it, and it reports to nobody."""
+
+import ipaddress
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import ray
+from kit.cluster import Service
+from kit.reporting import leave_table
+from kit.web import Site
+
+from serve.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+# Ray 2.60 asks these for the cloud that it runs in.
+METADATA = ("169.254.169.254", "metadata.google.internal")
+JOB = """
+import time
+from pipelines.cluster import connect_ray
+with connect_ray("local"):
+    time.sleep(3)  # the process that counts usage asks as soon as it runs
+"""
+
+
+@pytest.fixture(scope="module")
+def processes(
+    service: Service, database_of_module: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[set[int]]:
+    """The pids of a Ray with an actor, and of a service whose retriever has a deployment of its own."""
+
+    @ray.remote(num_cpus=0.1)
+    class Actor:
+        def ready(self) -> bool:
+            return True
+
+    actor = Actor.remote()
+    settings = Settings(database_url=database_of_module, home=tmp_path_factory.mktemp("home"), cpus=0.1,
+                        retriever_placement="deployment")  # fmt: skip
+    with service.deployed(settings):
+        assert ray.get(actor.ready.remote())
+        me = psutil.Process()
+        yield {process.pid for process in [me, *me.children(recursive=True)]}
+
+
+@pytest.fixture(scope="module")
+def database_of_module(server) -> Iterator[str]:
+    with server.database() as url:
+        yield url
+
+
+def listeners(pids: set[int]) -> list[tuple[str, str, int]]:
+    """Return the command, address and port of every listening socket of these processes."""
+    return [
+        (psutil.Process(socket.pid).cmdline()[0].rpartition("/")[2], socket.laddr.ip, socket.laddr.port)
+        for socket in psutil.net_connections("inet")
+        if socket.pid in pids and socket.status == psutil.CONN_LISTEN
+    ]
+
+
+def is_loopback(address: str) -> bool:
+    parsed = ipaddress.ip_address(address)
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
+
+
+def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(processes, request):
+    found = listeners(processes)
+    leave_table(request.config, "listeners of a local Ray with a service", ("process", "address", "port"),
+                [(name, address, str(port)) for name, address, port in sorted(found)])  # fmt: skip
+    names = {name for name, _, _ in found}
+    assert {"gcs_server", "raylet", "ray::DashboardAgent", "ray::Actor"} <= names
+    assert {name.partition(":raydex:")[0] for name in names} >= {"ray::ProxyActor", "ray::ServeReplica"}
+    assert [one for one in found if not is_loopback(one[1])] == []
+
+
+def metadata_questions(**variables: str) -> list[str]:
+    """Run a job on a Ray of its own, with a proxy for all of its requests; return those to clouds' metadata."""
+    with Site({}) as proxy:
+        proxied = {name: proxy.url for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+        environment = {name: value for name, value in os.environ.items() if "USAGE_STATS" not in name}
+        subprocess.run([sys.executable, "-c", JOB], cwd=ROOT, env=environment | proxied | variables, check=True)
+        return [request.path for request in proxy.requests if any(name in request.path for name in METADATA)]
+
+
+def test_a_local_ray_collects_no_usage_statistics():
+    assert metadata_questions() == []
+
+
+def test_a_user_may_ask_for_usage_statistics():
+    assert metadata_questions(RAY_USAGE_STATS_ENABLED="1")
