@@ -130,8 +130,8 @@ def test_openai_refuses_a_wrong_key() -> None:
 
 def test_openai_prices_make_a_cost() -> None:
     with ScriptedLLM(default="Hello you.") as server:
-        *_, usage = use("OpenAI", server, stream)
-    assert usage.cost == pytest.approx((2 * 0.40 + 2 * 1.60) / 1_000_000)
+        *_, completion = use("OpenAI", server, stream)
+    assert completion.usage.cost == pytest.approx((2 * 0.40 + 2 * 1.60) / 1_000_000)
 
 
 # ---------------------------------------------------------------------------------------------- Ollama
