@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pipelines.indexing.collection import Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.pools import plan_pools
+from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
 from pipelines.records import Index, IndexSettings
@@ -42,7 +43,20 @@ class Gatherer:
         self._store, self._collection, self._settings, self._run = store, collection, settings, run
         self._base, self._options, self._log = base, options, log
         self._name = collection.name
+        self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
+        self._hosts = self._choose_hosts()
         self.stopped_by, self.failed = "", False
+
+    def check_sites(self) -> None:
+        """Warn of sites that can't be reached. Raises SiteUnreachable if all are, and nothing else is to be done."""
+        if self._options.ray_address != "local":
+            return  # the crawl runs on other machines, with another network
+        unreachable = find_unreachable(self._hosts, self._log.tell)
+        reasons = [f"{url}: {reason}" for url, reason in unreachable.items()]
+        if reasons and len(reasons) == len(self._hosts) and not (self._collection.folders or self._ranges_to_index()):
+            raise SiteUnreachable(f"{'; '.join(reasons)}: nothing was read, nothing is changed")
+        for reason in reasons:
+            self._log.warn(reason)
 
     def __call__(self, nodes: Sequence[Mapping[str, float]]) -> None:
         """Gather on a connected Ray whose nodes have these free resources."""
@@ -52,20 +66,22 @@ class Gatherer:
         for folder in self._collection.folders:
             with self._log.timed("read_files"):
                 self._read_files(folder, job)
-        if hosts := self._hosts():
+        if self._hosts:
             build.configure(slow_source=True)
             with self._log.timed("crawl_and_embed"):
-                self._consume(build.build(build.crawled_pages(hosts, job), job))
-            self._note_crawls(hosts)
+                self._consume(build.build(build.crawled_pages(self._hosts, job), job))
+            self._note_crawls(self._hosts)
         self._store.mark_duplicates(self._name, self._run)
-        ranges = self._store.ranges_to_index(
-            self._name, self._run, job.index, job.rules.digest, build.PAGES_PER_TASK, job.read_attempts
-        )
-        if ranges:
+        if ranges := self._ranges_to_index(build.PAGES_PER_TASK):
             build.configure(slow_source=False)
             with self._log.timed("embed"):
                 self._consume(build.build(build.stored_pages(ranges, job), job))
         self._store.mark_duplicates(self._name, self._run)
+
+    def _ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
+        """Return the stored pages that the index lacks, in ranges of `size`."""
+        index, rules = self._base.id if self._base else None, self._collection.rules().digest
+        return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
 
     def _job(self, nodes: Sequence[Mapping[str, float]]) -> Any:
         from pipelines.indexing.build import BuildJob
@@ -86,7 +102,7 @@ class Gatherer:
             embedding_url=options.embedding_url,
             embedding_key=options.embedding_key,
             model_cache=str(options.model_cache) if options.model_cache else None,
-            read_attempts=10**6 if options.retry_failed else READ_ATTEMPTS,
+            read_attempts=self._read_attempts,
         )
 
     def _read_files(self, folder: Folder, job: Any) -> None:
@@ -99,7 +115,7 @@ class Gatherer:
         self._store.mark_unseen(self._name, self._run, folder.settings().base_url, reason)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
-    def _hosts(self) -> list[CrawlSettings]:
+    def _choose_hosts(self) -> list[CrawlSettings]:
         """Return the crawls to do. With new settings the stored pages are enough: only a new site is crawled."""
         hosts = [host for site in self._collection.sites for host in site.hosts(self._options.retry_failed)]
         status = self._store.status(self._name)

@@ -8,8 +8,8 @@ Starts a Ray of its own unless one is connected. Knows no command line and no en
 the files beside.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,15 @@ from pipelines.indexing.publish import Deletion, decide_deletion, find_base_inde
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, Progress, ReindexSummary, RunLog
 from pipelines.records import Index, IndexSettings
-from pipelines.store import Publication, RunLock, Store
+from pipelines.store import Publication, RunLock, Store, StoreUnavailable
 
 DEFAULTS = ReindexOptions()
+# Page counts of a run that mean that it read a page.
+READ = ("new", "changed", "unchanged", "duplicate")
+
+
+class NothingRead(RuntimeError):
+    """The crawls of a run failed before they read a page."""
 
 
 def silent(_message: str) -> None:
@@ -36,8 +42,9 @@ def reindex(
     """Bring the index of a collection up to date with its sites and folders, and publish it in one step.
 
     `progress` receives one line at a time for a person (`print` will do). A run that fails is recorded with its error,
-    and the next one goes on from there. Raises CollectionBusy, NoSuchFolder, ModelNotFound, ClusterTooSmall,
-    LostCollection and others, each with the value and what to do.
+    and the next one goes on from there; one that read nothing leaves the collection as it was. Raises CollectionBusy,
+    NoSuchFolder, ModelNotFound, SiteUnreachable, NothingRead, ClusterTooSmall, LostCollection and others, each with the
+    value and what to do.
     """
     _check(collection, options, progress)
     return _run("reindex", store, collection, options, progress)
@@ -84,14 +91,27 @@ def _run(
 ) -> ReindexSummary:
     """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
     settings = index_settings(collection.index, options)
-    with (
-        hold_collection(store, collection.name, options.wait, progress) as lock,
-        record_run(lock, kind, collection.model_dump()) as record,
-    ):
-        prepare(record.run)
-        summary = ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))()
-        record.counts, record.remark = summary.as_dict(), "; ".join(summary.warnings) or None
+    with hold_collection(store, collection.name, options.wait, progress) as lock:
+        before = store.collection_settings(collection.name)
+        with (
+            record_run(lock, kind, collection.model_dump()) as record,
+            _forgotten_if_empty(store, collection.name, record.run, before),
+        ):
+            prepare(record.run)
+            summary = ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))()
+            record.counts, record.remark = summary.as_dict(), "; ".join(summary.warnings) or None
     return summary
+
+
+@contextmanager
+def _forgotten_if_empty(store: Store, collection: str, run: int, before: Mapping[str, Any]) -> Iterator[None]:
+    """Leave the collection as it was, with its settings of `before`, if the body raises before it reads a page."""
+    try:
+        yield
+    except BaseException:
+        with suppress(StoreUnavailable):
+            store.forget_empty_run(collection, run, before)
+        raise
 
 
 @dataclass(frozen=True)
@@ -111,8 +131,13 @@ class ReindexRun:
         with log.timed("total"):
             base = find_base_index(store, name, self.settings)
             gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
+            gatherer.check_sites()
             self._gather(gatherer)
             staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
+            if gatherer.failed and not any(pages[state] for state in READ) and not staged["pages"]:
+                raise NothingRead(
+                    f"nothing was read, nothing is changed: {gatherer.stopped_by.removeprefix('error: ')}"
+                )
             with log.timed("publish"):
                 live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)

@@ -1,8 +1,10 @@
 """The collections of a database: what there is, the state of each, and which one is the default."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from pipelines.store.connection import Connection, Database, statement
 
@@ -45,5 +47,19 @@ class Collections(Database):
             if collection is not None and not connection.execute(statement("set_default"), values).rowcount:
                 names = ", ".join(row["name"] for row in connection.execute(statement("collections")))
                 raise NoSuchCollection(f"there is no collection {collection!r}; there are: {names or 'none'}")
+
+        self._do(work)
+
+    def forget_empty_run(self, collection: str, run: int, settings: Mapping[str, Any]) -> None:
+        """Leave the collection as it was before `run`, with these settings, if that run read no page and is the last.
+
+        A collection that has neither the body of a page nor an index goes away.
+        """
+        values = {"collection": collection, "run": run, "settings": Jsonb(dict(settings))}
+
+        def work(connection: Connection) -> None:
+            if connection.execute(statement("read_or_succeeded"), values).fetchone() is None:
+                for name in ("forget_unread_pages", "restore_settings", "delete_empty_collection"):
+                    connection.execute(statement(name), values)
 
         self._do(work)

@@ -29,3 +29,20 @@ update collection set is_default = false where is_default;
 
 -- name: set_default
 update collection set is_default = true where name = %(collection)s;
+
+-- name: read_or_succeeded
+select where exists (
+        select from page where collection = %(collection)s and run = %(run)s
+          and (state in ('ok', 'duplicate') or changed_run = %(run)s))
+    or exists (select from run where collection = %(collection)s and id > %(run)s);
+
+-- name: forget_unread_pages
+delete from page where collection = %(collection)s and first_run = %(run)s and body is null;
+
+-- name: restore_settings
+update collection set settings = %(settings)s where name = %(collection)s;
+
+-- name: delete_empty_collection
+delete from collection c where name = %(collection)s
+  and not exists (select from page p where p.collection = c.name and p.body is not null)
+  and not exists (select from index i where i.collection = c.name);

@@ -1,0 +1,136 @@
+"""Tells within seconds whether the hosts of a run can be reached, and if not, why.
+
+Asks each host one small question before Ray is started and a crawl begins. The crawl has its own time limits and
+retries; this only spares a person the wait for what can't work. Knows no database.
+"""
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import urlsplit
+
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.crawling.network import resolve_permitted, system_lookup
+
+# A person hears of a silent host after so many seconds; TCP sends its first packet at 0, 1 and 3 s.
+QUIET_S = 3.0
+# A site that restarts refuses connections for a moment: it is asked again after each of these.
+RETRY_S = (0.5, 1.0)
+# What OpenSSL's codes of a refused certificate mean (X509_V_ERR_…).
+CERTIFICATE = {
+    9: "certificate not valid yet",
+    10: "certificate expired",
+    18: "certificate self-signed",
+    19: "certificate signed by an unknown authority",
+    20: "certificate signed by an unknown authority",
+    62: "certificate of another name",
+    64: "certificate of another address",
+}
+
+Tell = Callable[[str], object]
+
+
+class SiteUnreachable(ConnectionError):
+    """No site of the collection can be reached; the message has the reason of each."""
+
+
+def find_unreachable(hosts: Sequence[CrawlSettings], tell: Tell, quiet_s: float = QUIET_S) -> dict[str, str]:
+    """Return the start URL of each host that can't be reached with the reason; asks all hosts at once.
+
+    `tell` hears of a host that stays silent for `quiet_s` seconds; it is given up after its own time limit.
+    """
+    probes = [_Probe(host) for host in hosts]
+    deadline = time.monotonic() + quiet_s
+    for probe in probes:
+        probe.join(max(0.0, deadline - time.monotonic()))
+    for probe in probes:
+        if probe.is_alive():
+            tell(
+                f"{probe.url} has timed out after {quiet_s:g} s: waiting up to {probe.host.timeout_s:g} s for an answer"
+            )
+    for probe in probes:
+        probe.join(max(0.0, deadline - quiet_s + probe.host.timeout_s - time.monotonic()))
+    return {probe.url: reason for probe in probes if (reason := probe.reason)}
+
+
+class _Probe(threading.Thread):
+    """Asks one host; a daemon, because a look-up of a name can hang far longer than anyone waits."""
+
+    def __init__(self, host: CrawlSettings) -> None:
+        super().__init__(daemon=True)
+        self.host, self.url = host, host.start_urls[0]
+        self.reason = self._silence = f"timed out: no answer within {host.timeout_s:g} s"
+        self.start()
+
+    def run(self) -> None:
+        for wait in (*RETRY_S, 0.0):
+            try:
+                self.reason = self._refusal()
+                return
+            except OSError as error:
+                self.reason = self._silence if isinstance(error, TimeoutError) else describe_error(error)
+                if not _may_pass(error):
+                    return
+                time.sleep(wait)
+
+    def _refusal(self) -> str:
+        """Wait for the beginning of an answer; return why the address guard refuses the host, "" if it does not."""
+        parts = urlsplit(self.url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        addresses, refused = (
+            (system_lookup(host, port), "") if self.host.allow_private else resolve_permitted(host, port)
+        )
+        if refused:
+            return f"refused: {refused}; `--allow-private` permits such addresses"
+        question = f"GET /robots.txt HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {self.host.user_agent}\r\n"
+        with self._connected(addresses, host, port, parts.scheme == "https") as connection:
+            connection.sendall(f"{question}Accept: */*\r\nConnection: close\r\n\r\n".encode())
+            connection.recv(1)
+        return ""
+
+    @contextlib.contextmanager
+    def _connected(self, addresses: Sequence[str], host: str, port: int, tls: bool) -> Iterator[socket.socket]:
+        """Yield a connection to the first address that takes one."""
+        with contextlib.ExitStack() as stack:
+            connection = stack.enter_context(_connect(addresses, port, self.host.timeout_s))
+            if tls:
+                context = ssl.create_default_context()
+                context.check_hostname = self.host.verify_tls
+                context.verify_mode = ssl.CERT_REQUIRED if self.host.verify_tls else ssl.CERT_NONE
+                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
+            yield connection
+
+
+def describe_error(error: OSError) -> str:
+    """Return in a few words why a connection failed."""
+    match error:
+        case ConnectionRefusedError():
+            return "connection refused"
+        case socket.gaierror():
+            return "no name server answers" if error.errno == socket.EAI_AGAIN else "no such host"
+        case ssl.SSLCertVerificationError():
+            return f"TLS: {CERTIFICATE.get(error.verify_code, error.verify_message)}"
+        case ssl.SSLError():
+            return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
+    return (error.strerror or str(error)).lower()
+
+
+def _may_pass(error: OSError) -> bool:
+    """Return whether the same connection may succeed a moment later."""
+    if isinstance(error, socket.gaierror):
+        return error.errno == socket.EAI_AGAIN
+    return not isinstance(error, ssl.SSLError | TimeoutError)
+
+
+def _connect(addresses: Sequence[str], port: int, timeout_s: float) -> socket.socket:
+    """Connect to the first of `addresses` that takes a connection. Raises the error of the last one."""
+    for number, address in enumerate(addresses, 1):
+        try:
+            return socket.create_connection((address, port), timeout_s / len(addresses))
+        except OSError:
+            if number == len(addresses):
+                raise
+    raise socket.gaierror(socket.EAI_NONAME, "no address")

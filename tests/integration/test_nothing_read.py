@@ -1,0 +1,61 @@
+"""A run that reads nothing fails, says why within seconds, and leaves everything as it was."""
+
+import socket
+
+import pytest
+from kit.reindexing import Jobs
+from kit.web import Answer, Site, page
+
+from pipelines.store import Store
+
+MODEL = ("--model", "hash:8")
+
+
+@pytest.fixture
+def jobs(database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Jobs:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    return Jobs(database_url, capsys)
+
+
+@pytest.fixture
+def nobody() -> str:
+    """URL of a port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"http://127.0.0.1:{server.getsockname()[1]}/docs/"
+
+
+def test_a_first_run_to_a_wrong_address_leaves_no_collection(jobs: Jobs, store: Store, nobody: str) -> None:
+    failed = jobs.reindex("--start-url", nobody, "--allow-private", *MODEL)
+    assert failed.code == 1
+    assert f"{nobody}: connection refused: nothing was read, nothing is changed" in failed.messages
+    assert store.collections() == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("local_ray")
+def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(
+    jobs: Jobs, store: Store, nobody: str
+) -> None:
+    def state() -> tuple[object, ...]:
+        return jobs.texts(), jobs.page_states(), store.collection_settings("docs"), store.live_index("docs")
+
+    with Site({"/": page("a.html"), "/a.html": page()}) as site:
+        flags = ("--start-url", f"{site.url}/", "--allow-private", *MODEL)
+        assert jobs.reindex(*flags).code == 0
+    before = state()
+    assert len(jobs.texts()) == 2
+    for failed in (jobs.reindex(*flags), jobs.reindex("--start-url", nobody, "--allow-private", *MODEL)):
+        assert failed.code == 1
+        assert state() == before
+        run = store.status("docs")["runs"][0]
+        assert run["state"] == "failed" and "connection refused" in run["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("local_ray")
+def test_a_first_run_whose_start_is_missing_leaves_no_collection(jobs: Jobs, store: Store) -> None:
+    with Site({"/": Answer("", 404)}) as site:
+        failed = jobs.reindex("--start-url", f"{site.url}/", "--allow-private", *MODEL)
+    assert failed.code == 1
+    assert f"start URL {site.url}/ is gone: the server answered 404" in failed.messages
+    assert store.collections() == []

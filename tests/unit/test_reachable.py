@@ -1,0 +1,145 @@
+"""A host that can't be reached is known within seconds, with its reason in plain words."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from kit.web import Site, page
+
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reachable import find_unreachable
+
+
+def host(url: str, **settings: object) -> CrawlSettings:
+    return CrawlSettings((url,), allow_private=True, **settings)  # type: ignore[arg-type]
+
+
+def reason(settings: CrawlSettings, quiet_s: float = 30.0) -> str:
+    """Return the reason for the only host, "" if it can be reached; nothing may be told of it."""
+    told: list[str] = []
+    reasons = find_unreachable([settings], told.append, quiet_s)
+    assert told == []
+    return reasons.get(settings.start_urls[0], "")
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """URL of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_a_site_that_answers_anything_is_reachable() -> None:
+    with Site({"/": page()}) as site:
+        assert reason(host(f"{site.url}/")) == ""
+
+
+def test_nobody_at_a_port_is_connection_refused() -> None:
+    assert reason(host(f"http://127.0.0.1:{closed_port()}/")) == "connection refused"
+
+
+def test_a_site_that_comes_back_within_a_second_is_reachable() -> None:
+    port = closed_port()
+    servers: list[socket.socket] = []
+
+    def answer() -> None:
+        servers.append(socket.create_server(("127.0.0.1", port)))
+        servers[0].accept()[0].sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    threading.Timer(0.2, answer).start()
+    assert reason(host(f"http://127.0.0.1:{port}/")) == ""
+    servers[0].close()
+
+
+def test_a_name_that_nobody_has_is_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)  # a name server need not be there
+    assert reason(host("https://docs.exmaple.invalid/")) == "no such host"
+
+
+def test_a_silent_host_is_told_at_once_and_given_up_at_its_time_limit(silent: str) -> None:
+    told: list[str] = []
+    reasons = find_unreachable([host(silent, timeout_s=1.0)], told.append, quiet_s=0.1)
+    assert told == [f"{silent} has timed out after 0.1 s: waiting up to 1 s for an answer"]
+    assert reasons == {silent: "timed out: no answer within 1 s"}
+
+
+def test_a_private_address_is_refused_before_a_connection(silent: str) -> None:
+    settings = CrawlSettings((silent,))
+    assert reason(settings).startswith("refused: 127.0.0.1 is a loopback address; `--allow-private`")
+
+
+def test_hosts_are_told_apart() -> None:
+    with Site({"/": page()}) as site:
+        port = closed_port()
+        hosts = [host(f"{site.url}/"), host(f"http://127.0.0.1:{port}/docs/")]
+        assert find_unreachable(hosts, print) == {f"http://127.0.0.1:{port}/docs/": "connection refused"}
+
+
+def certificate(folder: Path, name: str, until: datetime) -> Path:
+    """Make a certificate with its key in one file, valid for this address or host name until then."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "documentation")])
+    names = x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(until - timedelta(days=30))
+        .not_valid_after(until)
+        .add_extension(x509.SubjectAlternativeName([names]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = folder / "own.pem"
+    path.write_bytes(private + built.public_bytes(Encoding.PEM))
+    return path
+
+
+NOW = datetime.now(UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "until", "trusted", "words"),
+    [
+        ("127.0.0.1", NOW + timedelta(days=2), True, ""),
+        ("127.0.0.1", NOW + timedelta(days=2), False, "TLS: certificate self-signed"),
+        ("127.0.0.1", NOW - timedelta(days=2), True, "TLS: certificate expired"),
+        ("127.0.0.1", NOW + timedelta(days=32), True, "TLS: certificate not valid yet"),
+        ("elsewhere.test", NOW + timedelta(days=2), True, "TLS: certificate of another address"),
+    ],
+)  # fmt: skip
+def test_a_bad_certificate_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, until: datetime, trusted: bool, words: str
+) -> None:
+    path = certificate(tmp_path, name, until)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with Site({"/": page()}) as site:
+        site.use_tls(path)
+        assert reason(host(f"{site.url}/")) == words
+        assert reason(host(f"{site.url}/", verify_tls=False)) == ""
+
+
+def test_a_port_without_tls_is_named() -> None:
+    with Site({"/": page()}) as site:
+        found = reason(host(site.url.replace("http:", "https:") + "/"))
+    assert found == "TLS: wrong version number"
