@@ -151,7 +151,13 @@ class Raydex:
             self._recorder.close()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        app = create_app(self._engine, self._store, recorder=self._recorder, observer=self._metrics)
+        app = create_app(
+            self._engine,
+            self._store,
+            recorder=self._recorder,
+            observer=self._metrics,
+            v1_sources=self._settings.v1_sources,
+        )
         return protect(app, self._store, _policy(self._settings), self._metrics)
 
     def _own_retriever(self) -> Retriever:

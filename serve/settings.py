@@ -8,6 +8,7 @@ from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipelines.answering.settings import AnswerSettings
+from serve.api.openai.sources import SourcesPlace
 from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
 
@@ -45,5 +46,6 @@ class Settings(BaseSettings, AnswerSettings):
     anonymous_rate: Annotated[int, Field(ge=0)] = POLICY.anonymous_rate
     max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
     cors_origins: list[str] = list(POLICY.cors_origins)
+    v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
     record_questions: bool = True
     retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS  # questions and answers are deleted after that

@@ -24,7 +24,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.retrieval.search import HITS, Retrieval, Search
 from pipelines.answering.rewriting import Rewrite, Rewriter
 from pipelines.answering.routing.router import FixedRouter, Router
-from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
+from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
@@ -186,7 +186,7 @@ class QueryEngine:
 
     def _check_mode(self, mode: str) -> str:
         if mode not in self.modes:
-            raise UnknownMode(mode, self.modes)
+            raise (ModeNeedsModel if mode in MODES else UnknownMode)(mode, self.modes)
         return mode
 
     async def _chat(self, question: Question, smalltalk: SmallTalk, trace: Trace) -> AsyncGenerator[Event, None]:

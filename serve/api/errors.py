@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
-from pipelines.answering.synthesis.base import UnknownMode
+from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.characters import clean_for_storage
 from pipelines.store import NoLiveIndex, StoreUnavailable
@@ -40,6 +40,8 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
             return Failure(422, message, "collection", tuple(error.names))
         case NoLiveIndex():
             return Failure(404, message, "collection")
+        case ModeNeedsModel():
+            return Failure(400, message, "mode", error.choices)
         case UnknownMode():
             return Failure(422, message, "mode", tuple(getattr(error, "choices", ())))
         case TemplateError():

@@ -3,22 +3,24 @@
 Knows neither Ray nor the environment, and not who may ask: guard/ stands in front.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import FastAPI
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.store import Store
 from serve.api.errors import handle_errors
-from serve.api.openai import OpenAIRoutes
-from serve.api.openai_schemas import ChatOut, OpenAIErrorOut
-from serve.api.page import serve_page
+from serve.api.head import HeadAsGet
+from serve.api.openai.handlers import OpenAIRoutes
+from serve.api.openai.schemas import ChatOut, OpenAIErrorOut
+from serve.api.openai.sources import SourcesPlace
 from serve.api.questions import QuestionRoutes
 from serve.api.replies import ErrorOut
 from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
 from serve.session import Observer, QuestionLog, SessionFactory
 from serve.threads import DatabaseThreads
+from serve.web.pages import add_pages
 
 DESCRIPTION = """Ask a documentation site; answers cite their sources.
 
@@ -53,24 +55,24 @@ def create_app(
     *,
     recorder: QuestionLog | None = None,
     observer: Observer | None = None,
-    openai_sources: Literal["key", "footnotes"] = "key",
+    v1_sources: SourcesPlace = "key",
     heartbeat_s: float = HEARTBEAT_S,
 ) -> FastAPI:
     """Return the HTTP application around `engine`; `store` has collections, conversations and feedback.
 
-    `recorder` records questions, `observer` counts answers. `openai_sources` is where the sources of a chat completion
-    stand if its request does not say: in the key `raydex` alone, or as Markdown footnotes too. An open stream is silent
-    for at most `heartbeat_s` seconds.
+    `recorder` records questions, `observer` counts answers. `v1_sources` is where the sources of a chat completion
+    stand if its request does not say. An open stream is silent for at most `heartbeat_s` seconds.
     """
-    app = FastAPI(title="Raydex", description=DESCRIPTION)
+    app = FastAPI(title="Raydex", description=DESCRIPTION, docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
     sessions = SessionFactory(engine, store, threads, recorder, observer)
     _add_question_routes(app, QuestionRoutes(engine, store, threads, sessions, heartbeat_s))
     _add_state_routes(app, StateRoutes(engine, store, threads))
-    openai = OpenAIRoutes(engine, store, threads, sessions, openai_sources == "footnotes", heartbeat_s)
+    openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
-    serve_page(app, "/")
+    add_pages(app)
     handle_errors(app)
+    app.add_middleware(HeadAsGet)
     return app
 
 

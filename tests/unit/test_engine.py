@@ -223,7 +223,8 @@ def test_context_only_answers_from_what_is_given(make: Make) -> None:
 
 @pytest.mark.parametrize("mode", ["poem", "generation"])
 def test_a_mode_that_is_not_there_is_refused_with_the_choices(make: Make, mode: str) -> None:
-    with pytest.raises(UnknownMode, match=r"compact.*no_text"):
+    needed = {"poem": "poem", "generation": "RAYDEX_LLM_URL"}[mode]
+    with pytest.raises(UnknownMode, match=rf"{needed}.*compact.*no_text"):
         make().query("topic 1", mode=mode)
 
 

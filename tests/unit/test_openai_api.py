@@ -15,7 +15,7 @@ from kit.api import CSV, TEXT, FakeEngine, FakeStore, run_server
 
 from pipelines.records import Citation, Message
 from pipelines.store import StoreUnavailable
-from serve.api.footnotes import Footnotes, format_footnotes
+from serve.api.openai.sources import Footnotes, SourceList
 from serve.api.routes import create_app
 
 USER: Any = {"role": "user", "content": "How do I load csv files?"}
@@ -266,13 +266,24 @@ def test_footnotes_are_marks_in_the_text_and_their_sources_below(client: openai.
 
 def test_footnotes_can_be_the_services_habit() -> None:
     store = FakeStore()
-    with run_server(create_app(FakeEngine(store), store, openai_sources="footnotes")) as base:  # type: ignore[arg-type]
+    with run_server(create_app(FakeEngine(store), store, v1_sources="footnotes")) as base:  # type: ignore[arg-type]
         body = {"model": "docs", "messages": [USER]}
         said = [
             httpx.post(f"{base}/v1/chat/completions", json={**body, **more}).json()["choices"][0]["message"]["content"]
             for more in ({}, {"raydex": {"footnotes": False}})
         ]
     assert "[^1]:" in said[0] and said[1] == TEXT
+
+
+def test_sources_can_be_appended_for_clients_that_show_the_text_alone() -> None:
+    store = FakeStore()
+    with run_server(create_app(FakeEngine(store), store, v1_sources="append")) as base:  # type: ignore[arg-type]
+        asking = openai.OpenAI(base_url=f"{base}/v1", api_key="none", max_retries=0)
+        whole = chat(asking).choices[0].message.content
+        streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chat(asking, stream=True))
+        without = chat(asking, extra_body={"raydex": {"footnotes": False}}).choices[0].message.content
+    assert whole == streamed == f"{TEXT}\n\nSources:\n\n- [1] [Data › CSV](<{CSV.source}>)"
+    assert without == TEXT
 
 
 @settings(max_examples=200, deadline=None)
@@ -304,7 +315,10 @@ def test_code_is_left_alone(text: str, expected: str) -> None:
 
 def test_titles_and_sources_cannot_break_out_of_their_footnote() -> None:
     citation = Citation(1, "https://d.test/a>(b)\n<c", "A](http://evil.test)\n[^2]: x", "")
-    assert format_footnotes([citation]) == (
+    assert Footnotes().list_sources([citation]) == (
         "\n\n[^1]: [A\\](http://evil.test) \\[^2\\]: x](<https://d.test/a%3E(b)%0A%3Cc>)"
     )
-    assert format_footnotes([]) == ""
+    assert SourceList().list_sources([citation]) == (
+        "\n\nSources:\n\n- [1] [A\\](http://evil.test) \\[^2\\]: x](<https://d.test/a%3E(b)%0A%3Cc>)"
+    )
+    assert Footnotes().list_sources([]) == SourceList().list_sources([]) == ""

@@ -13,7 +13,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from pipelines.answering.agents import AgentResult, StepUnavailable
 from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
-from pipelines.answering.synthesis.base import Task, UnknownMode
+from pipelines.answering.synthesis.base import ModeNeedsModel, Task, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.llm.errors import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.records import Usage
@@ -30,6 +30,7 @@ ERRORS = [
     StoreUnavailable("the database is away: connection refused"),
     StepUnavailable("the retriever did not answer in time"),
     UnknownMode("poem", ("compact", "refine")),
+    ModeNeedsModel("generation", ("compact",)),
     TemplateError("template `qa` does not use `tone`"),
     LLMFailed("the model gave no answer", Usage(1, 2, 3)),
     LLMEmpty("nothing", Usage(1, 2, 3)),

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from pipelines.store import Store
-from serve.api.openai_schemas import RaydexOptions
+from serve.api.openai.schemas import RaydexOptions
 from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, QueryIn, SearchIn
 from serve.guard.policy import Policy
 from serve.recorder import Recorder

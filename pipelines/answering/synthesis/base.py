@@ -37,6 +37,18 @@ class UnknownMode(ValueError):
         return type(self), (self.mode, self.choices)
 
 
+class ModeNeedsModel(UnknownMode):
+    """The mode asks a language model alone, and there is none; `choices` are the modes that work without one."""
+
+    def __init__(self, mode: str, choices: Iterable[str]) -> None:
+        ValueError.__init__(
+            self,
+            f"the mode {mode!r} needs a language model, and none is set: set llm_url and llm_model (the variables "
+            f"RAYDEX_LLM_URL and RAYDEX_LLM_MODEL), or choose one of {', '.join(choices)}",
+        )
+        self.mode, self.choices = mode, tuple(choices)
+
+
 class Synthesizer(ABC):
     """Makes an answer from a task. A custom one is one subclass with this one method."""
 

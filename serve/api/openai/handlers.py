@@ -21,8 +21,7 @@ from pipelines.characters import clean_for_storage
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store
 from serve.api.errors import failure_of
-from serve.api.footnotes import Footnotes, format_footnotes
-from serve.api.openai_schemas import (
+from serve.api.openai.schemas import (
     DEFAULT_MODEL,
     ChatIn,
     ChatOut,
@@ -34,6 +33,7 @@ from serve.api.openai_schemas import (
     TokenCountsOut,
     collection_of,
 )
+from serve.api.openai.sources import SourcesPlace, make_writer
 from serve.api.replies import AnswerOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
@@ -42,7 +42,7 @@ from serve.threads import DatabaseThreads
 
 
 class OpenAIRoutes:
-    """The handlers; each answers its route in routes.py. `footnotes` applies where a request does not say."""
+    """The handlers; each answers its route in routes.py. `sources` applies where a request does not say."""
 
     def __init__(
         self,
@@ -50,22 +50,22 @@ class OpenAIRoutes:
         store: Store,
         threads: DatabaseThreads,
         sessions: SessionFactory,
-        footnotes: bool,
+        sources: SourcesPlace,
         heartbeat_s: float,
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads
-        self._sessions, self._footnotes, self._heartbeat_s = sessions, footnotes, heartbeat_s
+        self._sessions, self._sources, self._heartbeat_s = sessions, sources, heartbeat_s
 
     async def chat(self, body: ChatIn, request: Request) -> ChatOut | StreamedAnswer:
         options = body.raydex or RaydexOptions()
-        footnotes = self._footnotes if options.footnotes is None else options.footnotes
+        place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         session = await self._sessions.open(request, body.to_question(), options.conversation)
         if not body.stream:
-            return _completion(await session.answer(request), session, body.model, footnotes)
+            return _completion(await session.answer(request), session, body.model, place)
         events = session.stream()
         first = await first_event(request, events)
         usage = bool(body.stream_options and body.stream_options.include_usage)
-        return StreamedAnswer(ChatChunks(session, body.model, footnotes, usage), first, events, self._heartbeat_s)
+        return StreamedAnswer(ChatChunks(session, body.model, place, usage), first, events, self._heartbeat_s)
 
     async def models(self) -> ModelsOut:
         return ModelsOut(data=[_model(row["name"], row) for row in await self._published()])
@@ -101,11 +101,9 @@ def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
     return base64.b64encode(vector.tobytes()).decode()
 
 
-def _completion(answer: Answer, session: QuestionSession, model: str, footnotes: bool) -> ChatOut:
-    text = clean_for_storage(answer.text)
-    if footnotes:
-        marks = Footnotes()
-        text = marks.feed(text) + marks.close() + format_footnotes(answer.citations)
+def _completion(answer: Answer, session: QuestionSession, model: str, place: SourcesPlace) -> ChatOut:
+    writer = make_writer(place)
+    text = writer.feed(clean_for_storage(answer.text)) + writer.close() + writer.list_sources(answer.citations)
     return ChatOut(
         id=f"{COMPLETION_PREFIX}{answer.id}",
         created=int(time.time()),
@@ -134,9 +132,9 @@ class ChatChunks:
 
     heartbeat = ServerSentEvent(comment="still here", sep="\n")
 
-    def __init__(self, session: QuestionSession, model: str, footnotes: bool, usage: bool) -> None:
+    def __init__(self, session: QuestionSession, model: str, place: SourcesPlace, usage: bool) -> None:
         self._session, self._usage = session, usage
-        self._footnotes = Footnotes() if footnotes else None
+        self._place, self._writer = place, make_writer(place)
         self._frame = {
             "id": f"{COMPLETION_PREFIX}{session.question.id}",
             "object": "chat.completion.chunk",
@@ -153,7 +151,7 @@ class ChatChunks:
         if isinstance(event, Delta):
             return self._text(self._delta(event))
         answer = self._session.finish(event)
-        rest = self._footnotes.close() + format_footnotes(answer.citations) if self._footnotes else ""
+        rest = self._writer.close() + self._writer.list_sources(answer.citations)
         last = self._chunk({}, answer.finish_reason, raydex=_sources(answer, self._session.conversation))
         used = [self._event({"choices": [], "usage": _token_counts(answer).model_dump()})] if self._usage else []
         return [*self._text(rest), last, *used]
@@ -166,12 +164,10 @@ class ChatChunks:
 
     def _delta(self, delta: Delta) -> str:
         text = clean_for_storage(delta.text)
-        if self._footnotes is None:
-            return f"\n\n{text}" if delta.reset else text
         before = ""
         if delta.reset:
-            before, self._footnotes = f"{self._footnotes.close()}\n\n", Footnotes()
-        return before + self._footnotes.feed(text)
+            before, self._writer = f"{self._writer.close()}\n\n", make_writer(self._place)
+        return before + self._writer.feed(text)
 
     def _text(self, text: str) -> list[ServerSentEvent]:
         return [self._chunk({"content": text})] if text else []

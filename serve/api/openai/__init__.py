@@ -1,0 +1,1 @@
+"""OpenAI's API: collections are models, a chat completion is a cited answer."""

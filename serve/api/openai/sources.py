@@ -1,0 +1,113 @@
+"""Writes an answer's sources into its text, for clients that show the text alone.
+
+As Markdown footnotes, or as a list that a terminal and any Markdown viewer show.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from pipelines.characters import clean_for_storage
+from pipelines.records import Citation
+
+# Where the sources of a chat completion stand: in its key `raydex` alone, or below its text too.
+SourcesPlace = Literal["key", "footnotes", "append"]
+
+
+class SourceWriter(Protocol):
+    """Writes the sources into one text, which comes in pieces."""
+
+    def feed(self, text: str) -> str:
+        """Return the text that is certain."""
+        ...
+
+    def close(self) -> str:
+        """Return the text that was held back."""
+        ...
+
+    def list_sources(self, citations: Sequence[Citation]) -> str:
+        """Return what stands below the text; "" if nothing is cited."""
+        ...
+
+
+def make_writer(place: SourcesPlace) -> SourceWriter:
+    """Return a new writer for a text whose sources stand at `place`."""
+    writers: dict[SourcesPlace, type[SourceWriter]] = {
+        "key": TextAlone,
+        "footnotes": Footnotes,
+        "append": SourceList,
+    }
+    return writers[place]()
+
+
+class TextAlone:
+    """Leaves the text as it is."""
+
+    def feed(self, text: str) -> str:
+        return text
+
+    def close(self) -> str:
+        return ""
+
+    def list_sources(self, citations: Sequence[Citation]) -> str:
+        return ""
+
+
+class SourceList(TextAlone):
+    """Appends a list of the sources, each a link."""
+
+    def list_sources(self, citations: Sequence[Citation]) -> str:
+        lines = [f"- [{c.n}] {_link(c)}" for c in citations]
+        return "\n\nSources:\n\n" + "\n".join(lines) if lines else ""
+
+
+class Footnotes:
+    """Turns `[1]` into `[^1]`, Markdown's footnote mark; code is left alone.
+
+    However the text was cut, the pieces that come out join to the same text.
+    """
+
+    _TOKEN = re.compile(r"(`+)|\[(\d{1,4})\]|(\n\s*\n)")
+    _MAY_GROW = re.compile(r"(?:`+|\[\d{0,4}|\n\s*)\Z")
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._ticks = 0  # length of the run of backticks that opened the code, 0 outside code
+
+    def feed(self, text: str) -> str:
+        """Return the text that is certain; the beginning of a possible mark is held back."""
+        text = self._held + text
+        cut = self._MAY_GROW.search(text)
+        end = cut.start() if cut else len(text)
+        self._held = text[end:]
+        return self._TOKEN.sub(self._replace, text[:end])
+
+    def close(self) -> str:
+        """Return the text that was held back."""
+        held, self._held = self._held, ""
+        return self._TOKEN.sub(self._replace, held)
+
+    def list_sources(self, citations: Sequence[Citation]) -> str:
+        """Return the footnotes' definitions."""
+        lines = [f"[^{c.n}]: {_link(c)}" for c in citations]
+        return "\n\n" + "\n".join(lines) if lines else ""
+
+    def _replace(self, match: re.Match[str]) -> str:
+        ticks, number, blank = match.groups()
+        if ticks:
+            self._ticks = len(ticks) if not self._ticks else 0 if self._ticks == len(ticks) else self._ticks
+        elif blank and self._ticks < 3:
+            self._ticks = 0  # inline code ends at a blank line
+        return f"[^{number}]" if number and not self._ticks else match[0]
+
+
+def _link(citation: Citation) -> str:
+    return f"[{_escape(citation.title or citation.source)}](<{_target(citation.source)}>)"
+
+
+def _escape(title: str) -> str:
+    return re.sub(r"([\\\[\]`*_<>])", r"\\\1", " ".join(clean_for_storage(title).split()))
+
+
+def _target(source: str) -> str:
+    return clean_for_storage(source).translate({ord("<"): "%3C", ord(">"): "%3E", ord("\n"): "%0A", ord(" "): "%20"})

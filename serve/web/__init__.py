@@ -1,0 +1,1 @@
+"""The pages for a browser: the one to ask at, and the one that shows the API."""
