@@ -23,6 +23,7 @@ VERBS = {
     "publish": ("jobs.publish", "make a candidate index live"),
     "rollback": ("jobs.rollback", "make the previous index live again"),
     "prune": ("jobs.prune", "delete retired indexes"),
+    "drop": ("jobs.drop", "delete a collection"),
     "dump": ("jobs.dump", "write an index with its pages to a file"),
     "restore": ("jobs.restore", "load an index from such a file"),
     "database": ("jobs.database", "keep the embedded Postgres running and print its URL"),

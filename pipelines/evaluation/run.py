@@ -147,6 +147,5 @@ def measured_collection(store: Store, name: str = "") -> str:
         return choose_collection(collections)
     names = [row["name"] for row in collections]
     if name not in names:
-        own = ", ".join(one for one in names if not is_copy(one))
-        raise NoSuchCollection(f"there is no collection {name!r}; there are: {own or 'none'}")
+        raise NoSuchCollection(name, (one for one in names if not is_copy(one)))
     return name

@@ -4,7 +4,7 @@ The only package that uses psycopg. Statements lie by name in the .sql files bes
 Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
 """
 
-from pipelines.store.collections import Collections, Copies, NoSuchCollection, copy_name, is_copy
+from pipelines.store.collections import Copies, NoSuchCollection, copy_name, is_copy
 from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
@@ -28,7 +28,7 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import NotADump, dump, restore
 
 
-class Store(Schema, Collections, Copies, Pages, Staging, Indexes, Questions, Keys, Evaluations):
+class Store(Schema, Copies, Pages, Staging, Indexes, Questions, Keys, Evaluations):
     """One database with everything that Raydex stores. Its constructor is Database's."""
 
 

@@ -1,16 +1,23 @@
 """The collections of a database: what there is, the state of each, and which one is the default."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from pipelines.store.chunks import drop_index
 from pipelines.store.connection import Connection, Database, statement
+
+# What was asked of a collection, in the order of deletion.
+DELETE_QUESTIONS = ("delete_feedback", "delete_questions", "delete_evaluations")
 
 
 class NoSuchCollection(LookupError):
-    """There is no collection with that name."""
+    """There is no collection with that name; there are `names`."""
+
+    def __init__(self, collection: str, names: Iterable[str]) -> None:
+        super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}")
 
 
 class Collections(Database):
@@ -45,8 +52,9 @@ class Collections(Database):
             connection.execute(statement("clear_default"))
             values = {"collection": collection}
             if collection is not None and not connection.execute(statement("set_default"), values).rowcount:
-                names = ", ".join(row["name"] for row in connection.execute(statement("collections")))
-                raise NoSuchCollection(f"there is no collection {collection!r}; there are: {names or 'none'}")
+                raise NoSuchCollection(
+                    collection, (row["name"] for row in connection.execute(statement("collections")))
+                )
 
         self._do(work)
 
@@ -63,3 +71,27 @@ class Collections(Database):
                     connection.execute(statement(name), values)
 
         self._do(work)
+
+    def contents(self, collections: Sequence[str]) -> dict[str, int]:
+        """Count what the database holds of these collections: pages, indexes, chunks, runs, and what was asked."""
+        asked = statement("asked_of_collections")
+        return dict(self._one("collection_contents", {"names": list(collections)}, asked=asked) or {})
+
+    def drop(self, collections: Sequence[str], with_questions: bool = False) -> list[int]:
+        """Delete collections with their pages, indexes and runs; return the ids of the indexes.
+
+        Questions, feedback and evaluations are kept, unless `with_questions`. The caller holds the collections.
+        """
+        values: dict[str, Any] = {"names": list(collections)}
+
+        def work(connection: Connection) -> list[int]:
+            for name in DELETE_QUESTIONS if with_questions else ():
+                connection.execute(statement(name, asked=statement("asked_of_collections")), values)
+            indexes = [row["id"] for row in connection.execute(statement("indexes_of"), values)]
+            for index in indexes:
+                drop_index(connection, index)
+            runs = [row["id"] for row in connection.execute(statement("delete_collections"), values)]
+            connection.execute(statement("delete_vectors_of_runs"), {"runs": runs})
+            return indexes
+
+        return self._do(work)

@@ -19,10 +19,7 @@ where collection = %(collection)s and state = 'failed' order by url limit %(most
 select settings from collection where name = %(collection)s;
 
 -- name: indexes_of
-select id from index where collection = %(collection)s order by id;
-
--- name: delete_collection
-delete from collection where name = %(collection)s;
+select id from index where collection = any(%(names)s) order by id;
 
 -- name: clear_default
 update collection set is_default = false where is_default;
@@ -46,3 +43,33 @@ update collection set settings = %(settings)s where name = %(collection)s;
 delete from collection c where name = %(collection)s
   and not exists (select from page p where p.collection = c.name and p.body is not null)
   and not exists (select from index i where i.collection = c.name);
+
+-- name: collection_contents
+select (select count(*) from page where collection = any(%(names)s)) as pages,
+       (select count(*) from index where collection = any(%(names)s)) as indexes,
+       (select coalesce(sum((stats ->> 'chunks')::bigint), 0) from index where collection = any(%(names)s))::bigint as chunks,
+       (select count(*) from run where collection = any(%(names)s)) as runs,
+       (select count(*) from question where {asked}) as questions,
+       (select count(*) from feedback where question_id in (select id from question where {asked})) as feedback,
+       (select count(*) from evaluation where collection = any(%(names)s)) as evaluations;
+
+-- name: asked_of_collections
+-- A question that named no collection is known by the index that answered it.
+(collection = any(%(names)s) or index in (select i.id from index i where i.collection = any(%(names)s)))
+
+-- name: delete_collections
+with gone as (delete from collection where name = any(%(names)s) returning name)
+select id from run where collection in (select name from gone);
+
+-- name: delete_vectors_of_runs
+delete from staged_vector v where run = any(%(runs)s)
+  and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash);
+
+-- name: delete_feedback
+delete from feedback where question_id in (select id from question where {asked});
+
+-- name: delete_questions
+delete from question where {asked};
+
+-- name: delete_evaluations
+delete from evaluation where collection = any(%(names)s);

@@ -1,13 +1,13 @@
 """Copies of a collection: its pages under another name, to be indexed with other settings."""
 
-from pipelines.store.chunks import drop_index
-from pipelines.store.connection import Connection, Database, statement
+from pipelines.store.collections.catalog import Collections
+from pipelines.store.connection import Connection, statement
 
 # Marks the name of a copy; no collection file can give a name with it.
 COPY_MARK = "@"
 
 
-class Copies(Database):
+class Copies(Collections):
     """Copies of collections."""
 
     def copy_pages(self, collection: str, copy: str, run: int) -> int:
@@ -30,15 +30,7 @@ class Copies(Database):
         """Drop a copy with its indexes; return their ids. Raises ValueError if it is not a copy."""
         if not is_copy(copy):
             raise ValueError(f"{copy!r} is no copy (its name has no {COPY_MARK!r}): nothing is dropped")
-
-        def work(connection: Connection) -> list[int]:
-            indexes = [row["id"] for row in connection.execute(statement("indexes_of"), {"collection": copy})]
-            for index in indexes:
-                drop_index(connection, index)
-            connection.execute(statement("delete_collection"), {"collection": copy})
-            return indexes
-
-        return self._do(work)
+        return self.drop([copy])
 
 
 def copy_name(collection: str, fingerprint: str) -> str:

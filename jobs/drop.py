@@ -1,0 +1,88 @@
+"""Deletes a collection: its pages, indexes and runs, and its BM25 files on this machine.
+
+Says what it will delete and asks first; where no one can be asked, it needs --yes. Questions, feedback and evaluations
+are kept, unless --with-questions. Exit codes: 0 deleted, 1 not confirmed, 2 no such collection, 75 a run holds it.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from jobs.cli import DONE, FAILED, BadInput, add_json, add_wait, command, finish, main, say
+from jobs.environment import home, open_store
+from pipelines.indexing.lock import hold_collection
+from pipelines.lexical import lexical_folder
+from pipelines.store import NoSuchCollection, Store
+
+ASKED = ("questions", "feedback", "evaluations")
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("drop", __doc__)
+    parser.add_argument("collection", help="name of the collection")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--with-questions", action="store_true",
+                        help="delete its questions, feedback and evaluations too")  # fmt: skip
+    add_wait(parser)
+    add_json(parser)
+    return parser
+
+
+def work(args: argparse.Namespace) -> int:
+    with open_store() as store, ExitStack() as holding:
+        is_default = _check_exists(store, args.collection)
+        names = [args.collection, *store.copies(args.collection)]
+        for name in names:
+            holding.enter_context(hold_collection(store, name, args.wait, say))
+        contents = store.contents(names)
+        kept = {} if args.with_questions else {name: contents.pop(name) for name in ASKED}
+        if not args.yes:
+            say(describe(args.collection, contents, kept, len(names) - 1, is_default))
+            if not _confirmed(args.collection):
+                say("nothing is deleted")
+                return FAILED
+        for index in store.drop(names, args.with_questions):  # files of other machines stay, unused
+            shutil.rmtree(lexical_folder(home(), store.url, index), ignore_errors=True)
+    summary = {"collection": args.collection, "deleted": contents, "kept": kept, "was_default": is_default}
+    finish(summary, args.json, f"deleted collection {args.collection}: {_listed(contents)}")
+    return DONE
+
+
+def _check_exists(store: Store, collection: str) -> bool:
+    """Return whether `collection` is the default. Raises NoSuchCollection."""
+    defaults = {row["name"]: row["is_default"] for row in store.collections()}
+    if collection not in defaults:
+        raise NoSuchCollection(collection, defaults)
+    return bool(defaults[collection])
+
+
+def describe(
+    collection: str, deleted: Mapping[str, int], kept: Mapping[str, int], copies: int, is_default: bool
+) -> str:
+    """Return what a drop will delete and keep, for a person."""
+    lines = [f"collection {collection} will be deleted: {_listed(deleted)}"]
+    if copies:
+        lines.append(f"  with its {copies} {'copy' if copies == 1 else 'copies'} that experiments made")
+    if is_default:
+        lines.append("  it is the default: afterwards there is none")
+    if any(kept.values()):
+        lines.append(f"  kept: {_listed(kept)} (`--with-questions` deletes them too)")
+    return "\n".join(lines)
+
+
+def _confirmed(collection: str) -> bool:
+    """Ask on the terminal. Raises BadInput without one."""
+    if not sys.stdin.isatty():
+        raise BadInput(f"no terminal to ask on: `raydex drop {collection} --yes` deletes without asking")
+    print(f"type {collection} or y to delete it: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() in (collection, "y", "yes")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+if __name__ == "__main__":
+    main(arguments(), work)
