@@ -105,3 +105,11 @@ def test_a_greeting_needs_no_database_but_no_unknown_collection_either(
 def test_hits_alone_are_what_no_text_and_search_are_for(retriever: Retriever, store: MemoryStore) -> None:
     assert QueryEngine(retriever).query("hello there", mode="no_text").text == ""
     assert QueryEngine(retriever).search("hello there").hits and store.searches == 2
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("phrase", ["bye ", "very much ", "thank you ", "good morning ", "for helping "])
+def test_a_hostile_message_costs_no_time(phrase: str) -> None:
+    message = phrase * (190 // len(phrase)) + "x"
+    assert find_smalltalk(message) is None
+    assert strip_smalltalk(message) == message

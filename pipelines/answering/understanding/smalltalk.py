@@ -166,4 +166,5 @@ _OPENINGS: dict[Kind, dict[str, str]] = {
     "greeting": _openings(_GREETINGS),
 }
 _EVERY = {*_openings({"": _FILLERS}), *(phrase for openings in _OPENINGS.values() for phrase in openings)}
-_ALL = re.compile(rf"(?:(?:{_FOR}|{_any_of(_EVERY)})(?: |$))+")
+# Atomic and possessive: "bye bye" is one phrase or two, and to try both for each pair takes exponential time.
+_ALL = re.compile(rf"(?>(?:{_FOR}|{_any_of(_EVERY)})(?: |$))++")
