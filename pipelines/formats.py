@@ -5,7 +5,7 @@ A reader is named, not imported: parsers are slow to load.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Literal
 
@@ -26,8 +26,9 @@ class DocumentFormat:
 
     `media_types` begins with the type that pages are stored with. `reader` is a function of a Page, as
     module:function. `signatures` are the first bytes, in lower case, that give a body away; where they are `certain`
-    they win over the media type. `links` is the syntax in which a page names other pages. `weight` is the preference
-    in the header Accept. A body of more than `max_bytes` is not read, and reading may take `timeout_s`.
+    they win over the media type. `links` is the syntax in which a page names other pages. `linked` is False for a
+    format that a site links to only as the source of a page, so that a crawl leaves it. `weight` is the preference in
+    the header Accept. A body of more than `max_bytes` is not read, and reading may take `timeout_s`.
     """
 
     suffixes: tuple[str, ...]
@@ -36,6 +37,7 @@ class DocumentFormat:
     signatures: tuple[bytes, ...] = ()
     certain: bool = False
     links: Literal["html", "markdown", ""] = ""
+    linked: bool = True
     weight: float = 1.0
     max_bytes: int = MAX_BYTES
     timeout_s: float = TIMEOUT_S
@@ -65,9 +67,15 @@ XHTML = DocumentFormat(
     links="html",
 )
 MARKDOWN = DocumentFormat(
-    suffixes=("md", "markdown", "mdx"),
+    suffixes=("md", "markdown"),
     media_types=("text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"),
-    reader=f"{READERS}.read:read_markdown",
+    reader=f"{READERS}.formats.markdown:read_markdown",
+    links="markdown",
+)
+MDX = DocumentFormat(
+    suffixes=("mdx",),
+    media_types=("text/mdx",),
+    reader=f"{READERS}.formats.markdown:read_mdx",
     links="markdown",
 )
 PDF = DocumentFormat(
@@ -80,14 +88,41 @@ PDF = DocumentFormat(
     max_bytes=64_000_000,  # a manual of some thousand pages
     timeout_s=60.0,  # PDFium takes 1 to 10 ms a page
 )
+RESTRUCTURED_TEXT = DocumentFormat(
+    suffixes=("rst", "rest", "rst.txt"),
+    media_types=("text/x-rst", "text/prs.fallenstein.rst"),
+    reader=f"{READERS}.formats.restructured_text:read_restructured_text",
+    weight=0.8,
+    timeout_s=20.0,  # docutils takes 0.7 s for the largest page of the Python documentation
+)
+NOTEBOOK = DocumentFormat(
+    suffixes=("ipynb",),
+    media_types=("application/x-ipynb+json", "application/vnd.jupyter"),
+    reader=f"{READERS}.formats.notebook:read_notebook",
+    linked=False,
+    max_bytes=64_000_000,  # pictures are a part of it
+    timeout_s=20.0,
+)
+# Formats by the generator that publishes them, for files of a folder: they have no suffix of their own, and no server
+# names their types.
+MKDOCS = replace(
+    MARKDOWN, suffixes=(), media_types=("text/x-mkdocs",), reader=f"{READERS}.formats.markdown:read_mkdocs"
+)
+MYST = replace(MARKDOWN, suffixes=(), media_types=("text/x-myst",), reader=f"{READERS}.formats.markdown:read_myst")
+SPHINX_NOTEBOOK = replace(
+    NOTEBOOK,
+    suffixes=(),
+    media_types=("application/x-sphinx-ipynb",),
+    reader=f"{READERS}.formats.notebook:read_sphinx_notebook",
+)
 TEXT = DocumentFormat(
-    suffixes=("txt", "text", "rst"),
-    media_types=("text/plain", "text/x-rst"),
+    suffixes=("txt", "text"),
+    media_types=("text/plain",),
     reader=f"{READERS}.read:read_text",
     links="markdown",
     weight=0.8,
 )
-FORMATS = (HTML, XHTML, MARKDOWN, PDF, TEXT)
+FORMATS = (HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, NOTEBOOK, TEXT, MKDOCS, MYST, SPHINX_NOTEBOOK)
 
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
@@ -95,8 +130,8 @@ _BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media
 
 def format_of_name(name: str) -> DocumentFormat | None:
     """Return the format that the suffix of a path or file name stands for, if it is known."""
-    _, dot, suffix = name.rsplit("/", 1)[-1].lower().rpartition(".")
-    return _BY_SUFFIX.get(suffix) if dot else None
+    parts = name.rsplit("/", 1)[-1].lower().split(".")[1:]
+    return next((_BY_SUFFIX[suffix] for suffix in (".".join(parts[-2:]), *parts[-1:]) if suffix in _BY_SUFFIX), None)
 
 
 def format_of_type(media_type: str) -> DocumentFormat | None:
@@ -125,5 +160,9 @@ def format_of_page(page: Page) -> DocumentFormat | None:
 
 def accept_header() -> str:
     """Return the value of Accept: all formats by their weights, anything else at last."""
-    types = (entry.media_type + (f";q={entry.weight:g}" if entry.weight < 1 else "") for entry in FORMATS)
+    types = (
+        entry.media_type + (f";q={entry.weight:g}" if entry.weight < 1 else "")
+        for entry in FORMATS
+        if entry.suffixes and entry.linked
+    )
     return ",".join([*types, "*/*;q=0.1"])

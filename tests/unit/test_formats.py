@@ -34,7 +34,7 @@ TYPES = [(entry, kind) for entry in FORMATS for kind in entry.media_types]
 @pytest.mark.parametrize(("entry", "suffix"), SUFFIXES, ids=[suffix for _, suffix in SUFFIXES])
 def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
     url = f"https://d.test/page.{suffix}"
-    assert not looks_binary(url)
+    assert looks_binary(url) is not entry.linked
     for vague in VAGUE_TYPES:
         assert parse_content_type(vague, url) == (entry.media_type, None)
         assert format_of_page(Page(url, b"words", vague)) is entry
@@ -80,7 +80,8 @@ def test_every_reader_is_a_function_that_exists():
 
 
 def test_the_table_is_loaded_without_any_parser():
-    code = "import sys, pipelines.formats; print(sorted({'lxml', 'pypdfium2', 'markdown_it'} & set(sys.modules)))"
+    parsers = {"docutils", "lxml", "markdown_it", "nbformat", "pypdfium2"}
+    code = f"import sys, pipelines.formats; print(sorted({parsers} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -107,9 +108,11 @@ def test_first_bytes_and_accept():
     assert format_of_body(b"\xef\xbb\xbf\n%PDF-1.7") is PDF
     assert format_of_page(Page("https://d.test/a.html", b"%PDF-1.7", "text/html")) is PDF
     assert format_of_body(b"<p>") is None
+    assert format_of_name("a.rst.txt") is format_of_name("b.RST") and format_of_name("1.2.txt") is TEXT
     assert format_of_name("README") is None and format_of_name("docs.md/html") is None
     assert format_of_type(" Text/HTML") is FORMATS[0]
     assert format_of_page(Page("https://d.test/a", b"words", "")) is TEXT
     assert accept_header() == (
-        "text/html,application/xhtml+xml,text/markdown,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.1"
+        "text/html,application/xhtml+xml,text/markdown,text/mdx,application/pdf;q=0.9,text/x-rst;q=0.8,"
+        "text/plain;q=0.8,*/*;q=0.1"
     )

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from w3lib.url import safe_url_string
 
+from pipelines.formats import format_of_name
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Longer URLs are traps or generated queries; browsers and servers begin to disagree here, too.
 MAX_URL_LENGTH = 2048
@@ -21,7 +23,7 @@ BINARY_SUFFIXES = frozenset([
     "jsonl", "m4a", "m4v", "map", "mjs", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "msi", "npy", "npz",
     "odp", "ods", "odt", "ogg", "ogv", "otf", "parquet", "pkl", "png", "ppt", "pptx", "ps", "pyc", "rar",
     "rpm", "so", "svg", "swf", "tar", "tgz", "tif", "tiff", "ttf", "wasm", "wav", "webm", "webmanifest",
-    "webp", "whl", "wmv", "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst", "ipynb", "inv",
+    "webp", "whl", "wmv", "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst", "inv",
 ])
 # fmt: on
 
@@ -74,6 +76,9 @@ def directory(url: str) -> str:
 def looks_binary(url: str) -> bool:
     """Return whether the suffix of the file name rules out a page."""
     name = urlsplit(url).path.rsplit("/", 1)[-1]
+    entry = format_of_name(unquote(name))
+    if entry is not None:
+        return not entry.linked
     return unquote(name).rsplit(".", 1)[-1].lower() in BINARY_SUFFIXES if "." in name else False
 
 

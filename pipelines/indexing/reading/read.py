@@ -44,24 +44,16 @@ def read_page(page: Page) -> Document:
 
 def read_html(page: Page) -> Document:
     """Read a page of HTML or XHTML. Raises UnreadablePage."""
-    return _document_of_html(page.url, _text(page))
-
-
-def read_markdown(page: Page) -> Document:
-    """Read a page of Markdown, by way of the HTML that GitHub would make of it. Raises UnreadablePage."""
-    from pipelines.indexing.reading.formats.markdown import render
-
-    rendered, fields = render(_text(page))
-    language = fields.get("lang") or fields.get("language") or ""
-    return _document_of_html(page.url, f"<body><main>{rendered}</main>", clean_page(fields.get("title", "")), language)
+    return document_of_html(page.url, text_of_page(page))
 
 
 def read_text(page: Page) -> Document:
     """Read a page of plain text. Raises UnreadablePage."""
-    return _document_of_text(page.url, _text(page))
+    return _document_of_text(page.url, text_of_page(page))
 
 
-def _text(page: Page) -> str:
+def text_of_page(page: Page) -> str:
+    """Return the body of `page` as text with "\\n" for every line break. Raises UnreadablePage for binary data."""
     text = decode(page.body, page.charset)
     noise = sum(text.count(sign) for sign in "\0\x01\x02\x03\x04\x05\x06\x08\ufffd")
     if noise > 0.3 * len(text):
@@ -69,7 +61,8 @@ def _text(page: Page) -> str:
     return clean_for_storage(text).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _document_of_html(url: str, text: str, title: str = "", language: str = "") -> Document:
+def document_of_html(url: str, text: str, title: str = "", language: str = "") -> Document:
+    """Return the document that HTML holds; `title` and `language` go before its own. Raises UnreadablePage."""
     try:
         root = parse_html(text)
     except TooDeep:

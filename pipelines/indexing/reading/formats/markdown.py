@@ -1,37 +1,173 @@
-"""Renders Markdown as the HTML that GitHub would make of it, with the ids of headings."""
+"""Reads Markdown by way of HTML, with the ids of headings and the extensions of the generator that publishes it.
+
+Plain Markdown is read as GitHub shows it. MkDocs, Docusaurus (MDX) and MyST in Sphinx make other ids, and boxes.
+"""
 
 import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Any
+from unicodedata import normalize
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.container import container_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
+
+from pipelines.characters import clean_page
+from pipelines.indexing.reading.formats.mdx import without_jsx
+from pipelines.indexing.reading.formats.myst import from_myst
+from pipelines.indexing.reading.read import document_of_html, text_of_page
+from pipelines.records import Document, Page
 
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^{}]*\}\s*$")
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _FIELD = re.compile(r"^(title|lang|language):[ \t]*(\S.*)$", re.MULTILINE)
+_BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
+_TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
+_ATTRIBUTE_LIST = re.compile(r"\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-]+))(?:\s+[^{}\n]*)?\}")
 
 
-def render(text: str) -> tuple[str, dict[str, str]]:
-    """Return the HTML of `text`, and the fields title, lang and language of its front matter."""
-    tokens = _parser().parse(text)
+# ---------------------------------------------------------------------------------------------- ids of headings
+
+
+def slug(title: str) -> str:
+    """Return the id that GitHub gives a heading."""
+    return _NOT_IN_SLUG.sub("", title.strip().lower()).replace(" ", "-")
+
+
+def mkdocs_slug(title: str) -> str:
+    """Return the id that the extension toc of Python-Markdown gives a heading."""
+    plain = normalize("NFKD", title).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def sphinx_slug(title: str) -> str:
+    """Return the id that docutils, and so Sphinx, gives a section."""
+    from docutils.nodes import make_id
+
+    return make_id(title)
+
+
+def _count_on(name: str, count: int) -> str:
+    return f"{name}-{count}"
+
+
+def _count_on_mkdocs(name: str, count: int) -> str:
+    return f"{name or ''}_{count}"
+
+
+# ---------------------------------------------------------------------------------------------- dialects
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a generator reads Markdown: the ids of headings, the sign of boxes, what is done to the text before."""
+
+    slug: Callable[[str], str] = slug
+    repeated: Callable[[str, int], str] = _count_on
+    box: str = ":"
+    prepare: Callable[[str], str] = str
+    indented_code: bool = True
+
+
+def _from_mkdocs(text: str) -> str:
+    """Return the text with content tabs as boxes, and without attribute lists, which only style."""
+    parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if odd % 2 else _TAB.sub(r"\1!!! tab\2", part) for odd, part in enumerate(parts))
+
+
+GITHUB = Dialect()
+MKDOCS = Dialect(mkdocs_slug, _count_on_mkdocs, "/", _from_mkdocs)
+MDX = Dialect(prepare=without_jsx, indented_code=False)
+MYST = Dialect(sphinx_slug, prepare=from_myst)
+
+
+def read_markdown(page: Page) -> Document:
+    """Read a page of Markdown, by way of the HTML that GitHub would make of it. Raises UnreadablePage."""
+    return _read(page, GITHUB)
+
+
+def read_mdx(page: Page) -> Document:
+    """Read a page of MDX: the text in and around its components. Raises UnreadablePage."""
+    return _read(page, MDX)
+
+
+def read_mkdocs(page: Page) -> Document:
+    """Read a page of Markdown as MkDocs publishes it. Raises UnreadablePage."""
+    return _read(page, MKDOCS)
+
+
+def read_myst(page: Page) -> Document:
+    """Read a page of Markdown as MyST in Sphinx publishes it. Raises UnreadablePage."""
+    return _read(page, MYST)
+
+
+def _read(page: Page, dialect: Dialect) -> Document:
+    text = text_of_page(page)
+    rendered, fields = render([text], dialect)
+    language = fields.get("lang") or fields.get("language") or ""
+    return document_of_html(page.url, rendered, clean_page(fields.get("title", "")), language)
+
+
+def render(parts: Sequence[str | Token], dialect: Dialect = GITHUB) -> tuple[str, dict[str, str]]:
+    """Return the HTML of Markdown texts and ready tokens in a row, and title, lang and language of the front matter."""
+    parser = _parser(dialect)
+    environment: dict[str, Any] = {}
+    tokens: list[Token] = []
+    for part in parts:
+        tokens += [part] if isinstance(part, Token) else parser.parse(dialect.prepare(part), environment)
     front = tokens[0].content if tokens and tokens[0].type == "front_matter" else ""
-    _give_ids(tokens)
+    _give_ids(tokens, dialect)
     fields = {name: value.strip().strip("\"'") for name, value in _FIELD.findall(front)}
-    return _parser().renderer.render(tokens, _parser().options, {}), fields
+    return f"<body><main>{parser.renderer.render(tokens, parser.options, environment)}</main>", fields
+
+
+# ---------------------------------------------------------------------------------------------- the parser
 
 
 @cache
-def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).use(front_matter_plugin)
+def _parser(dialect: Dialect) -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(admon_plugin)
+    parser.use(container_plugin, "box", dialect.box, validate=_is_box, render=_render_box)
+    parser.add_render_rule("footnote_anchor", _render_nothing)
+    parser.add_render_rule("text", _render_text)
+    return parser if dialect.indented_code else parser.disable("code")
 
 
-def _give_ids(tokens: list[Token]) -> None:
+def _is_box(words: str, *_: Any) -> bool:
+    return _BOX_TITLE.fullmatch(words.strip()) is not None
+
+
+def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    if tokens[place].nesting < 0:
+        return "</div>\n"
+    match = _BOX_TITLE.fullmatch(tokens[place].info.strip())
+    name = match[1] if match else ""
+    title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or name.capitalize()
+    return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
+
+
+def _render_nothing(*_: Any) -> str:
+    return ""
+
+
+def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    return escapeHtml(_ATTRIBUTE_LIST.sub("", tokens[place].content))
+
+
+def _give_ids(tokens: Iterable[Token], dialect: Dialect) -> None:
     seen: dict[str, int] = {}
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
-            opening.attrSet("id", _own_id(inline) or _unique(slug(_words(inline)), seen))
+            opening.attrSet("id", _own_id(inline) or _unique(dialect.slug(_words(inline)), seen, dialect))
 
 
 def _own_id(inline: Token) -> str | None:
@@ -48,12 +184,7 @@ def _words(inline: Token) -> str:
     return "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
 
 
-def slug(title: str) -> str:
-    """Return the id that GitHub gives a heading."""
-    return _NOT_IN_SLUG.sub("", title.strip().lower()).replace(" ", "-")
-
-
-def _unique(name: str, seen: dict[str, int]) -> str:
+def _unique(name: str, seen: dict[str, int], dialect: Dialect) -> str:
     count = seen.get(name, 0)
     seen[name] = count + 1
-    return f"{name}-{count}" if count else name
+    return dialect.repeated(name, count) if count else name

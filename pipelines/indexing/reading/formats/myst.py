@@ -1,0 +1,96 @@
+"""Turns the Markdown of MyST, as Sphinx publishes it, into plain Markdown: directives, roles, labels.
+
+A directive with text becomes a box or its text, one with code becomes code, a role becomes its words.
+"""
+
+import re
+
+_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<sign>`{3,}|~{3,}|:{3,})[ \t]*(?P<info>.*?)[ \t]*$")
+_DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
+_LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*$")
+_ROLE = re.compile(r"\{([\w:+-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
+_TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
+_OPTION = re.compile(r"^[ \t]*:[\w-]+:.*$")
+_COMMENT = re.compile(r"^%.*$")
+_CODE = frozenset(("code-block", "code", "sourcecode", "code-cell", "parsed-literal", "testcode", "doctest", "prompt"))
+_SILENT = frozenset(
+    ("toctree", "index", "include", "literalinclude", "image", "raw", "mermaid", "contents", "tableofcontents",
+     "bibliography", "iframe", "video", "embed")
+)  # fmt: skip
+_PROSE_ROLES = frozenset(
+    ("ref", "doc", "term", "numref", "any", "abbr", "guilabel", "sub", "sup", "cite", "kbd", "math")
+)
+
+
+def from_myst(text: str) -> str:
+    """Return `text` as plain Markdown."""
+    lines = text.split("\n")
+    done: list[str] = []
+    _convert(lines, 0, len(lines), done)
+    return "\n".join(done)
+
+
+def _convert(lines: list[str], start: int, end: int, done: list[str]) -> None:
+    number = start
+    while number < end:
+        fence = _FENCE.match(lines[number])
+        if fence is None:
+            done.append(_plain(lines[number]))
+            number += 1
+            continue
+        closing = _closing(lines, number, end, fence["sign"])
+        _convert_fence(fence, lines, number, closing, done)
+        number = closing + 1
+
+
+def _closing(lines: list[str], opening: int, end: int, sign: str) -> int:
+    """Return the line that closes the fence, or `end` if none does."""
+    for number in range(opening + 1, end):
+        line = lines[number].strip()
+        if line.startswith(sign) and not line.strip(sign[0]):
+            return number
+    return end
+
+
+def _convert_fence(fence: re.Match[str], lines: list[str], opening: int, closing: int, done: list[str]) -> None:
+    directive = _DIRECTIVE.fullmatch(fence["info"])
+    if directive is None:
+        done += lines[opening : closing + 1]
+        return
+    name, first = directive["name"], _after_options(lines, opening + 1, closing)
+    if name in _SILENT:
+        return
+    if name in _CODE:
+        done += [f"{fence['indent']}````````", *lines[first:closing], f"{fence['indent']}````````"]
+        return
+    title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
+    done += ["", f"**{title}**" if name != "eval-rst" else "", ""]
+    _convert(lines, first, closing, done)
+    done.append("")
+
+
+def _after_options(lines: list[str], start: int, end: int) -> int:
+    """Return the first line after a directive's options: `:name: value` lines, or YAML between "---" lines."""
+    if start < end and lines[start].strip() == "---":
+        return next((n + 1 for n in range(start + 1, end) if lines[n].strip() == "---"), start)
+    while start < end and _OPTION.match(lines[start]):
+        start += 1
+    return start
+
+
+def _plain(line: str) -> str:
+    if _COMMENT.match(line):
+        return ""
+    label = _LABEL.match(line)
+    if label:
+        return f'<a id="{re.sub(r"[^a-z0-9]+", "-", label[1].lower()).strip("-")}"></a>\n'
+    return _ROLE.sub(_words, line) if "{" in line else line
+
+
+def _words(role: re.Match[str]) -> str:
+    """Return what a reader sees of a role: its title, or its target without the sign for a short name."""
+    titled = _TITLED.fullmatch(role[3])
+    shown = titled[1] if titled else role[3]
+    if role[1].rpartition(":")[2] in _PROSE_ROLES:
+        return shown
+    return f"`{shown.rpartition('.')[2] if shown.startswith('~') else shown.lstrip('!')}`"

@@ -1,0 +1,82 @@
+"""Reads Jupyter notebooks: their Markdown, their code, and what the code printed, within bounds. No image is read."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import nbformat
+from markdown_it.token import Token
+
+from pipelines.formats import TEXT
+from pipelines.indexing.reading.formats.markdown import GITHUB, MYST, Dialect, render
+from pipelines.indexing.reading.read import document_of_html, text_of_page
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Document, Page
+
+# Characters of the outputs of one cell: a table of pandas has about 2,000, a log of a training run 100,000.
+MAX_OUTPUT = 2_000
+_REMOVED = frozenset(("remove-cell", "remove_cell"))
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def read_notebook(page: Page) -> Document:
+    """Read a notebook, with anchors as on GitHub. Raises UnreadablePage."""
+    return _read(page, GITHUB)
+
+
+def read_sphinx_notebook(page: Page) -> Document:
+    """Read a notebook, with anchors as Sphinx gives them. Raises UnreadablePage."""
+    return _read(page, MYST)
+
+
+def _read(page: Page, dialect: Dialect) -> Document:
+    notebook = _parse(page)
+    title = str(notebook.get("metadata", {}).get("title") or "")
+    rendered, _ = render([part for cell in notebook.cells for part in _parts(cell)], dialect)
+    return document_of_html(page.url, rendered, title)
+
+
+def _parse(page: Page) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of cells without an id
+            return nbformat.reads(text_of_page(page), as_version=4)  # type: ignore[no-untyped-call]
+    except UnreadablePage:
+        raise
+    except Exception as error:  # nbformat passes on whatever a broken file makes its converters raise
+        raise UnreadablePage(page.url, f"not a Jupyter notebook ({type(error).__name__}: {error})"[:300]) from error
+
+
+def _parts(cell: Mapping[str, Any]) -> Iterator[str | Token]:
+    """Yield a cell as Markdown, or as code and its output."""
+    source = str(cell.get("source") or "")
+    if _REMOVED & set(cell.get("metadata", {}).get("tags") or ()):
+        return
+    if cell.get("cell_type") == "markdown":
+        yield source
+    elif cell.get("cell_type") == "code":
+        yield from (_code(text) for text in (source, _output(cell)) if text.strip())
+
+
+def _code(text: str) -> Token:
+    return Token("fence", "code", 0, content=text)
+
+
+def _output(cell: Mapping[str, Any]) -> str:
+    text = "\n".join(filter(None, (_text_of(output).rstrip() for output in cell.get("outputs") or ())))
+    text = _ESCAPES.sub("", text)
+    return text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT].rpartition(chr(10))[0] or text[:MAX_OUTPUT]}\n…"
+
+
+def _text_of(output: Mapping[str, Any]) -> str:
+    """Return what an output shows as text; "" for a picture, whose text only names its object."""
+    kind = output.get("output_type")
+    if kind == "stream":
+        return str(output.get("text") or "")[: 2 * MAX_OUTPUT]
+    if kind == "error":
+        return f"{output.get('ename')}: {output.get('evalue')}"
+    data = output.get("data") or {}
+    if any(name.startswith(("image/", "application/")) for name in data):
+        return ""
+    return str(data.get(TEXT.media_type) or "")[: 2 * MAX_OUTPUT]

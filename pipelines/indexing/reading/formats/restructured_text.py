@@ -1,0 +1,107 @@
+"""Reads reStructuredText into sections, by way of the HTML that docutils makes, with the anchors of Sphinx.
+
+Nothing but the page itself is read: directives that would insert a file, or raw HTML, have no effect.
+"""
+
+from docutils import nodes
+from docutils.frontend import get_default_settings
+from docutils.parsers.rst import Parser
+from docutils.readers.standalone import Reader
+from docutils.transforms.writer_aux import Admonitions
+from docutils.utils import new_document
+from docutils.writers.html5_polyglot import HTMLTranslator, Writer
+
+from pipelines.indexing.reading.formats.sphinx_directives import understand_sphinx
+from pipelines.indexing.reading.formats.sphinx_roles import LABEL
+from pipelines.indexing.reading.read import document_of_html, text_of_page
+from pipelines.records import Document, Page
+
+_SETTINGS = {
+    # What docutils itself would insert: files, the output of commands in raw nodes, configuration files.
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "_disable_config": True,
+    "line_length_limit": 1_000_000,  # as a minified table may have; the default refuses the page at 10,000
+    # As Sphinx sets them: the ids of sections depend on these.
+    "auto_id_prefix": "id",
+    "doctitle_xform": False,
+    "docinfo_xform": False,
+    "sectsubtitle_xform": False,
+    "initial_header_level": 1,
+    # Text instead of mark-up that only a style sheet needs.
+    "syntax_highlight": "none",
+    "math_output": "LaTeX",
+    "embed_stylesheet": False,
+    "stylesheet_path": None,
+    # Never stop, never print: a broken construct is shown as it was written.
+    "report_level": 5,
+    "halt_level": 5,
+    "warning_stream": False,
+}
+
+
+def read_restructured_text(page: Page) -> Document:
+    """Read a page of reStructuredText with the directives and roles of Sphinx. Raises UnreadablePage."""
+    return document_of_html(page.url, f"<body><main>{render(text_of_page(page))}</main>")
+
+
+def render(text: str) -> str:
+    """Return the HTML of `text`."""
+    document = _parse(text)
+    _drop_page_fields(document)
+    _show_broken(document)
+    _show_images(document)
+    _name_labels(document)
+    Admonitions(document).apply()  # the translator knows no other
+    translator = HTMLTranslator(document)
+    document.walkabout(translator)
+    return "".join(translator.body)
+
+
+def _parse(text: str) -> nodes.document:
+    settings = get_default_settings(Parser, Reader, Writer)
+    for name, value in _SETTINGS.items():
+        setattr(settings, name, value)
+    document = new_document("page", settings)
+    with understand_sphinx():
+        Parser().parse(text, document)
+    document.transformer.populate_from_components((Reader(), Parser()))
+    document.transformer.apply_transforms()
+    return document
+
+
+def _drop_page_fields(document: nodes.document) -> None:
+    """Remove `:orphan:` and other fields for the generator before the page's first text."""
+    for child in document.children:
+        if isinstance(child, nodes.field_list):
+            document.remove(child)
+        elif not isinstance(child, nodes.comment | nodes.target | nodes.system_message):
+            break
+        if isinstance(child, nodes.field_list):
+            break
+
+
+def _show_broken(document: nodes.document) -> None:
+    """Put the source of what docutils could not read in the place of its messages."""
+    for message in list(document.findall(nodes.system_message)):
+        source = [child for child in message.children if isinstance(child, nodes.literal_block)]
+        message.parent.replace(message, source)
+    for problem in list(document.findall(nodes.problematic)):
+        problem.parent.replace(problem, nodes.Text(problem.astext()))
+
+
+def _show_images(document: nodes.document) -> None:
+    """Replace images by their alternative text, as a reader without them sees the page."""
+    for image in list(document.findall(nodes.image)):
+        shown = nodes.inline("", image.get("alt", ""))
+        inline = isinstance(image.parent, nodes.TextElement)
+        image.parent.replace(image, shown if inline else nodes.paragraph("", "", shown))
+
+
+def _name_labels(document: nodes.document) -> None:
+    """Show a reference to a label of this page as the title that the label stands before."""
+    for reference in document.findall(nodes.inline):
+        name = document.nameids.get(" ".join(reference.get(LABEL, "").lower().split()))
+        place = document.ids.get(name) if name else None
+        if isinstance(place, nodes.section):
+            reference.children = [nodes.Text(place.next_node(nodes.title).astext())]

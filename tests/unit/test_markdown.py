@@ -1,0 +1,107 @@
+"""Markdown has the anchors, boxes and directives of the generator that publishes it; MDX leaves its text."""
+
+import pytest
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Document, Page
+
+
+def read(text: str, kind: str) -> Document:
+    return read_page(Page("https://x.org/p", text.encode(), kind))
+
+
+def words(document: Document) -> str:
+    return "\n\n".join(block.text for section in document.sections for block in section.blocks)
+
+
+@pytest.mark.parametrize(
+    ("kind", "anchors"),
+    [
+        ("text/markdown", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
+        ("text/mdx", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
+        ("text/x-mkdocs", ["whats-new-old", "uber", "whats-new-old_1", "mine"]),
+        ("text/x-myst", ["what-s-new-old", "uber", "what-s-new-old-1", "mine"]),
+    ],
+)
+def test_headings_have_the_ids_of_the_generator(kind, anchors):
+    text = "# What's new & old\n\na\n\n## Über\n\nb\n\n## What's new & old\n\nc\n\n## Own {#mine}\n\nd\n"
+    assert [section.anchor for section in read(text, kind).sections] == anchors
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("text/markdown", ":::tip[Boxed title]\n\nBoxed **words**.\n\n:::"),
+        ("text/markdown", '!!! note "Boxed title"\n\n    Boxed **words**.\n'),
+        ("text/x-mkdocs", "/// note | Boxed title\n\nBoxed **words**.\n\n///"),
+        ("text/x-mkdocs", '=== "Boxed title"\n\n    Boxed **words**.\n'),
+        ("text/x-myst", "```{note} Boxed title\n:class: x\n\nBoxed **words**.\n```"),
+        ("text/x-myst", ":::{dropdown} Boxed title\nBoxed **words**.\n:::"),
+        ("text/mdx", '<Card title="Boxed title" onClick={() => go("/x>y")}>\n\nBoxed **words**.\n\n</Card>'),
+        ("text/mdx", "<details>\n<summary>Boxed title</summary>\n    Boxed **words**.\n</details>"),
+    ],
+)
+def test_a_box_keeps_its_title_and_its_words(kind, text):
+    assert words(read(f"Before.\n\n{text}\n\nAfter.\n", kind)) == "Before.\n\nBoxed title\n\nBoxed words.\n\nAfter."
+
+
+MDX = """---
+title: Components
+---
+import Tabs from '@theme/Tabs';
+import {
+  One,
+  Two,
+} from './parts';
+
+export const Colour = ({children}) => (
+  <span style={{color: 'red'}}>{children}</span>
+
+);
+
+# Components
+
+{/* A comment. */}
+
+Press <Colour value={1 > 0}>the red button</Colour>, or `<Kept a={1}>`; 3 < 4 and {"quoted words"}{count}.
+
+<Tabs>
+  <TabItem value="npm" label="With npm">
+
+```bash
+npm install <package> {name}
+```
+
+  </TabItem>
+</Tabs>
+
+import the package by hand.
+
+## Own id {/* #mine */}
+
+<Video src="x.mp4" />
+
+Last words.
+"""
+
+
+def test_mdx_leaves_the_text_in_and_around_its_components():
+    document = read(MDX, "text/mdx")
+    text = words(document)
+    assert document.title == "Components"
+    assert "Press the red button, or <Kept a={1}>; 3 < 4 and quoted words." in text
+    assert "With npm\n\nnpm install <package> {name}\n\nimport the package by hand." in text
+    assert document.sections[-1].anchor == "mine" and document.sections[-1].headings[-1] == "Own id"
+    assert "Last words." in text
+    assert not any(part in text for part in ("theme", "style", "children", "comment", "mp4", "TabItem"))
+
+
+def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
+    document = read(
+        "# Page\n\n(own label)=\n## Section\n\n{ref}`Titled <x>`, {class}`~pkg.Short`, {py:func}`pkg.f`.\n\n"
+        "% hidden\n\n```{code-block} python\n:linenos:\n\nx = 1\n```\n\n```{toctree}\nsub\n```\n\n"
+        "```python\n{kept}\n```\n",
+        "text/x-myst",
+    )
+    assert words(document) == "Titled, Short, pkg.f.\n\nx = 1\n\n{kept}"
+    assert document.sections[0].anchors == ("page", "own-label", "section")

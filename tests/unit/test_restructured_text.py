@@ -1,0 +1,167 @@
+"""reStructuredText is read with the directives and roles of Sphinx, and reads no file but itself."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.records import Document, Page
+
+
+def read(text: str) -> Document:
+    return read_page(Page("https://x.org/p.html", text.encode(), "text/x-rst"))
+
+
+def words(document: Document) -> str:
+    return "\n".join(block.text for section in document.sections for block in section.blocks)
+
+
+def anchors(document: Document) -> list[str]:
+    return [section.anchor for section in document.sections]
+
+
+def test_sections_have_the_anchors_that_sphinx_gives():
+    document = read(
+        ":orphan:\n\nThe Guide\n=========\n\nFirst.\n\n.. _own-label:\n\nStep 1: *Begin*\n---------------\n\nSee "
+        ":ref:`own-label`.\n\nZwölf\n-----\n\nTwelve.\n\n第一\n-----\n\nOne.\n"
+    )
+    assert document.title == "The Guide"
+    assert anchors(document) == ["the-guide", "step-1-begin", "zwolf", "id1"]
+    assert document.sections[1].anchors == ("the-guide", "own-label", "step-1-begin")
+    assert "See Step 1: Begin." in words(document)
+    assert "orphan" not in words(document)
+
+
+def test_objects_have_the_anchors_and_full_names_that_sphinx_gives():
+    document = read(
+        "json\n====\n\n.. module:: json\n\n.. function:: dump(obj, fp)\n\n   Writes.\n\n.. class:: Encoder(*, a=1)\n\n"
+        "   Encodes.\n\n"
+        "   .. method:: default(o)\n\n      Falls back.\n\n.. c:function:: int Py_Init(void)\n\n   Starts.\n\n"
+        ".. program:: python\n\n.. option:: -b, --bytes\n\n   Warns.\n\n.. envvar:: HOME\n\n   Home.\n\n"
+        ".. glossary::\n\n   Big Word\n      Explained.\n"
+    )
+    assert anchors(document) == [
+        "json.dump", "json.Encoder", "json.Encoder.default", "c.Py_Init", "cmdoption-python-b", "envvar-HOME",
+        "term-Big-Word",
+    ]  # fmt: skip
+    assert document.sections[2].headings[-2:] == ("json.Encoder", "json.Encoder.default")
+    assert "json.dump(obj, fp)" in words(document)
+
+
+DIRECTIVES = """Page
+====
+
+.. note:: Noted words.
+
+.. versionadded:: 3.2 Versioned words.
+.. versionchanged:: 3.3
+   Changed words.
+.. deprecated-removed:: 3.4 3.6
+
+.. seealso:: Related words.
+
+.. code-block:: python
+   :caption: Captioned words
+   :emphasize-lines: 1
+
+   if code:
+       indented()
+
+.. math::
+   :label: formula
+
+   a + b
+
+.. autosummary::
+   :toctree: made
+
+   ~pkg.summarised
+
+.. autofunction:: pkg.documented
+
+.. tab-set::
+
+   .. tab-item:: Tab label
+
+      Tabbed words.
+
+.. never-heard-of:: Unknown argument
+   :option: x
+
+   Unknown content.
+
+.. only:: html
+
+   Conditional words.
+
+.. table:: Table caption
+   :never-heard-of: x
+
+   ===  ===
+   A    B
+   ===  ===
+   c    d
+   ===  ===
+
+.. figure:: x.png
+   :alt: Alternative words
+
+   Figure words.
+
+:func:`~pkg.mod.short` and :class:`!Kept` and :doc:`Titled words </path>` and :unheard:`rolled` and |missing|.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Noted words.", "Added in version 3.2: Versioned words.", "Changed in version 3.3: Changed words.",
+        "Deprecated since version 3.4, will be removed in version 3.6", "Related words.", "Captioned words",
+        "if code:\n    indented()", "a + b", "pkg.summarised", "Tab label", "Tabbed words.",
+        "Unknown argument", "Unknown content.", "Conditional words.", "Table caption", "c | d", "Alternative words",
+        "Figure words.", "short() and Kept and Titled words and rolled and |missing|.",
+    ],
+)  # fmt: skip
+def test_no_directive_and_no_role_loses_its_text(text):
+    assert text in words(read(DIRECTIVES))
+
+
+def test_what_docutils_cannot_read_stays_as_it_is_written():
+    text = words(read("Page\n====\n\nA.\n\n+---+\n| broken table |\n\n.. list-table::\n\n   no list\n\n**open\n"))
+    assert all(part in text for part in ("broken table", "no list", "**open"))
+
+
+def test_a_table_of_contents_counts_only_where_there_is_no_other_text():
+    toctree = "Page\n====\n\n{}.. toctree::\n   :maxdepth: 2\n\n   Install it <install>\n   usage\n"
+    assert words(read(toctree.format(""))) == "- Install it\n- usage"
+    assert words(read(toctree.format("Read on.\n\n"))) == "Read on."
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        ".. include:: {file}", ".. literalinclude:: {file}", ".. raw:: html\n   :file: {file}",
+        ".. csv-table:: T\n   :file: {file}", ".. csv-table:: T\n   :url: file://{file}", ".. raw:: html\n\n   secret",
+        ".. code-block:: text\n   :file: {file}", ".. parsed-literal::\n   :include: {file}",
+        ".. figure:: {file}\n   :scale: 50", ".. image:: {file}", ".. math::\n   :file: {file}",
+        ".. include:: <s5defs.txt>", ".. role:: raw-html(raw)\n   :format: html\n\n:raw-html:`secret`",
+    ],
+)  # fmt: skip
+def test_no_other_file_is_read_and_no_raw_html(directive, tmp_path: Path):
+    file = tmp_path / "file.txt"
+    file.write_text("secret\n")
+    document = read(f"Page\n====\n\nBefore.\n\n{directive.format(file=file)}\n\nAfter.\n")
+    text = words(document)
+    assert "Before." in text and "After." in text
+    assert "secret" not in text.replace(":raw-html:`secret`", "")
+
+
+def test_a_page_that_never_ends_costs_its_limit_only():
+    bomb = "".join(f".. |a{n}| replace:: {f'|a{n + 1}| ' * 20}\n" for n in range(9)) + ".. |a9| replace:: x\n\n|a0|\n"
+    with PageReader(read_page, timeout_s=3) as reader:
+        try:
+            text = words(reader(Page("https://x.org/p", bomb.encode(), "text/x-rst")))
+            assert len(text) < 1_000_000
+        except ValueError as error:
+            assert "takes too long" in str(error) or "parser failed" in str(error)
+        assert reader(Page("https://x.org/q", b"Next\n====\n\nWords.\n", "text/x-rst")).title == "Next"
