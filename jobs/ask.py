@@ -1,7 +1,7 @@
 """Answers a question in the terminal, with its sources.
 
-Asks the running service if there is one; otherwise answers in this process from the same database.
-Exit codes: 0 answered, 1 failed, 2 bad input.
+Asks the service that runs from the same RAYDEX_HOME, and names it; without one it answers in this process, from the
+same database. Exit codes: 0 answered, 1 failed, 2 bad input.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
-from jobs.environment import open_store, read_configuration
+from jobs.environment import home, open_store, read_configuration, service_key
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.records import Answer
+from pipelines.services import find_services
 
-DEFAULT_URL = "http://127.0.0.1:8000"
 MOST_HITS = 100
 # A person in a terminal waits: without the service the first question builds BM25.
 PATIENCE_S = 60.0
@@ -33,9 +33,10 @@ class ServiceFailed(RuntimeError):
 def arguments() -> argparse.ArgumentParser:
     parser = command("ask", __doc__)
     parser.add_argument("question", help="the question, in quotes")
-    add_collection(parser, "collection to ask (default: the only one)")
+    add_collection(parser, "collection to ask (default: that of `raydex default`, else the only one)")
     parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
-    parser.add_argument("--url", help=f"service to ask (default: {DEFAULT_URL} if it runs, else none)")
+    parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
+    parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
     add_json(parser)
     return parser
 
@@ -44,10 +45,11 @@ def work(args: argparse.Namespace) -> int:
     if not args.question.strip():
         raise BadInput("the question is empty")
     check_range("-k", args.k, 1, MOST_HITS)
-    if args.url or is_running(DEFAULT_URL):
-        reply = ask_service(args.url or DEFAULT_URL, args.question, args.collection, args.k)
+    if url := args.url or running_service():
+        say(f"asking the service at {url}")
+        reply = ask_service(url, args.question, args.collection, args.k, args.key or service_key())
     else:
-        say("no service is running: answering in this process, which takes longer")
+        say(f"no service of {home()} is running: answering in this process, which takes longer")
         reply = ask_here(args.question, args.collection, args.k)
     if args.json:
         finish(reply, True, "")
@@ -56,20 +58,24 @@ def work(args: argparse.Namespace) -> int:
     return DONE
 
 
-def is_running(url: str) -> bool:
-    """Return whether a Raydex service answers at `url`."""
-    with contextlib.suppress(httpx.HTTPError, ValueError):
-        described = httpx.get(f"{url}/openapi.json", timeout=PROBE_TIMEOUT_S).json()
-        return bool(described.get("info", {}).get("title") == "Raydex")
-    return False
+def running_service() -> str | None:
+    """Return the URL of the service of RAYDEX_HOME that was started last and can be reached, if there is one."""
+    for service in find_services(home()):
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.get(f"{service.url}/health", timeout=PROBE_TIMEOUT_S)
+            return service.url
+    return None
 
 
-def ask_service(url: str, question: str, collection: str | None, k: int | None) -> Mapping[str, Any]:
+def ask_service(
+    url: str, question: str, collection: str | None, k: int | None, key: str | None = None
+) -> Mapping[str, Any]:
     """Return the reply of the service at `url`. Raises BadInput and ServiceFailed with its message."""
     url = url.rstrip("/")
     request = {"question": question, "collection": collection, "k": k}
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        response = httpx.post(f"{url}/query", json=request, timeout=ANSWER_TIMEOUT_S)
+        response = httpx.post(f"{url}/query", json=request, headers=headers, timeout=ANSWER_TIMEOUT_S)
         body = response.json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
@@ -78,6 +84,8 @@ def ask_service(url: str, question: str, collection: str | None, k: int | None) 
     message = body.get("error", response.text) if isinstance(body, dict) else response.text
     if response.status_code in (404, 422):
         raise BadInput(message)
+    if response.status_code == 401:
+        message += "; give it with `--key` or RAYDEX_KEY"
     raise ServiceFailed(f"{url} answered {response.status_code}: {message}")
 
 

@@ -92,6 +92,11 @@ def embedding_endpoint() -> dict[str, Any]:
     }
 
 
+def service_key() -> str | None:
+    """Return RAYDEX_KEY, the API key that commands send to a service."""
+    return os.environ.get("RAYDEX_KEY") or None
+
+
 def debugging() -> bool:
     """Return whether the tracebacks of expected errors are wanted too."""
     return bool(os.environ.get("RAYDEX_DEBUG"))

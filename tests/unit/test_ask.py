@@ -1,0 +1,115 @@
+"""`raydex ask` asks the service of its home, names it and sends a key; errors say what to do."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from jobs import ask
+from jobs.cli import run_job
+from pipelines.services import announce
+
+REPLY = {"question": "Why?", "answer": "So [1].", "citations": [{"n": 1, "title": "Page", "source": "https://d.test/#a"}],
+         "agent": "extractive", "timings": {"total": 0.01}, "degraded": []}  # fmt: skip
+
+
+class FakeService(ThreadingHTTPServer):
+    """Answers every question with REPLY, or with 401 without its `key`; `requests` are (body, key)."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.key = ""
+        self.requests: list[tuple[dict[str, object], str]] = []
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: FakeService
+
+    def do_GET(self) -> None:
+        self._reply(200, {"status": "ok"})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        key = self.headers.get("Authorization", "")
+        self.server.requests.append((body, key))
+        known = not self.server.key or key == f"Bearer {self.server.key}"
+        self._reply(*((200, REPLY) if known else (401, {"error": "this request needs a key"})))
+
+    def _reply(self, status: int, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with FakeService() as service:
+        yield service
+        service.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
+    monkeypatch.delenv("RAYDEX_KEY", raising=False)
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    return run_job(ask.arguments(), ask.work, ["Why?", *words])
+
+
+def test_the_service_of_the_home_is_asked_and_named(service, home, capsys):
+    with announce(home, service.url):
+        assert run("--collection", "docs", "-k", "3") == 0
+    printed = capsys.readouterr()
+    assert printed.err == f"asking the service at {service.url}\n"
+    assert "So [1]." in printed.out and "https://d.test/#a" in printed.out
+    assert service.requests == [({"question": "Why?", "collection": "docs", "k": 3}, "")]
+
+
+def test_a_service_that_does_not_answer_is_passed_over_for_one_that_does(service, home):
+    with announce(home, service.url), announce(home, "http://127.0.0.1:9"):
+        assert run() == 0
+
+
+def test_the_key_of_the_flag_comes_before_that_of_the_environment(service, home, monkeypatch):
+    monkeypatch.setenv("RAYDEX_KEY", "rdx_environment")
+    with announce(home, service.url):
+        run()
+        run("--key", "rdx_flag")
+    assert [key for _, key in service.requests] == ["Bearer rdx_environment", "Bearer rdx_flag"]
+
+
+def test_a_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
+    service.key = "rdx_right"
+    assert run("--url", service.url) == 1
+    error = capsys.readouterr().err
+    assert f"{service.url} answered 401: this request needs a key" in error and "`--key` or RAYDEX_KEY" in error
+    assert run("--url", service.url, "--key", "rdx_right") == 0
+
+
+def test_a_service_that_is_named_and_not_there_is_an_error(capsys):
+    assert run("--url", "http://127.0.0.1:9") == 1
+    assert "no answer from http://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_without_a_service_the_process_says_that_it_answers_itself(home, capsys, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=1")
+    monkeypatch.setattr(ask, "open_store", refuse)
+    assert run() == 1
+    assert f"no service of {home} is running: answering in this process" in capsys.readouterr().err
+
+
+def refuse() -> None:
+    raise ask.ServiceFailed("this test has no database")
