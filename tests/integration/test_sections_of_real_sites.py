@@ -48,12 +48,12 @@ def asked_anchors() -> dict[str, set[str]]:
 
 
 def is_empty_in_the_original(body: bytes, anchor: str) -> bool:
-    """Whether the section `anchor` holds nothing besides its heading and its subsections."""
+    """Whether the section `anchor` holds nothing but links besides its heading and its subsections."""
     tree = etree.fromstring(body, etree.HTMLParser(encoding="utf-8"))
     (section,) = tree.xpath("//section[@id=$anchor]", anchor=anchor)
     own = section.xpath(
         ".//text()[ancestor::section[1]/@id=$anchor][not(ancestor::h1|ancestor::h2|ancestor::h3|ancestor::h4|ancestor::h5"
-        "|ancestor::h6|ancestor::script|ancestor::style)]",
+        "|ancestor::h6|ancestor::a|ancestor::div[contains(@class,'toctree-wrapper')]|ancestor::script|ancestor::style)]",
         anchor=anchor,
     )
     return not "".join(own).strip()

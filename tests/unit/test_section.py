@@ -132,12 +132,6 @@ def test_text_outside_a_nearly_empty_main_is_not_lost():
     assert "Much text" in text(f"<body><div>{'Much text. ' * 50}</div><main></main></body>")
 
 
-def test_a_toctree_is_text_only_where_there_is_no_other():
-    toc = '<div class="toctree-wrapper"><ul><li><a href="u">Users</a></li><li><a href="v">Vendors</a></li></ul></div>'
-    assert text(f'<main><section id="a"><h1>A</h1>{toc}</section></main>') == "- Users\n- Vendors"
-    assert text(f'<main><section id="a"><h1>A</h1><p>t</p>{toc}</section></main>') == "t"
-
-
 def test_lists_keep_items_on_lines():
     assert text("<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>") == (
         "See:\n\n- a\n  - b\n- c\n\nd"

@@ -1,8 +1,7 @@
-"""Parses HTML into a tree of the page's own content.
+"""Parses HTML into a tree, safely for hostile pages.
 
-Navigation, footers, buttons and permalinks are dropped. Knows where documentation generators put the content, and the
-names of everything else. Knows nothing of sections. lxml is used directly: BeautifulSoup on top of it takes several
-times as long for the same tree.
+Knows a page as a whole: its title, its language, whether it is a listing. Knows nothing of sections. lxml is used
+directly: BeautifulSoup on top of it takes several times as long for the same tree.
 """
 
 import re
@@ -12,7 +11,7 @@ from html import unescape
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
+from pipelines.indexing.reading.text import as_paragraph
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
@@ -21,58 +20,36 @@ _MAX_ATTRIBUTES = 1000
 _LONG_TAG = 2 * _MAX_ATTRIBUTES  # the least number of characters of that many attributes
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_DROP = _names(
-    "script style noscript template nav button svg select textarea input iframe object embed canvas dialog audio "
-    "video footer link meta title"
+# Listings: source code (Sphinx's viewcode, rustdoc, Doxygen), and indexes of names (Sphinx, DocBook, Javadoc, Doxygen).
+_LISTINGS = frozenset((
+    *("viewcode-back", "viewcode-block", "genindex-jumpbox", "modindex-jumpbox", "indexdiv", "classindex"),
+    *("index-page", "tree-page", "package-tree-page"),
+))  # fmt: skip
+_DOXYGEN_LISTING = etree.XPath(
+    "boolean(//div[@class='fragment']/div[@class='line']/a[@id='l00001' or @name='l00001'] | "
+    "//div[@class='contents']/div[@class='textblock'][starts-with(normalize-space(.),'Here is a list of all')])"
 )
-_REPLACED = ("br", "img", "math", "wbr")
-# Classes, ids and roles of elements that are not the page's own text, exactly as generators write them.
-_NOISE = _names(
-    # roles
-    "navigation contentinfo banner search menu menubar toolbar "
-    # Sphinx and its themes
-    "headerlink viewcode-link viewcode-back sphinxsidebar related prev-next-area prev-next-bottom prev-next-footer "
-    "rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page tocsection "
-    "copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link "
-    # DocBook
-    "navheader navfooter "
-    # MkDocs, Docusaurus, VitePress, Hugo, GitHub
-    "md-content__button md-source-file md-feedback md-source hash-link headerlink header-anchor "
-    "tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs theme-edit-this-page "
-    "theme-doc-footer pagination-nav theme-doc-version-badge breadcrumb breadcrumbs anchorjs-link "
-    "td-heading-self-link td-page-meta mw-editsection zeroclipboard-container "
-    # anywhere
-    "copy-button clipboard-copy sr-only visually-hidden katex-html MathJax_Preview MathJax"
+_NAMES = etree.XPath("//@class | //@role")
+# Where single-page applications are drawn.
+_MOUNTS = etree.XPath(
+    "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
+    "@id='redoc' or self::app-root]"
 )
-# Only where the page marks no main content: within main content, real text has these names as well.
-_OUTSIDE = _names("sidebar header footer menu navbar nav topbar toc breadcrumb breadcrumbs")
-_SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
-_NOISY = ("a", "div", "ul", "ol", "p", "td", "aside", "header", "form", "section", "details")
-_NOISY_SPAN = etree.XPath(
-    ".//span[contains(@class,'lineno') or contains(@class,'viewcode-link') or @class='katex-html' or "
-    "contains(@class,'MathJax') or contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
+_WAITING = re.compile(
+    r"(loading|please wait|initiali[sz]ing)( the| your)?( page| app(lication)?| content| doc(s|umentation))?\W*",
+    re.IGNORECASE,
 )
-_MAIN = tuple(
-    etree.XPath(path)
-    for path in (
-        "//*[@role='main'] | //main",
-        "//article",
-        "//div[contains(concat(' ',@class,' '),' markdown-body ')]",
-        "//div[@class='body' or @class='rst-content' or @class='document' or @class='bodywrapper']",
-        "//*[@id='content' or @id='main' or @id='main-content']",
-    )
+_MAYBE_SCRIPTED = re.compile(
+    r"<noscript|<app-root|id=.?(root|app|__|swagger-ui|redoc)|loading|wait|initiali", re.IGNORECASE
 )
-# Sphinx's listings: source code (viewcode), the index of names, the index of modules.
-_LISTING = etree.XPath(
-    "boolean(//a[contains(@class,'viewcode-back')] | //div[contains(@class,'viewcode-block')] | "
-    "//div[contains(@class,'genindex-jumpbox')] | //div[contains(@class,'modindex-jumpbox')])"
+_LITTLE = 200  # characters; a page of an application shows a name and a footer before its script has run
+_SHELL = 500  # characters of a whole page, with its navigation, before its script has run
+_FRAMED = (
+    *("a", "aside", "button", "footer", "form", "header", "label", "nav", "svg"),
+    *("script", "style", "noscript", "template", "title"),
 )
-_MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not its main content
-_TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
+FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
+_UNSEEN = ("script", "style", "noscript", "template", "title")
 
 
 class TooDeep(ValueError):
@@ -91,12 +68,67 @@ def parse_html(text: str) -> Element | None:
     return root
 
 
-def is_listing(root: Element) -> bool:
+def names_of(root: Element) -> frozenset[str]:
+    """Return the class names and roles of all elements, by which generators are told apart."""
+    return frozenset(" ".join(_NAMES(root)).split())
+
+
+def is_listing(root: Element, names: frozenset[str]) -> bool:
     """Return whether a page is a generator's listing: names or code without explanation.
 
     Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
     """
-    return bool(_LISTING(root))
+    if not _LISTINGS.isdisjoint(names):
+        return True
+    if "rustdoc" in names:
+        return _is_rust_source(root)
+    return not names.isdisjoint(("fragment", "textblock")) and bool(_DOXYGEN_LISTING(root))
+
+
+def _is_rust_source(root: Element) -> bool:
+    body = root.find("body")
+    return body is not None and not {"src", "source"}.isdisjoint((body.get("class") or "").split())
+
+
+def needs_javascript(text: str, shown: int) -> bool:
+    """Return whether a script fills the page `text`, of whose own content `shown` characters can be read."""
+    root = parse_html(text) if shown < _LITTLE and (not shown or _MAYBE_SCRIPTED.search(text)) else None
+    if root is None or next(root.iter("script"), None) is None:
+        return False
+    told = any("javascript" in "".join(note.itertext()).lower() for note in root.iter("noscript"))
+    etree.strip_elements(root, *_UNSEEN, with_tail=False)
+    seen = as_paragraph("".join(root.itertext()))
+    mounted = any(_is_waiting("".join(mount.itertext())) for mount in _MOUNTS(root))
+    return len(seen) < _SHELL and (mounted or _is_waiting(seen) or (told and not shown))
+
+
+def is_redirect(root: Element) -> bool:
+    """Return whether the page sends its reader to another one at once."""
+    return any(
+        (meta.get("http-equiv") or "").lower() == "refresh" and "url=" in (meta.get("content") or "").lower()
+        for meta in root.iter("meta")
+    )
+
+
+def _is_waiting(text: str) -> bool:
+    words = as_paragraph(text)
+    return not words or bool(_WAITING.fullmatch(words))
+
+
+def is_contents(text: str) -> bool:
+    """Return whether the page `text` is a table of contents: links, and no more prose than a page's frame has."""
+    root = parse_html(text)
+    return root is not None and next(root.iter("a"), None) is not None and prose_size(root) < FRAME_SIZE
+
+
+def prose_size(element: Element) -> int:
+    """Return the number of characters that are neither a link nor part of a page's frame."""
+    framed = (inner for inner in element.iter(*_FRAMED) if next(inner.iterancestors(*_FRAMED), None) is None)
+    return _characters(element) - sum(map(_characters, framed))
+
+
+def _characters(element: Element) -> int:
+    return sum(len(text.strip()) for text in element.itertext())
 
 
 def _limit_attributes(text: str) -> str:
@@ -143,113 +175,6 @@ def title_of(root: Element, main: Element) -> str:
 def language_of(root: Element) -> str:
     """Return the language that `<html lang>` declares, "" if none."""
     return as_paragraph(root.get("lang") or root.get("xml:lang") or "")[:35]
-
-
-def main_content(root: Element) -> Element:
-    """Return the element with the page's own content, and drop everything else from it.
-
-    It is the body if the page marks no main content, or one with hardly any text.
-    """
-    body = root.find("body")
-    body = root if body is None else body
-    main, marked = _find_main(root, body)
-    _drop_noise(main, marked)
-    return main
-
-
-def _find_main(root: Element, body: Element) -> tuple[Element, bool]:
-    size = _size(body)
-    for path in _MAIN:
-        found = [element for element in path(root) if element is not root]
-        if not found or (len(found) > 1 and path is _MAIN[1]):
-            continue
-        best = max(found, key=_size)
-        if _size(best) > _MAIN_SHARE * size:
-            return _article(best), True
-    return body, False
-
-
-def _article(main: Element) -> Element:
-    """Return the only article of `main` if it holds most of its text (themes put sidebars beside it), else `main`."""
-    articles = list(main.iter("article"))
-    return articles[0] if len(articles) == 1 and _size(articles[0]) > 0.5 * _size(main) else main
-
-
-def _size(element: Element) -> int:
-    """Return the number of characters outside scripts, styles and navigation."""
-    script = sum(len(text) for dropped in element.iter("script", "style", "nav") for text in dropped.itertext())
-    return sum(map(len, element.itertext())) - script
-
-
-def _drop_noise(main: Element, marked: bool) -> None:
-    noise = _NOISE if marked else _NOISE | _OUTSIDE
-    doomed = [element for element in main.iter(*_DROP) if not _is_kept(element)]
-    doomed += _NOISY_SPAN(main)
-    doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
-    for element in doomed:
-        drop_element(element)
-    for element in list(main.iter(*_REPLACED)):
-        _replace(element)
-
-
-def _is_kept(element: Element) -> bool:
-    """Return whether a script holds a formula, or a button the words of a heading."""
-    if element.tag == "script":
-        return (element.get("type") or "").startswith("math/tex")
-    parent = element.getparent()
-    return element.tag == "button" and parent is not None and parent.tag in HEADINGS
-
-
-def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
-    if element.tag == "a":
-        return _is_permalink(element)
-    if element.tag == "header" and not marked and next(element.iter("h1"), None) is None:
-        return True
-    names = element.get("class", "").split()
-    return not noise.isdisjoint((*names, element.get("id", ""), element.get("role", "")))
-
-
-def _is_permalink(link: Element) -> bool:
-    """Return whether `link` is a permalink sign; its heading gets the id it points to, if it has none of its own."""
-    href = link.get("href", "")
-    if _NOISE.isdisjoint(link.get("class", "").split()) and not _is_sign(link, href):
-        return False
-    if href.startswith("#") and len(href) > 1:
-        _lend_id(link, href[1:])
-    return True
-
-
-def _is_sign(link: Element, href: str) -> bool:
-    if not href.startswith("#") or next(link.iter("img"), None) is not None:
-        return False
-    return as_paragraph("".join(link.itertext())).lower() in _SIGNS
-
-
-def _lend_id(link: Element, anchor: str) -> None:
-    holders = [link.getparent(), link.getprevious(), link.getnext()]
-    for holder in holders:
-        if holder is not None and holder.tag in HEADINGS and not holder.get("id"):
-            holder.set("id", anchor)
-            return
-
-
-def _replace(element: Element) -> None:
-    """Replace an element without text of its own by what a reader sees there."""
-    if element.tag == "br":
-        shown = LINE_BREAK
-    elif element.tag == "img":
-        shown = f" {element.get('alt') or ''} "
-    elif element.tag == "math":
-        shown = _tex(element)
-    else:
-        shown = ""
-    element.tail = shown + (element.tail or "")
-    drop_element(element)
-
-
-def _tex(math: Element) -> str:
-    notes = _TEX(math)
-    return (notes[0].text if notes else None) or math.get("alttext") or "".join(math.itertext())
 
 
 def drop_element(element: Element) -> None:

@@ -11,11 +11,15 @@ from typing import Generic, TypeVar
 from pipelines.characters import clean_for_storage, clean_page
 from pipelines.formats import format_of_page
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
+from pipelines.indexing.reading.content import main_content
 from pipelines.indexing.reading.html import (
     TooDeep,
+    is_contents,
     is_listing,
+    is_redirect,
     language_of,
-    main_content,
+    names_of,
+    needs_javascript,
     parse_html,
     strip_tags,
     title_of,
@@ -25,6 +29,8 @@ from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_parag
 from pipelines.records import Block, Document, Page, Section
 
 T = TypeVar("T")
+
+NEEDS_JAVASCRIPT = "it holds no text without JavaScript"
 
 
 def read_page(page: Page) -> Document:
@@ -69,13 +75,14 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "") -
         return _document_of_text(url, strip_tags(text))
     if root is None:
         return _document_of_text(url, strip_tags(text))
-    language, listed = language or language_of(root), is_listing(root)
-    main = main_content(root)
+    names = names_of(root)
+    language, listed = language or language_of(root), is_listing(root, names) or is_redirect(root)
+    main = main_content(root, names)
     title = title or title_of(root, main)
-    if listed:
-        return Document(url, title or _file_name(url), language, ())
-    sections = section_html(main, url)
-    if not sections:
+    sections = () if listed else section_html(main, url)
+    if not listed and needs_javascript(text, sum(len(block.text) for part in sections for block in part.blocks)):
+        raise UnreadablePage(url, NEEDS_JAVASCRIPT)
+    if not sections and not listed and not is_contents(text):
         return _document_of_text(url, strip_tags(text), title)
     return Document(url, title or _first_heading(sections) or _file_name(url), language, sections)
 

@@ -6,6 +6,7 @@ Three structures occur in documentation and may be nested: containers with an id
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
 
@@ -20,6 +21,7 @@ from pipelines.indexing.reading.blocks import (
     text_of,
 )
 from pipelines.indexing.reading.html import HEADINGS, empty_targets
+from pipelines.indexing.reading.markup.tabs import LABEL
 from pipelines.indexing.reading.text import as_paragraph
 from pipelines.records import Block
 
@@ -40,7 +42,9 @@ _DOCBOOK = _names(
 )
 # Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
 _BOX = _names("note tip warning caution important admonition alert callout sidebar")
-_TOC = _names("toctree-wrapper toc contents local-toc")
+_TOC = _names("toctree-wrapper toc local-toc")
+_TOC_KINDS = _names("topic local")
+_LONG_TAB = 1500  # characters, about as many as a chunk holds
 _NOT_ENTRIES = _names("footnote citation field-list toc")
 
 
@@ -54,7 +58,7 @@ class SectionFrame:
     level: int = 0
     container: bool = True
     text: Prose = field(default_factory=Prose)
-    links: list[str] = field(default_factory=list)
+    is_source: bool = False  # it holds more than lists of links to other pages
 
     def path(self) -> "list[SectionFrame]":
         """Return the frames from the page to this one."""
@@ -67,7 +71,9 @@ class SectionFrame:
 class SectionWriter:
     """Walks the tree once and writes text into the innermost open frame."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str = "") -> None:
+        self._site = urlsplit(url).netloc
+        self._linking = False  # within a list of links
         self.frames = [SectionFrame(None)]
         self._open = [self.frames[0]]
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
@@ -118,8 +124,10 @@ class SectionWriter:
 
     def _other(self, element: Element) -> None:
         classes = (element.get("class") or "").split()
-        if not _TOC.isdisjoint(classes):
-            self._open[-1].links += [BULLET + words for link in element.iter("a") if (words := text_of(link))]
+        if not _TOC.isdisjoint(classes) or ("contents" in classes and not _TOC_KINDS.isdisjoint(classes)):
+            return
+        if label := element.get(LABEL):
+            self._tab(label, element)
         elif self._is_section(element, classes):
             anchor = element.get("id")
             self._write_into(SectionFrame(self._open[-1], self._take_targets([anchor] if anchor else [])), element)
@@ -128,6 +136,20 @@ class SectionWriter:
             self._boxes += boxed
             self.walk(element)
             self._boxes -= boxed
+
+    def _tab(self, label: str, panel: Element) -> None:
+        """Write a tab with its label: before its content, or as heading where that fills a chunk or has headings."""
+        if len("".join(panel.itertext())) > _LONG_TAB or next(panel.iter(*HEADINGS), None) is not None:
+            self._write_into(SectionFrame(self._open[-1], [], label), panel)
+            return
+        first = panel[0] if len(panel) and not (panel.text or "").strip() else panel
+        if first.tag == "p" or first is panel:
+            first.text = f"{label}: {first.text or ''}"
+        else:
+            self._paragraph([f"{label}:"])
+        self._boxes += 1
+        self.walk(panel)
+        self._boxes -= 1
 
     def _is_section(self, element: Element, classes: Sequence[str]) -> bool:
         if element.tag == "div" and not _DOCBOOK.isdisjoint(classes):
@@ -197,12 +219,14 @@ class SectionWriter:
         indent = "  " * max(0, self._depth - (1 if self._marker else 0))
         text = indent + self._marker + text if self._depth else text
         self._open[-1].text.add_paragraph(text, tight=self._tight)
+        self._open[-1].is_source |= not self._linking
         self._marker, self._targets = "", []
         self._tight = self._tight or self._depth > 0
 
     def _add(self, block: Block | None) -> None:
         if block is not None:
             self._open[-1].text.add_block(block)
+            self._open[-1].is_source = True
             self._marker, self._targets = "", []
 
     def _table(self, element: Element) -> None:
@@ -216,11 +240,22 @@ class SectionWriter:
     # -- lists --------------------------------------------------------------------------------------------
 
     def _list(self, element: Element) -> None:
-        outer = self._tight
+        outer, linking = self._tight, self._linking
+        self._linking = linking or self._is_contents(element)
         self._depth += 1
         self.walk(element)
         self._depth -= 1
-        self._tight, self._marker = outer, ""
+        self._tight, self._marker, self._linking = outer, "", linking
+
+    def _is_contents(self, items: Element) -> bool:
+        """Return whether a list is a table of contents: all its words are links to pages of this site."""
+        links = list(items.iter("a"))
+        if not links or any(self._leads_away(link.get("href") or "") for link in links):
+            return False
+        return sum(map(_letters, links)) == _letters(items)
+
+    def _leads_away(self, href: str) -> bool:
+        return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site)
 
     def _item(self, element: Element) -> None:
         if self._depth == 0:
@@ -276,7 +311,12 @@ class SectionWriter:
         signatures = "\n".join(text_of(term) for term in terms if is_signature(term))
         if signatures and signatures != frame.heading:
             frame.text.add_block(Block("code", signatures))
+            frame.is_source = True
         self._write_into(frame, *([definition] if definition is not None else []))
+
+
+def _letters(element: Element) -> int:
+    return sum(map(str.isalpha, "".join(element.itertext())))
 
 
 _BLOCK_IN_P = tuple(_BLOCK - {"p"})

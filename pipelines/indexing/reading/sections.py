@@ -9,34 +9,24 @@ from collections.abc import Iterator, Sequence
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.section_writer import SectionFrame, SectionWriter
-from pipelines.records import Block, Section
+from pipelines.records import Section
 
 
 def section_html(main: Element, url: str) -> tuple[Section, ...]:
     """Return the sections of the page at `url` with the content `main`, in page order.
 
-    A section without text of its own is left out; its ids remain in the paths of its subsections. A list of links to
-    subpages (a toctree) counts as text only where neither its section nor a subsection has any other.
+    A section without text of its own is left out; its ids remain in the paths of its subsections. A table of contents
+    is no text of its own: the pages that it links to are the sources.
     """
-    writer = SectionWriter()
+    writer = SectionWriter(url)
     writer.walk(main)
     return tuple(_sections(writer.frames, url))
 
 
 def _sections(frames: Sequence[SectionFrame], url: str) -> Iterator[Section]:
-    covered: set[int] = set()
-    blocks: dict[int, tuple[Block, ...]] = {}
-    for frame in reversed(frames):  # children stand after their parents
-        own = frame.text.finish()
-        if not own and id(frame) not in covered and frame.links:
-            own = (Block("prose", "\n".join(frame.links)),)
-        if own:
-            blocks[id(frame)] = own
-        if (own or id(frame) in covered) and frame.parent is not None:
-            covered.add(id(frame.parent))
     for frame in frames:
-        if id(frame) in blocks:
-            yield Section(url, _anchors(frame), _headings(frame), blocks[id(frame)])
+        if frame.is_source and (blocks := frame.text.finish()):
+            yield Section(url, _anchors(frame), _headings(frame), blocks)
 
 
 def _anchors(frame: SectionFrame) -> tuple[str, ...]:

@@ -1,0 +1,34 @@
+"""Markup: rewrites what generators write in a way of their own into plain HTML.
+
+API entries become sections with a signature, grids become tables, tabs get their labels. Each module does it for one
+kind; `rewrite` calls those whose class names or roles a page has. Runs before the page's own content is looked for.
+"""
+
+from collections.abc import Callable
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.markup.doxygen import rewrite_doxygen
+from pipelines.indexing.reading.markup.grids import rewrite_grids
+from pipelines.indexing.reading.markup.javadoc import rewrite_javadoc
+from pipelines.indexing.reading.markup.listings import clean_listings
+from pipelines.indexing.reading.markup.rustdoc import rewrite_rustdoc
+from pipelines.indexing.reading.markup.tabs import label_tabs
+
+_REWRITERS: tuple[tuple[frozenset[str], Callable[[Element], None]], ...] = (
+    (frozenset(["rustdoc", "code-header"]), rewrite_rustdoc),
+    (frozenset(["headertitle", "contents"]), rewrite_doxygen),
+    (frozenset(["summary-table", "member-signature", "type-signature", "memberSummary"]), rewrite_javadoc),
+    (frozenset(["table", "grid"]), rewrite_grids),
+    (frozenset(["boring", "md-typeset", "lang"]), clean_listings),
+    (frozenset(["tablist", "tabbed-set", "sd-tab-set", "tab-set", "vp-code-group"]), label_tabs),
+)
+
+
+def rewrite(root: Element, names: frozenset[str]) -> None:
+    """Rewrite the page `root`, whose class names and roles are `names`, in place."""
+    etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
+    for triggers, rewriter in _REWRITERS:
+        if not names.isdisjoint(triggers):
+            rewriter(root)

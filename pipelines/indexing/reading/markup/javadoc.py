@@ -1,0 +1,33 @@
+"""Rewrites Javadoc: grids of divs become tables, signatures become code, a title comes before its package."""
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.markup.elements import become_listing, classes, lines_of, move, with_class
+
+_TABLES = with_class("summary-table", "div")
+_SIGNATURES = etree.XPath(".//div[@class='member-signature' or @class='type-signature']")
+_TITLES = etree.XPath(".//div[@class='header']/h1[preceding-sibling::*]")
+
+
+def rewrite_javadoc(root: Element) -> None:
+    """Rewrite the tables, the signatures and the title of a Javadoc page."""
+    for title in _TITLES(root):
+        if (header := title.getparent()) is not None:
+            move(title, header)
+    for signature in _SIGNATURES(root):
+        become_listing(signature, lines_of(signature))
+    for table in _TABLES(root):
+        _rewrite_table(table)
+
+
+def _rewrite_table(table: Element) -> None:
+    cells = list(table)
+    columns = sum("table-header" in classes(cell) for cell in cells)
+    if not columns:
+        return
+    table.tag = "table"
+    for cell in cells:
+        cell.tag = "th" if "table-header" in classes(cell) else "td"
+    for start in range(0, len(cells), columns):
+        etree.SubElement(table, "tr").extend(cells[start : start + columns])
