@@ -176,8 +176,11 @@ def _policy(settings: Settings) -> Policy:
     return Policy(
         host=bound or "0.0.0.0",  # with HAProxy in front, Ray reports no host
         keys_required=settings.keys_required,
+        public=settings.public,
         rate=settings.rate,
         anonymous_rate=settings.anonymous_rate,
+        address_rate=settings.address_rate,
+        trusted_proxies=settings.trusted_proxies,
         at_once=settings.at_once,
         max_body_bytes=settings.max_body_bytes,
         cors_origins=settings.cors_origins,

@@ -4,16 +4,22 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipelines.answering.settings import AnswerSettings
 from serve.api.openai.sources import SourcesPlace
+from serve.guard.origin import parse_networks
 from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
 
 Placement = Literal["ingress", "deployment"]
 POLICY = Policy()  # declares the defaults of who may ask and how much
+
+
+def _check_networks(texts: list[str]) -> list[str]:
+    parse_networks(texts)
+    return texts
 
 
 class Settings(BaseSettings, AnswerSettings):
@@ -41,9 +47,13 @@ class Settings(BaseSettings, AnswerSettings):
     step_timeout_s: Annotated[float, Field(gt=0)] = 30.0  # time limit of a step in another deployment
 
     keys_required: bool | None = POLICY.keys_required  # None: unless the service listens on loopback only
-    # Requests a minute, of a key without a rate of its own and of all requests without a key together; 0: no limit.
+    public: bool = POLICY.public  # whether readers may ask without a key
+    # Requests a minute: of a key without a rate of its own, of all requests without a key together, of each address of
+    # readers; 0: no limit.
     rate: Annotated[int, Field(ge=0)] = POLICY.rate
-    anonymous_rate: Annotated[int, Field(ge=0)] = POLICY.anonymous_rate
+    anonymous_rate: Annotated[int, Field(ge=0)] | None = POLICY.anonymous_rate
+    address_rate: Annotated[int, Field(ge=0)] = POLICY.address_rate
+    trusted_proxies: Annotated[list[str], AfterValidator(_check_networks)] = list(POLICY.trusted_proxies)
     max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
     cors_origins: list[str] = list(POLICY.cors_origins)
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so

@@ -18,6 +18,8 @@ from pipelines.store.connection import Database
 SCOPES = ("query", "admin")
 KEY_PREFIX = "rdx_"
 DAY_S = 86_400
+# A bucket holds a minute's worth, so it is full again after a minute.
+IDLE_BUCKET_S = 120
 
 
 class KeyNameTaken(ValueError):
@@ -128,6 +130,10 @@ class Keys(Database):
         row = self._one("take_token", {"key": key, "burst": burst, "per_second": per_second}) or {}
         missing = max(0.0, 1.0 - row["tokens"])
         return TokenGrant(row["allowed"], 0.0 if row["allowed"] else missing / per_second, max(0.0, row["tokens"]))
+
+    def forget_buckets(self) -> None:
+        """Delete the buckets that nothing was taken from for IDLE_BUCKET_S: they are full again."""
+        self._run("forget_buckets", {"seconds": IDLE_BUCKET_S})
 
 
 def _key(row: DictRow) -> Key:

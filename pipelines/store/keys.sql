@@ -36,3 +36,6 @@ on conflict (key) do update set (tokens, allowed, updated) = (
     ) as now
 )
 returning tokens, allowed;
+
+-- name: forget_buckets
+delete from rate_bucket where updated < now() - make_interval(secs => %(seconds)s);

@@ -112,6 +112,16 @@ class Questions(Database):
         """
         return [dict(row) for row in self._all("rated_questions", {"collection": clean_for_storage(collection)})]
 
+    def recent_questions(
+        self, collection: str | None = None, before: datetime | None = None, unknown: bool = False, most: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return the last `most` questions, newest first, with the sum of their ratings and their comments.
+
+        Only those to `collection`, asked `before`, and (`unknown`) without an answer from the sources, if given.
+        """
+        values = {"collection": collection, "before": before, "unknown": unknown, "most": most}
+        return [dict(row) for row in self._all("recent_questions", values)]
+
     def forget_questions(self, days: float) -> int:
         """Delete questions asked more than `days` ago; return how many.
 

@@ -35,6 +35,18 @@ from question q join feedback f on f.question_id = q.id
 where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
 
+-- name: recent_questions
+select q.id, q.asked_at, q.collection, q.question, q.answer, q.known, q.agent, q.citations, q.degraded, q.timings,
+    q.cost, q.key_name, q.error, f.rating, coalesce(f.comments, array[]::text[]) as comments
+from question q left join lateral (
+    select sum(rating)::int as rating, array_agg(comment order by created) filter (where comment <> '') as comments
+    from feedback where question_id = q.id
+) f on true
+where (%(collection)s::text is null or q.collection = %(collection)s)
+    and (%(before)s::timestamptz is null or q.asked_at < %(before)s)
+    and (not %(unknown)s or not q.known)
+order by q.asked_at desc, q.id desc limit %(most)s;
+
 -- name: forget_questions
 -- Skips rows that another replica is deleting. Feedback is deleted with its question or, without one, by its age.
 with forgotten as (

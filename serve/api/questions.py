@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import Request
 from sse_starlette import ServerSentEvent
+from starlette.exceptions import HTTPException
 
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, QueryEngine
@@ -15,6 +16,7 @@ from serve.api.errors import failure_of
 from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut
 from serve.api.requests import FeedbackIn, QueryIn, SearchIn
 from serve.api.stream import StreamedAnswer, first_event, make_event
+from serve.guard.keys import READER, key_of
 from serve.session import QuestionSession, SessionFactory, key_name
 from serve.threads import DatabaseThreads
 
@@ -34,17 +36,20 @@ class QuestionRoutes:
         self._sessions, self._heartbeat_s = sessions, heartbeat_s
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
+        reading = check_reader(question, request)
         session = await self._sessions.open(request, question.to_question(), question.conversation)
         answer = await session.answer(request)
-        return AnswerOut.of(answer, session.conversation, question.prompts)
+        return AnswerOut.of(answer, session.conversation, question.prompts, reading=reading)
 
     async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
+        reading = check_reader(question, request)
         session = await self._sessions.open(request, question.to_question(), question.conversation)
         events = session.stream()
         first = await first_event(request, events)
-        return StreamedAnswer(AnswerEvents(session, question.prompts), first, events, self._heartbeat_s)
+        return StreamedAnswer(AnswerEvents(session, question.prompts, reading), first, events, self._heartbeat_s)
 
-    async def search(self, question: SearchIn) -> SearchOut:
+    async def search(self, question: SearchIn, request: Request) -> SearchOut:
+        check_reader(question, request)
         return SearchOut.of(await self._engine.asearch(question.to_question()))
 
     async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
@@ -53,13 +58,22 @@ class QuestionRoutes:
         return FeedbackOut(id=feedback.id, rating=feedback.rating)
 
 
+def check_reader(question: SearchIn, request: Request) -> bool:
+    """Return whether a reader without a key asks. Raises HTTPException for what only a key may."""
+    if key_of(request.scope) is not READER:
+        return False
+    if question.beyond_readers:
+        raise HTTPException(403, question.beyond_readers)
+    return True
+
+
 class AnswerEvents:
-    """Encodes one answer as the events of /query/stream; with `prompts`, the answer holds every prompt sent."""
+    """Encodes one answer as the events of /query/stream; `prompts` and `reading` as in AnswerOut.of."""
 
     heartbeat = make_event("heartbeat", {})
 
-    def __init__(self, session: QuestionSession, prompts: bool) -> None:
-        self._session, self._prompts = session, prompts
+    def __init__(self, session: QuestionSession, prompts: bool, reading: bool) -> None:
+        self._session, self._prompts, self._reading = session, prompts, reading
 
     def begin(self) -> Iterable[ServerSentEvent]:
         return ()
@@ -73,7 +87,8 @@ class AnswerEvents:
             ]
         answer = self._session.finish(event)
         citations = [make_event("citation", CitationOut.of(citation)) for citation in answer.citations]
-        return [*citations, make_event("answer", AnswerOut.of(answer, self._session.conversation, self._prompts))]
+        whole = AnswerOut.of(answer, self._session.conversation, self._prompts, reading=self._reading)
+        return [*citations, make_event("answer", whole)]
 
     def end(self) -> Iterable[ServerSentEvent]:
         return ()

@@ -143,8 +143,11 @@ class AnswerOut(BaseModel):
     exchanges: Annotated[list[ExchangeOut] | None, Field(description="only with `prompts`")] = None
 
     @classmethod
-    def of(cls, answer: Answer, conversation: str, prompts: bool = False) -> Self:
-        """Return the reply for `answer`; with `prompts`, it holds every prompt that was sent."""
+    def of(cls, answer: Answer, conversation: str, prompts: bool = False, *, reading: bool = False) -> Self:
+        """Return the reply for `answer`; with `prompts`, it holds every prompt that was sent.
+
+        A reader without a key (`reading`) is not told why an agent was chosen: it may name models and their addresses.
+        """
         more = {"exchanges": [_exchange(exchange) for exchange in answer.exchanges]} if prompts else {}
         return cls(
             id=answer.id,
@@ -155,7 +158,7 @@ class AnswerOut(BaseModel):
             citations=[CitationOut.of(citation) for citation in answer.citations],
             hits=[HitOut.of(hit) for hit in answer.hits],
             agent=answer.agent,
-            route=RouteOut(agent=answer.route.agent, why=answer.route.why) if answer.route else None,
+            route=_route(answer, reading),
             degraded=list(answer.degraded),
             usage=_usage(answer),
             timings=answer.timings,
@@ -165,6 +168,10 @@ class AnswerOut(BaseModel):
             conversation=conversation,
             **more,
         )
+
+
+def _route(answer: Answer, reading: bool) -> RouteOut | None:
+    return RouteOut(agent=answer.route.agent, why=answer.route.why) if answer.route and not reading else None
 
 
 def _usage(answer: Answer) -> UsageOut:

@@ -16,6 +16,10 @@ from pipelines.records import Filters, Message
 MOST_CHARACTERS = 100_000
 # The id of a chat completion is this and the answer's id.
 COMPLETION_PREFIX = "chatcmpl-"
+# What readers without a key may say: a question with its place, in a few paragraphs. The rest costs the operator more
+# tokens, or would make the service an open door to the language model behind it.
+READER_FIELDS = frozenset({"question", "collection", "filters", "conversation"})
+MOST_READER_CHARACTERS = 2_000
 # Earlier turns than these add nothing to the understanding of the next question.
 MOST_MESSAGES = 100
 
@@ -75,6 +79,15 @@ class SearchIn(BaseModel):
     collection: Name | None = None
     k: K | None = None
     filters: FiltersIn | None = None
+
+    @property
+    def beyond_readers(self) -> str:
+        """Why a reader without a key may not ask this; "" if one may."""
+        for field in sorted(self.model_fields_set - READER_FIELDS):
+            return f"{field}: this field needs an API key"
+        if len(self.question) > MOST_READER_CHARACTERS:
+            return f"question: without an API key it may have {MOST_READER_CHARACTERS:,} characters"
+        return ""
 
     def to_question(self) -> Question:
         """Return the question as the engine takes it."""

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.store import Store
+from serve.api.admin import AdminRoutes
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
 from serve.api.openai.handlers import OpenAIRoutes
@@ -29,6 +30,7 @@ Errors are `{"error", "field"?, "choices"?}`. A 503 or 429 has `Retry-After`: th
 ERRORS: dict[int, str] = {
     400: "Something in the request is not valid; `param` names it.",
     401: "The API key is missing, unknown, revoked or expired.",
+    403: "This needs a key with the scope admin.",
     404: "No such collection, or nothing is published in it.",
     422: "Something in the request is not valid; `field` names it.",
     429: "Too many requests with this key; try again after `Retry-After` seconds.",
@@ -70,6 +72,7 @@ def create_app(
     _add_state_routes(app, StateRoutes(engine, store, threads))
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
+    _add_admin_routes(app, AdminRoutes(store, threads))
     add_pages(app)
     handle_errors(app)
     app.add_middleware(HeadAsGet)
@@ -135,6 +138,19 @@ def _add_openai_routes(app: FastAPI, routes: OpenAIRoutes) -> None:
         summary="Embed texts with the embedding model of a collection",
         responses={**_openai_errors(400, 401, 404, 429, 503), **unused},
     )(routes.embeddings)
+
+
+def _add_admin_routes(app: FastAPI, routes: AdminRoutes) -> None:
+    app.get(
+        "/admin/questions",
+        summary="List recorded questions with their answers and ratings, the newest first",
+        responses=_errors(401, 403, 422, 429, 503),
+    )(routes.questions)
+    app.get(
+        "/admin/status",
+        summary="Show indexes, pages by state, last runs and failed pages of collections, as `raydex status` does",
+        responses=_errors(401, 403, 404, 422, 429, 503),
+    )(routes.status)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -22,8 +22,11 @@ OPEN_PATHS = frozenset({"/", "/health", "/health/ready"})
 CACHE_S = 5.0
 MOST_CACHED = 1_000
 TOKEN = re.compile(r"rdx_[A-Za-z0-9_-]{43}")
-# The key of requests without a key: they may ask, and nothing else.
+# The key of requests without a key from this machine: they may do what needs no admin.
 ANONYMOUS = Key(name="", scopes=("query",))
+# The key of readers without a key, where the service is public: they may ask, and no more than the page does.
+READER = Key(name="", scopes=("query",))
+READER_PATHS = frozenset({"/query", "/query/stream", "/search", "/feedback", "/collections"})
 CREATE_KEY = "create one with `raydex keys create NAME` and send it in the header `Authorization: Bearer rdx_…`"
 
 
@@ -71,9 +74,9 @@ class KeyCache:
 class KeyCheck:
     """Lets a request through with its Key in `scope["state"]["key"]`, or answers 401, 403 or 503.
 
-    Where keys are not `required`, requests from this machine need none; a Bearer token that is no Raydex key is then
-    ignored, since some clients always send one. Paths under the prefixes `admin_paths` need the scope admin. `bound` is
-    the host that the service listens on.
+    Where keys are not `required`, requests from this machine need none; where the service is `public`, nobody needs one
+    for READER_PATHS. A Bearer token that is no Raydex key is then ignored, since some clients always send one. Paths
+    under the prefixes `admin_paths` need the scope admin. `bound` is the host that the service listens on.
     """
 
     def __init__(
@@ -82,11 +85,12 @@ class KeyCheck:
         keys: KeyCache,
         required: bool,
         *,
+        public: bool = False,
         bound: str = "127.0.0.1",
         open_paths: Collection[str] = OPEN_PATHS,
         admin_paths: Collection[str] = ("/admin",),
     ) -> None:
-        self._app, self._keys, self._required, self._bound = app, keys, required, bound
+        self._app, self._keys, self._required, self._bound, self._public = app, keys, required, bound, public
         self._open, self._admin = frozenset(open_paths), tuple(admin_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,19 +120,21 @@ class KeyCheck:
 
     async def _find(self, scope: Scope) -> tuple[Key | None, str]:
         """Return the request's key, or None and why it has none."""
-        token = bearer_token(scope)
-        if token and (self._required or token.startswith("rdx_")):
+        token, reading = bearer_token(scope), self._public and path_of(scope) in READER_PATHS
+        if token.startswith("rdx_") or (token and self._required and not reading):
             return await self._keys.find(token), f"this API key is unknown, revoked or expired: {CREATE_KEY}"
+        if not self._required and is_local(scope, self._bound):
+            return ANONYMOUS, ""
+        if reading:
+            return READER, ""
         if self._required:
             return None, f"an API key is required: {CREATE_KEY}"
-        if not is_local(scope, self._bound):
-            return None, f"without an API key only requests from this machine are allowed: {CREATE_KEY}"
-        return ANONYMOUS, ""
+        return None, f"without an API key only requests from this machine are allowed: {CREATE_KEY}"
 
     def _is_admin(self, path: str) -> bool:
         return any(path == prefix or path.startswith(prefix + "/") for prefix in self._admin)
 
 
 def key_of(scope: Scope) -> Key | None:
-    """Return the key of a request (ANONYMOUS if it came without one), None on an open path."""
+    """Return the key of a request (ANONYMOUS or READER if it came without one), None on an open path."""
     return (scope.get("state") or {}).get("key")

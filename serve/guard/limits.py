@@ -1,24 +1,31 @@
-"""ASGI middleware that limits the rate of a key, the size of a request and concurrency.
+"""ASGI middleware that limits the rate of a key or address, the size of a request and concurrency.
 
 Pure ASGI, as in keys.py.
 """
 
 import asyncio
+import contextlib
 import math
-from typing import Protocol
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant
 from serve.failure import RETRY_AFTER_S, Failure, path_of
-from serve.guard.keys import ANONYMOUS, KeyStore, key_of
+from serve.guard.keys import ANONYMOUS, READER, KeyStore, key_of
+from serve.guard.origin import Network, network_of
 from serve.threads import DatabaseThreads
 
 # A question of 100,000 characters of four bytes each, with its conversation.
 MOST_BODY_BYTES = 1_000_000
 # Longer than a slow connection needs for that many bytes; a sender of one byte a minute is cut off.
 BODY_TIMEOUT_S = 30.0
+# An address is nobody's business for longer than its limit needs: the store deletes buckets that are older.
+FORGET_EVERY_S = 600.0
 
 
 class LimitStore(KeyStore, Protocol):
@@ -26,45 +33,85 @@ class LimitStore(KeyStore, Protocol):
 
     def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant: ...
 
+    def forget_buckets(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Requests per minute, 0 for no limit: of a key without a rate of its own, of all without a key, of an address.
+
+    `trusted` are the proxies whose X-Forwarded-For names the address.
+    """
+
+    key: int = 0
+    anonymous: int = 0
+    address: int = 0
+    trusted: Sequence[Network] = ()
+
+
+class Bucket(NamedTuple):
+    """A token bucket: whose it is, in the store and for the sender, and what it gains a minute."""
+
+    name: str
+    whose: str
+    rate: int
+
 
 class RateLimit:
-    """Limits the requests per minute of each key, over all replicas; beyond it answers 429 with Retry-After.
+    """Limits the requests per minute of each key or address, over all replicas; beyond it answers 429 with Retry-After.
 
     A minute's worth of requests may come at once; after that each request needs a new token (see Store.take_token).
     Replies carry RateLimit-Limit, -Remaining and -Reset (IETF httpapi draft 06). While the database is away the answer
     is 503: a limit that can't be checked lets nothing through.
     """
 
-    def __init__(
-        self, app: ASGIApp, store: LimitStore, threads: DatabaseThreads, rate: int = 0, anonymous_rate: int = 0
-    ) -> None:
-        self._app, self._store, self._threads = app, store, threads
-        self._rate, self._anonymous_rate = rate, anonymous_rate
+    def __init__(self, app: ASGIApp, store: LimitStore, threads: DatabaseThreads, rates: Rates = Rates()) -> None:
+        self._app, self._store, self._threads, self._rates = app, store, threads, rates
+        self._forget_at = time.monotonic() + FORGET_EVERY_S
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = key_of(scope) if scope["type"] == "http" else None
-        rate = self._rate_of(key) if key else 0
-        if key is None or not rate:
-            await self._app(scope, receive, send)
-            return
-        try:
-            taken = await self._threads.run(self._store.take_token, key.name, rate, rate)
-        except StoreUnavailable as error:
-            failure = Failure(503, f"the rate limit can't be checked, try again: {error}", retry_after=RETRY_AFTER_S)
-            await failure.response(scope)(scope, receive, send)
-            return
-        headers = _rate_headers(rate, taken)
-        if taken.allowed:
-            await self._app(scope, receive, _add_headers(send, headers))
-            return
-        wait = math.ceil(taken.retry_after_s)
-        message = f"too many requests: the limit of this key is {rate} a minute, try again in {wait} s"
-        await Failure(429, message, retry_after=wait, headers=headers).response(scope)(scope, receive, send)
+        for bucket in self._buckets(key, scope) if key else ():
+            failure, headers = await self._take(bucket)
+            if failure:
+                await failure.response(scope)(scope, receive, send)
+                return
+            send = _add_headers(send, headers)
+        await self._app(scope, receive, send)
 
-    def _rate_of(self, key: Key) -> int:
-        if key is ANONYMOUS:
-            return self._anonymous_rate
-        return self._rate if key.rate_per_minute is None else key.rate_per_minute
+    def _buckets(self, key: Key, scope: Scope) -> list[Bucket]:
+        """Return the buckets that a request takes a token from; who has none left takes none from the later ones."""
+        if key is READER:
+            network = network_of(scope, self._rates.trusted)
+            own = Bucket(f"address {network}", "your address without an API key", self._rates.address)
+            buckets = [own, Bucket("", "all readers without an API key together", self._rates.anonymous)]
+        elif key is ANONYMOUS:
+            buckets = [Bucket("", "all requests without an API key together", self._rates.anonymous)]
+        else:
+            rate = self._rates.key if key.rate_per_minute is None else key.rate_per_minute
+            buckets = [Bucket(key.name, "this key", rate)]
+        return [bucket for bucket in buckets if bucket.rate]
+
+    async def _take(self, bucket: Bucket) -> tuple[Failure | None, dict[str, str]]:
+        """Take a token; return why the request is refused, and the headers of its reply."""
+        try:
+            taken = await self._threads.run(self._store.take_token, bucket.name, bucket.rate, bucket.rate)
+        except StoreUnavailable as error:
+            return Failure(503, f"the rate limit can't be checked, try again: {error}", retry_after=RETRY_AFTER_S), {}
+        await self._forget_if_due()
+        headers = _rate_headers(bucket.rate, taken)
+        if taken.allowed:
+            return None, headers
+        wait = math.ceil(taken.retry_after_s)
+        message = f"too many requests: the limit of {bucket.whose} is {bucket.rate} a minute, try again in {wait} s"
+        return Failure(429, message, retry_after=wait, headers=headers), headers
+
+    async def _forget_if_due(self) -> None:
+        """Delete, now and then, the buckets of addresses that have not asked for a while: full ones hold nothing."""
+        if time.monotonic() >= self._forget_at:
+            self._forget_at = time.monotonic() + FORGET_EVERY_S
+            with contextlib.suppress(StoreUnavailable):
+                await self._threads.run(self._store.forget_buckets)
 
 
 class BodyLimit:

@@ -1,16 +1,52 @@
-"""Where a request comes from: its bearer token, and whether it was sent from this machine."""
+"""Where a request comes from: its bearer token, its network, whether it was sent from this machine."""
 
 import ipaddress
 import re
+from collections.abc import Iterable, Sequence
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+# A household or office has a /64 of IPv6, and may use any of its addresses for each request.
+IPV6_PREFIX = 64
 
 
 def bearer_token(scope: Scope) -> str:
     """Return the token of the Authorization header, "" if it has none."""
     scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Return networks from addresses and CIDR ranges such as `10.0.0.0/8`. Raises ValueError, which names the text."""
+    return tuple(ipaddress.ip_network(text.strip(), strict=False) for text in texts)
+
+
+def network_of(scope: Scope, trusted: Sequence[Network] = ()) -> str:
+    """Return the IPv4 address or IPv6 /64 that a request comes from; "" if it is not known.
+
+    X-Forwarded-For is read from its end, which the nearest proxy wrote, and only as far as `trusted` proxies wrote it:
+    whatever else stands there is the sender's own claim.
+    """
+    lines = Headers(scope=scope).getlist("x-forwarded-for")
+    hops = [part.strip() for line in lines for part in line.split(",")]
+    address = _parse((scope.get("client") or ("",))[0])
+    while address and hops and any(address in network for network in trusted):
+        address = _parse(hops.pop()) or address
+    if address is None or address.version == 4:
+        return str(address or "")
+    return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
+
+
+def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address, with a port or a zone or without; None if `text` is none."""
+    bare = re.sub(r"^\[(.*)\](:\d+)?$|^([\d.]+):\d+$", r"\1\3", text).partition("%")[0]
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def is_loopback(host: str) -> bool:

@@ -7,10 +7,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from serve.guard.keys import KeyCache, KeyCheck
-from serve.guard.limits import MOST_BODY_BYTES, BodyLimit, LimitStore, QuestionLimit, RateLimit
-from serve.guard.origin import is_loopback
+from serve.guard.limits import MOST_BODY_BYTES, BodyLimit, LimitStore, QuestionLimit, RateLimit, Rates
+from serve.guard.origin import is_loopback, parse_networks
 from serve.telemetry import REQUEST_ID, Metrics, Telemetry
 from serve.threads import DatabaseThreads
+
+# Ten questions a second, from however many addresses: what strangers may cost at most.
+PUBLIC_RATE = 600
 
 
 class UnsafePolicy(ValueError):
@@ -21,17 +24,23 @@ class UnsafePolicy(ValueError):
 class Policy:
     """Who may ask, and how much.
 
-    `host` is the address that the service listens on. `keys_required` None means: unless that is loopback. `rate`
-    holds for keys without a rate of their own, `anonymous_rate` for all requests without a key together; both are
-    requests per minute, 0 is unlimited. `at_once` is the number of questions in progress in one replica.
-    `cors_origins` are the pages (scheme://host:port) whose scripts may ask. `reply_id` is False where a proxy in front
-    puts the request's id on the reply (see Telemetry).
+    `host` is the address that the service listens on. `keys_required` None means: unless that is loopback. `public`
+    lets readers ask without a key; the rest then needs one. `rate` holds for keys without a rate of their own,
+    `anonymous_rate` for all requests without a key together (None: PUBLIC_RATE for a public service, else no limit),
+    `address_rate` for each address of readers; all are requests per minute, 0 is unlimited. `trusted_proxies` are the
+    addresses and CIDR ranges of proxies whose X-Forwarded-For says who asks. `at_once` is the number of questions in
+    progress in one replica. `cors_origins` are the pages (scheme://host:port) whose scripts may ask. `reply_id` is
+    False where a proxy in front puts the request's id on the reply (see Telemetry).
     """
 
     host: str = "127.0.0.1"
     keys_required: bool | None = None
+    public: bool = False
     rate: int = 0
-    anonymous_rate: int = 0
+    anonymous_rate: int | None = None
+    # A person reads longer than three seconds; the rest is for several behind one address.
+    address_rate: int = 20
+    trusted_proxies: Sequence[str] = ()
     at_once: int = 64
     max_body_bytes: int = MOST_BODY_BYTES
     cors_origins: Sequence[str] = ()
@@ -40,7 +49,16 @@ class Policy:
     @property
     def required(self) -> bool:
         """Whether every request needs a key."""
-        return not is_loopback(self.host) if self.keys_required is None else self.keys_required
+        by_default = self.public or not is_loopback(self.host)
+        return by_default if self.keys_required is None else self.keys_required
+
+    @property
+    def rates(self) -> Rates:
+        """The rates of all who may ask. Raises ValueError for a proxy that is no network."""
+        together = self.anonymous_rate
+        if together is None:
+            together = PUBLIC_RATE if self.public else 0
+        return Rates(self.rate, together, self.address_rate, parse_networks(self.trusted_proxies))
 
 
 def protect(app: ASGIApp, store: LimitStore, policy: Policy, metrics: Metrics | None = None) -> ASGIApp:
@@ -49,13 +67,13 @@ def protect(app: ASGIApp, store: LimitStore, policy: Policy, metrics: Metrics | 
     From the outside in: CORS, so that refusals carry its headers too; the request's id, log line and count; its key;
     its rate; its body, which is read whole before a slot is taken, so that a slow sender holds none; its slot.
     """
-    if "*" in policy.cors_origins and not policy.required:
-        raise UnsafePolicy("cors_origins is `*` and keys are not required: name the origins, or set keys_required")
+    if "*" in policy.cors_origins and (policy.public or not policy.required):
+        raise UnsafePolicy("cors_origins is `*` and not every question needs a key: name the origins")
     threads = DatabaseThreads()
     app = QuestionLimit(app, policy.at_once)
     app = BodyLimit(app, policy.max_body_bytes)
-    app = RateLimit(app, store, threads, policy.rate, policy.anonymous_rate)
-    app = KeyCheck(app, KeyCache(store, threads), policy.required, bound=policy.host)
+    app = RateLimit(app, store, threads, policy.rates)
+    app = KeyCheck(app, KeyCache(store, threads), policy.required, public=policy.public, bound=policy.host)
     app = Telemetry(app, metrics, policy.reply_id)
     if not policy.cors_origins:
         return app

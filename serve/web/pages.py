@@ -1,4 +1,7 @@
-"""Serves the page to ask at, and the page that shows the API: each may run what comes with it, and nothing else."""
+"""Serves the page to ask at and the page that shows the API.
+
+Each may run what comes with it, and nothing else.
+"""
 
 import base64
 import hashlib

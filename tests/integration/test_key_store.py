@@ -34,6 +34,17 @@ def test_a_key_opens_until_it_expires(store: Store, database_url: str) -> None:
     assert store.find_key(key_hash(token)) is None
 
 
+def test_a_bucket_that_is_full_again_is_forgotten(store: Store, database_url: str) -> None:
+    store.take_token("address 203.0.113.9", 20, 20)
+    store.take_token("address 203.0.113.10", 20, 20)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update rate_bucket set updated = now() - interval '5 minutes' where key like '%.9'")
+    store.forget_buckets()
+    with psycopg.connect(database_url) as connection:
+        left = connection.execute("select key from rate_bucket").fetchall()
+    assert left == [("address 203.0.113.10",)]
+
+
 def test_the_secret_is_kept_nowhere(store: Store, database_url: str) -> None:
     _, token = store.create_key("ci")
     with psycopg.connect(database_url) as connection:

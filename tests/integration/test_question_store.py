@@ -42,6 +42,24 @@ def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
     assert found["hits"][0]["ranks"] == {"bm25": 1} and found["timings"] == {"retrieve": 0.01}
 
 
+def test_the_last_questions_come_with_their_ratings(store: Store) -> None:
+    store.record_questions(
+        [question("a", 3, collection="docs"), question("b", 2, collection="docs", known=False, error="no model"),
+         question("c", 1, collection="other"), question("d", 0, collection="docs")]
+    )  # fmt: skip
+    for rating, comment, key in ((1, "Right.", "one"), (-1, "", "two"), (1, "Yes.", "three")):
+        store.record_feedback("d", rating, comment, key)
+    rows = store.recent_questions()
+    assert [(row["id"], row["rating"], row["comments"]) for row in rows][:2] == [
+        ("d", 1, ["Right.", "Yes."]),
+        ("c", None, []),
+    ]
+    assert [row["id"] for row in rows] == ["d", "c", "b", "a"]
+    assert [row["id"] for row in store.recent_questions("docs", before=NOW - timedelta(hours=1))] == ["b", "a"]
+    assert [(row["id"], row["error"]) for row in store.recent_questions(unknown=True)] == [("b", "no model")]
+    assert [row["id"] for row in store.recent_questions(most=1)] == ["d"]
+
+
 def test_what_json_cannot_hold_loses_no_question(store: Store) -> None:
     store.record_questions([QuestionRow("a", "nul \0 and \ud800 half", hits=[{"score": math.nan, "x\0": "y\0"}])])
     found = store.question("a")

@@ -133,6 +133,14 @@ class PastTurn:
     cited: tuple[str, ...]
 
 
+RECORDED: dict[str, Any] = {
+    "id": "q1", "asked_at": datetime(2026, 1, 31, tzinfo=UTC), "collection": "docs", "question": "How?",
+    "answer": "So [1].", "known": True, "agent": "extractive", "citations": [{"n": 1, "source": "https://d.test/a#b"}],
+    "degraded": [], "timings": {"total": 0.5}, "cost": 0.0, "key_name": "ci", "error": None, "rating": 1,
+    "comments": ["Right."],
+}  # fmt: skip
+
+
 class FakeStore:
     """Collections with one live index each, conversations (`turns`), and feedback (`given`); `away` makes it raise."""
 
@@ -140,6 +148,7 @@ class FakeStore:
         self.live: dict[str, Index] = {}
         self.turns: dict[str, list[PastTurn]] = {}
         self.given: list[tuple[str, int, str, str]] = []
+        self.recorded = [RECORDED]
         self.away = self.conversations_away = False
         self.publish("docs")
 
@@ -183,6 +192,15 @@ class FakeStore:
         if self.conversations_away:
             raise StoreUnavailable("the database is away")
         return self.turns.get(id, [])[-most:]
+
+    def recent_questions(
+        self, collection: str | None = None, before: datetime | None = None, unknown: bool = False, most: int = 100
+    ) -> list[dict[str, Any]]:
+        self._reach()
+        return [row for row in self.recorded if collection in (None, row["collection"])][:most]
+
+    def status(self, collection: str, most: int = 5) -> dict[str, Any]:
+        return {"indexes": [], "pages": {"ok": 1}, "runs": [], "failures": []}
 
     def record_feedback(self, question_id: str, rating: int, comment: str = "", key_name: str = "") -> int:
         self._reach()

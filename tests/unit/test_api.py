@@ -311,12 +311,23 @@ def test_collections_say_what_is_live(client: TestClient) -> None:
     assert rows[0]["published_at"] == "2026-01-31T00:00:00+00:00" and rows[1]["published_at"] is None
 
 
+def test_operators_read_what_was_asked(client: TestClient) -> None:
+    rows = client.get("/admin/questions", params={"collection": "docs"}).json()
+    assert [(row["question"], row["sources"], row["seconds"], row["rating"]) for row in rows] == [
+        ("How?", ["https://d.test/a#b"], 0.5, 1)
+    ]
+    assert client.get("/admin/questions", params={"collection": "other"}).json() == []
+    assert client.get("/admin/status").json()["collections"]["docs"]["pages"] == {"ok": 1}
+    assert client.get("/admin/status", params={"collection": "nope"}).status_code == 404
+
+
 def test_every_route_is_described_with_examples_and_errors(client: TestClient) -> None:
     schema = client.get("/openapi.json").json()
     assert schema["info"]["title"] == "Raydex"
     assert set(schema["paths"]) == {
         "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
+        "/admin/questions", "/admin/status",
     }  # fmt: skip
     models = schema["components"]["schemas"]
     assert "HTTPValidationError" not in str(schema["paths"])
