@@ -65,11 +65,11 @@ def open_database() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def open_store(retry_s: float = 60.0) -> Iterator["Store"]:
-    """Yield a Store on the database, its schema up to date."""
-    from pipelines.store import Store
+def open_store() -> Iterator["Store"]:
+    """Yield a Store on the database, its schema up to date; its calls wait while the database restarts."""
+    from pipelines.store import DATABASE_PATIENCE_S, Store
 
-    with open_database() as url, Store(url, retry_s=retry_s) as store:
+    with open_database() as url, Store(url, retry_s=DATABASE_PATIENCE_S) as store:
         store.migrate()
         yield store
 

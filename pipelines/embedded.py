@@ -17,11 +17,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 from urllib.parse import urlsplit
 
 from pipelines.store import can_connect
@@ -32,6 +34,10 @@ UNPRIVILEGED = "nobody"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
+# Between two looks of each user whether the keeper lives: a system call.
+WATCH_S = 1.0
+# How long a new keeper tries to get its lock, which such a look holds for a moment.
+LOCK_S = 1.0
 # A smaller shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
 SMALL_SHM_BYTES = 1 << 30
 
@@ -51,16 +57,53 @@ def run_postgres(home: Path) -> Iterator[str]:
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (home / "postgres.users").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper without users stops its server
-        yield _find(home) or _start(home)
+        url = _find(home) or _start(home)
+        with _watch(home):
+            yield url
+
+
+@contextlib.contextmanager
+def _watch(home: Path) -> Iterator[None]:
+    """Start another keeper within seconds of the death of one, as long as the body runs."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(WATCH_S):
+            with contextlib.suppress(EmbeddedPostgresFailed, OSError):  # tried again; whoever asks gets the error
+                if not _is_kept(home):
+                    _start(home)
+
+    thread = threading.Thread(target=watch, name="watch-postgres", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(WATCH_S)
+
+
+def _is_kept(home: Path) -> bool:
+    """Return whether a keeper runs: it holds a lock."""
+    with (home / "postgres.keeper").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _find(home: Path) -> str | None:
     """Return the URL of a server that answers right now, or None."""
+    url = _read_url(home)
+    return url if url and can_connect(url) else None
+
+
+def _read_url(home: Path) -> str | None:
+    """Return the URL of the server that runs, or ran under a keeper that was killed."""
     try:
-        url: str = json.loads((home / "postgres.json").read_text())["url"]
+        return str(json.loads((home / "postgres.json").read_text())["url"])
     except (OSError, ValueError, KeyError):
         return None
-    return url if can_connect(url) else None
 
 
 def _start(home: Path) -> str:
@@ -112,13 +155,11 @@ class Keeper:
             (self.home / "postgres.keeper").open("w") as lock,
             (self.home / "postgres.users").open("w") as users,
         ):
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _lock(lock, LOCK_S):
                 return
             password = self._password()
             self._initialise(password)
-            port = _free_port(self._last_port())
+            port = self._port()
             server = self._spawn(port)
             url = f"postgresql://raydex:{password}@127.0.0.1:{port}/postgres"
             _write_private(self.home / "postgres.json", json.dumps({"url": url, "keeper": os.getpid()}))
@@ -167,12 +208,17 @@ class Keeper:
         command = [str(self.bin / "postgres"), "-D", str(self.data), "-p", str(port), *options]
         return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
 
-    def _last_port(self) -> int:
-        """Return the port of the server under a keeper that was killed (its users still have that URL), 0 if none."""
-        try:
-            return urlsplit(json.loads((self.home / "postgres.json").read_text())["url"]).port or 0
-        except (OSError, ValueError, KeyError):
-            return 0
+    def _port(self) -> int:
+        """Return the port of the server under a keeper that was killed, once it is free; else any free port."""
+        left = _read_url(self.home)  # its users still have that URL
+        if left and can_connect(left):  # nothing has ended the server with its keeper
+            stop = [str(self.bin / "pg_ctl"), "stop", "-D", str(self.data), "-m", "fast", "-t", f"{STOP_TIMEOUT_S:.0f}"]
+            subprocess.run(_as_server(stop), cwd="/", check=False)
+        wanted = (urlsplit(left).port or 0) if left else 0
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while not _is_free(wanted) and (self.data / "postmaster.pid").exists() and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return wanted if wanted and _is_free(wanted) else _free_port()
 
     def _password(self) -> str:
         """Return the superuser's password, generated on first use."""
@@ -225,14 +271,33 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
         server.wait()
 
 
-def _free_port(wanted: int) -> int:
-    """Return `wanted` if it is free, else any other port."""
+def _lock(file: TextIO, patience_s: float) -> bool:
+    """Take the exclusive lock of a file within `patience_s`; return whether it is taken."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as postgres does: old connections don't matter
         try:
-            probe.bind(("127.0.0.1", wanted))
+            probe.bind(("127.0.0.1", port))
         except OSError:
-            return _free_port(0)
+            return False
+        return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 

@@ -16,10 +16,10 @@ from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator
 from pipelines.evaluation.judging.judge import Judge, StoreCache
 from pipelines.evaluation.questions.sections import section_passages
 from pipelines.records import Index
-from pipelines.store import EvaluatedQuestion, Store
+from pipelines.store import DATABASE_PATIENCE_S, EvaluatedQuestion, Store
 
-# An evaluation waits for BM25, and for a database that restarts: it does not measure answers made in a hurry.
-PATIENCE_S, RETRY_S = 60.0, 60.0
+# An evaluation waits for BM25: it does not measure answers made in a hurry.
+PATIENCE_S = 60.0
 PROGRESS_S = 5.0
 
 
@@ -74,7 +74,7 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
     """Yield a worker whose engine, index and judge are loaded."""
     settings = job.settings.model_copy(update={"patience_s": PATIENCE_S})
     with (
-        Store(job.database_url, retry_s=RETRY_S) as store,
+        Store(job.database_url, retry_s=DATABASE_PATIENCE_S) as store,
         contextlib.closing(make_retriever(settings, store)) as retriever,
     ):
         retriever.prepare(job.plan.collection)

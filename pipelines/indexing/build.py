@@ -28,7 +28,7 @@ from pipelines.indexing.reading.folder import FolderSettings, read_file
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Chunk, IndexSettings
-from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
+from pipelines.store import DATABASE_PATIENCE_S, READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
 TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
 
@@ -37,8 +37,6 @@ TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
 BLOCK_BYTES = 384 << 10
 # Pages of one task over stored pages, and of one step within any task (it limits the bodies held in memory).
 PAGES_PER_TASK, PAGES_PER_STEP = 200, 32
-# How long a stage waits for a database that restarts after a crash.
-DATABASE_PATIENCE_S = 60.0
 # A GPU stage must name its batch size; this many texts keep a small encoder busy.
 GPU_BATCH = 512
 

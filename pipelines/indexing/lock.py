@@ -5,10 +5,10 @@ Knows no Ray and no command line; the lock itself is the store's.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from pipelines.store import CollectionBusy, RunLock, Store
+from pipelines.store import CollectionBusy, RunLock, Store, StoreUnavailable
 
 
 @contextmanager
@@ -51,7 +51,15 @@ def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> 
     record = RunRecord(lock.begin(kind, settings))
     try:
         yield record
+    except StoreUnavailable as error:
+        with suppress(StoreUnavailable):  # it has waited long enough; the next run would call this one abandoned
+            lock.finish(record.run, "failed", record.counts, _said(error), wait=False)
+        raise
     except BaseException as error:
-        lock.finish(record.run, "failed", record.counts, f"{type(error).__name__}: {error}")
+        lock.finish(record.run, "failed", record.counts, _said(error))
         raise
     lock.finish(record.run, "done", record.counts, record.remark)
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -5,7 +5,7 @@ Every method is one transaction; loading staging tables may be repeated after an
 """
 
 from pipelines.store.collections import Copies, NoSuchCollection, copy_name, is_copy
-from pipelines.store.connection import StoreUnavailable, UnusableDatabase, can_connect
+from pipelines.store.connection import DATABASE_PATIENCE_S, StoreUnavailable, UnusableDatabase, can_connect
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
 from pipelines.store.migrations import MigrationFailed, Schema
@@ -34,6 +34,7 @@ class Store(Schema, Copies, Pages, Staging, Indexes, Questions, Keys, Evaluation
 
 __all__ = [
     "BUILD_ROWS_PER_S",
+    "DATABASE_PATIENCE_S",
     "INSERT_ROWS_PER_S",
     "READ_ATTEMPTS",
     "SCOPES",

@@ -5,9 +5,11 @@ The base of the store's parts; knows none of their tables.
 
 import functools
 import json
+import logging
 import math
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -24,8 +26,18 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pipelines.characters import clean_for_storage
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
+
+# Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
+DATABASE_PATIENCE_S = 60.0
+# A build that ends the server each time (out of memory) must not go on for ever.
+REPETITIONS = 5
+# Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
+PAUSE_S = 0.5
+# An attempt that is repeated waits no longer for a connection: the pool tries to connect once in that time.
+ATTEMPT_S = 1.0
 
 
 class StoreUnavailable(ConnectionError):
@@ -63,8 +75,8 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
 class Database:
     """A database. Thread-safe and synchronous: call it through `asyncio.to_thread`.
 
-    A call is repeated for `retry_s` seconds while the database is away (0: one attempt); each attempt waits `timeout_s`
-    seconds for a connection. After that every method raises StoreUnavailable.
+    A call is repeated for `retry_s` seconds while the database is away (0: one attempt, which waits `timeout_s` seconds
+    for a connection). After that every method raises StoreUnavailable.
     """
 
     def __init__(self, url: str, pool_size: int = 8, retry_s: float = 0.0, timeout_s: float = 5.0) -> None:
@@ -79,7 +91,7 @@ class Database:
             },
             min_size=0,
             max_size=pool_size,
-            timeout=timeout_s,
+            timeout=min(timeout_s, ATTEMPT_S) if retry_s else timeout_s,
             reconnect_timeout=1.0,
             configure=register_vector,
             check=ConnectionPool.check_connection,
@@ -110,6 +122,20 @@ class Database:
         """Run `work` in one transaction, without repeating it."""
         with self._connection() as connection:
             return work(connection)
+
+    def repeat(self, work: Callable[[], T]) -> T:
+        """Do `work`, of any length; do it again from the start if the database went away and is back in `retry_s`.
+
+        Raises StoreUnavailable.
+        """
+        for _ in range(REPETITIONS if self._retry_s else 0):
+            try:
+                return work()
+            except StoreUnavailable as error:
+                log.warning("%s: waiting for it, then doing it again", error)
+                time.sleep(PAUSE_S)
+                self._do(lambda connection: connection.execute("select"))
+        return work()
 
     def _do(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`)."""

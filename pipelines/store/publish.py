@@ -1,6 +1,7 @@
 """The transactions that change an index: publish in place, build a new one, make one live.
 
-Each runs in the session that holds the collection's lock, so a run that has lost its collection changes nothing.
+Each runs in the session that holds the collection's lock, so a run that has lost its collection changes nothing, and
+once in a run, so that it can be repeated after the database went away.
 """
 
 from collections.abc import Mapping
@@ -58,7 +59,8 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
     Readers see all of it or nothing. If nothing is staged and nothing to delete, no row and no revision changes.
     Raises LostCollection, VectorsMissing.
     """
-    with lock.transaction(run) as connection:
+
+    def change(connection: Connection) -> dict[str, Any]:
         vectors, chunk = vectors_of(connection), chunk_table(index.id)
         parts = {**lock.store.columns.parts, "chunk": chunk, "vectors": vectors}
         current = connection.execute(statement("get_index"), {"index": index.id}).fetchone()
@@ -88,8 +90,10 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
         if changed or pages_deleted:
             save_stats(connection, index.id)
         _clear_staged(connection, lock.collection, run)
-        return Publication(index.id, revision if changed else revision - 1, index.state == "live", changed,
-                           inserted + updated, deleted, pages_deleted, True)  # fmt: skip
+        return asdict(Publication(index.id, revision if changed else revision - 1, index.state == "live", changed,
+                                  inserted + updated, deleted, pages_deleted, True))  # fmt: skip
+
+    return Publication(**lock.once(run, "change", change))
 
 
 def build_index(
@@ -101,7 +105,8 @@ def build_index(
     of the collection is dropped afterwards, since the build may need its vectors. Raises LostCollection,
     VectorsMissing, ValueError for too many dimensions.
     """
-    with lock.transaction(run) as connection:
+
+    def build(connection: Connection) -> dict[str, Any]:
         vectors, columns = vectors_of(connection), lock.store.columns
         _require_vectors(connection, run, vectors)
         vector_type = choose_vector_type(settings, _expected_chunks(connection, run, base))
@@ -126,10 +131,11 @@ def build_index(
         save_stats(connection, index)
         _clear_staged(connection, lock.collection, run)
         changed = base is None or bool(written or deleted or pages_deleted)
-    with lock.transaction(run) as connection:
-        for row in connection.execute(statement("superseded_candidates"), values).fetchall():
-            drop_index(connection, row["id"])
-    return Publication(index, 0, False, changed, written, deleted, pages_deleted, False)
+        return asdict(Publication(index, 0, False, changed, written, deleted, pages_deleted, False))
+
+    publication = Publication(**lock.once(run, "build", build))
+    lock.once(run, "drop", lambda connection: _drop_superseded(connection, lock.collection, publication.index))
+    return publication
 
 
 def promote_index(lock: RunLock, run: int, index: int) -> int:
@@ -137,7 +143,8 @@ def promote_index(lock: RunLock, run: int, index: int) -> int:
 
     Raises LostCollection, NoSuchIndex.
     """
-    with lock.transaction(run) as connection:
+
+    def promote(connection: Connection) -> int:
         values = {"collection": lock.collection, "index": index}
         row = connection.execute(statement("get_index"), values).fetchone()
         if row is None or row["collection"] != lock.collection or row["state"] not in ("candidate", "retired"):
@@ -149,6 +156,17 @@ def promote_index(lock: RunLock, run: int, index: int) -> int:
         connection.execute(statement("make_live"), values)
         connection.execute(statement("notify"), values)
         return int(row["revision"]) + 1
+
+    return lock.once(run, f"promote {index}", promote)
+
+
+def _drop_superseded(connection: Connection, collection: str, candidate: int) -> list[int]:
+    """Drop the candidates of a collection other than this one; return their ids."""
+    rows = connection.execute(statement("superseded_candidates"), {"collection": collection, "index": candidate})
+    superseded = [row["id"] for row in rows]
+    for index in superseded:
+        drop_index(connection, index)
+    return superseded
 
 
 def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) -> None:

@@ -3,9 +3,9 @@
 A run that loses its lock is fenced off: everything it publishes happens in the session that holds the lock.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -13,7 +13,9 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import ChunkTables
-from pipelines.store.connection import Connection, is_alive, statement, translate_errors
+from pipelines.store.connection import Connection, StoreUnavailable, is_alive, statement, translate_errors
+
+T = TypeVar("T")
 
 
 class CollectionBusy(RuntimeError):
@@ -74,10 +76,18 @@ class RunLock:
             assert row is not None
             return int(row["id"])
 
-    def finish(self, run: int, state: Literal["done", "failed"], counts: Mapping[str, Any], error: str | None) -> None:
-        """Record how the run ended."""
+    def finish(
+        self,
+        run: int,
+        state: Literal["done", "failed"],
+        counts: Mapping[str, Any],
+        error: str | None,
+        wait: bool = True,
+    ) -> None:
+        """Record how the run ended; `wait` for a database that is away."""
         values = {"run": run, "state": state, "counts": Jsonb(dict(counts)), "error": error}
-        self.store._run("finish_run", values)
+        transact = self.store._do if wait else self.store.in_transaction
+        transact(lambda connection: connection.execute(statement("finish_run"), values))
 
     @contextmanager
     def transaction(self, run: int) -> Iterator[Connection]:
@@ -88,11 +98,7 @@ class RunLock:
         """
         if self._connection is None or not is_alive(self._connection):
             self.release()
-            if not self.store._do(lambda _: self.try_acquire()):
-                raise LostCollection(
-                    f"run {run} lost collection {self.collection!r} to {self.holder()}: nothing was published. "
-                    "Run the command again when that run has ended"
-                )
+            self.store._do(lambda _: self._acquire_again(run))
         with self._session() as connection:
             row = connection.execute(statement("own_run"), {"run": run}).fetchone()
             if row is None or row["state"] != "running":
@@ -102,6 +108,37 @@ class RunLock:
                     "published. Run the command again when that run has ended"
                 )
             yield connection
+
+    def once(self, run: int, step: str, work: Callable[[Connection], T]) -> T:
+        """Do `work` in one such transaction, once in a run: repeated if the database goes away (see Database.repeat).
+
+        Its result, JSON, is committed with it and returned if the step was done before: so it is after a commit whose
+        confirmation was lost.
+        """
+
+        def attempt() -> T:
+            with self.transaction(run) as connection:
+                values = {"run": run, "step": step}
+                done = connection.execute(statement("step_result"), values).fetchone()
+                if done and done["result"] is not None:
+                    return cast(T, done["result"])
+                result = work(connection)
+                connection.execute(statement("record_step"), values | {"result": Jsonb(result)})
+                return result
+
+        return self.store.repeat(attempt)
+
+    def _acquire_again(self, run: int) -> None:
+        """Take the lock that a dead session of `run` had. Raises LostCollection, StoreUnavailable to be repeated."""
+        if self.try_acquire():
+            return
+        row = self.store._one("running_run", {"collection": self.collection})
+        if row and row["id"] == run:
+            raise StoreUnavailable(f"the database has not ended the lost session of run {run} yet")
+        raise LostCollection(
+            f"run {run} lost collection {self.collection!r} to {self.holder()}: nothing was published. "
+            "Run the command again when that run has ended"
+        )
 
     @contextmanager
     def _session(self) -> Iterator[Connection]:

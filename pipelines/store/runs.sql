@@ -23,6 +23,12 @@ insert into run (collection, kind) values (%(collection)s, %(kind)s) returning i
 -- name: own_run
 select state from run where id = %(run)s for update;
 
+-- name: step_result
+select steps -> %(step)s as result from run where id = %(run)s;
+
+-- name: record_step
+update run set steps = steps || jsonb_build_object(%(step)s::text, %(result)s::jsonb) where id = %(run)s;
+
 -- name: running_run
 select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;
 

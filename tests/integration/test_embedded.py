@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
-from kit.processes import alive, eventually, kill_9, postmaster
+from kit.processes import alive, eventually, keeper, kill_9, postmaster
 
 from pipelines import embedded
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
@@ -81,11 +82,6 @@ def another(home: Path) -> Iterator[User]:
         yield user
     finally:
         user.kill()
-
-
-def keeper(home: Path) -> int:
-    """The process that owns the server: its parent."""
-    return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
 def remember(url: str, word: str) -> None:
@@ -186,6 +182,37 @@ def test_a_crashed_keeper_is_replaced_under_the_same_url(home):
             assert again == url
             assert words(url) == ["kept"]
             assert keeper(home) != owner
+
+
+def test_a_killed_keeper_is_replaced_while_its_users_work(home):
+    """Nobody has to ask for it: whoever uses the server has it kept."""
+    with run_postgres(home) as url, Store(url, retry_s=30) as store:
+        store.migrate()
+        remember(url, "kept")
+        for _ in range(2):
+            owner, server = keeper(home), postmaster(home)
+            kill_9(owner)
+            eventually(lambda: not alive(server) and can_connect(url), "another keeper has started the server")  # noqa: B023
+            assert store.collections() == []
+            assert words(url) == ["kept"]
+            assert keeper(home) != owner
+
+
+def test_users_of_one_server_replace_its_keeper_once(home):
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(run_postgres(home))
+        users = [stack.enter_context(another(home)) for _ in range(2)]
+        assert {user.url for user in users} == {url}
+        owner, server = keeper(home), postmaster(home)
+        kill_9(owner)
+        eventually(lambda: not alive(server) and can_connect(url), "another keeper has started the server")
+        time.sleep(2 * embedded.WATCH_S)
+        keepers = [
+            process.pid
+            for process in psutil.process_iter(["cmdline"])
+            if "pipelines.embedded" in (process.info["cmdline"] or []) and str(home) in process.info["cmdline"]
+        ]
+        assert keepers == [keeper(home)]
 
 
 def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):

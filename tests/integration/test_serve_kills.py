@@ -21,7 +21,7 @@ import httpx
 import psutil
 import pytest
 from kit.cluster import Service
-from kit.processes import alive, eventually, kill_9, kill_seed, postmaster
+from kit.processes import alive, eventually, keeper, kill_9, kill_seed, postmaster
 from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import Workshop
@@ -271,4 +271,9 @@ def test_postgres(bench: Bench) -> None:
         kill_9(postmaster(bench.home))
 
     ends = bench.under_load("Postgres", restart)
+    assert set(ends.values()) <= {ANSWER, DEGRADED}
+
+
+def test_the_keeper_of_postgres(bench: Bench) -> None:
+    ends = bench.under_load("keeper of Postgres", lambda: kill_9(keeper(bench.home)))
     assert set(ends.values()) <= {ANSWER, DEGRADED}

@@ -28,6 +28,11 @@ def postmaster(home: Path) -> int:
     return int((home / "postgres" / "postmaster.pid").read_text().split("\n")[0])
 
 
+def keeper(home: Path) -> int:
+    """Return the pid of the process that owns the embedded Postgres under `home`: its parent."""
+    return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
     """Wait until `holds`; return the seconds it took."""
     began = time.monotonic()

@@ -22,8 +22,6 @@ from pipelines.records import FetchedPage, KnownPage
 USER_AGENT = "Raydex/0.1 (documentation indexer)"
 # The callable that opens the ledger from its URL, as module:callable.
 DEFAULT_LEDGER = "pipelines.indexing.crawling.crawl:open_store"
-# How long to wait for a database that restarts: Postgres recovers from a crash in seconds.
-DATABASE_PATIENCE_S = 60.0
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -135,7 +133,7 @@ class CrawlReport:
 
 def open_store(url: str) -> PageLedger:
     """Open the database as a ledger, with few connections: a crawl reads single rows and writes batches."""
-    from pipelines.store import Store
+    from pipelines.store import DATABASE_PATIENCE_S, Store
 
     return Store(url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
 

@@ -1,0 +1,224 @@
+"""kill -9 of a database's processes in the middle of a publish: the run publishes again by itself, once.
+
+The database is the embedded one with its keeper. A publish is held at a step by a lock on a table that it needs next,
+and its back end, the postmaster or the keeper is killed there. The index must be that of an undisturbed run.
+"""
+
+import contextlib
+import itertools
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from kit.processes import eventually, keeper, kill_9, postmaster
+from kit.reporting import leave_table
+from kit.workshop import Site, Workshop, small_site
+from psycopg import sql
+
+from pipelines import embedded
+from pipelines.store import Publication, RunLock, Store
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+BEFORE = small_site(40)
+CHANGED = BEFORE | {"p01": {"s0": "Rewritten."}, "p99": {"s0": "New."}}
+REWRITTEN = {page: {name: f"{text} Once more." for name, text in parts.items()} for page, parts in BEFORE.items()}
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Bench:
+    """Shared by all cases: the server, its folder and the rows of the final table."""
+
+    home: Path
+    url: str
+    table: list[tuple[str, ...]] = field(default_factory=list)
+
+    @contextmanager
+    def workshop(self) -> Iterator[Workshop]:
+        """A workshop in a database of its own, in which BEFORE is published."""
+        name = f"publish_{next(_numbers)}"
+        with closing(psycopg.connect(self.url, autocommit=True)) as connection:
+            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        with Store(urlunsplit(urlsplit(self.url)._replace(path=f"/{name}")), retry_s=60) as store:
+            store.migrate()
+            workshop = Workshop(store)
+            workshop.reindex(BEFORE)
+            yield workshop
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    home = tmp_path_factory.mktemp("home")
+    with embedded.run_postgres(home) as url:
+        bench = Bench(home, url)
+        yield bench
+    head = ("killed", "before it needs", "how it publishes", "done after", "index, compared with undisturbed")
+    leave_table(request.config, "kill -9 during publish", head, bench.table)
+
+
+# ------------------------------------------------------------------------------------------------ killing
+
+
+def kill_back_end(bench: Bench, back_end: int) -> None:
+    kill_9(back_end)  # Postgres ends every session and recovers
+
+
+def kill_postmaster(bench: Bench, back_end: int) -> None:
+    kill_9(postmaster(bench.home))
+
+
+def kill_keeper(bench: Bench, back_end: int) -> None:
+    kill_9(keeper(bench.home))
+
+
+KILLS: list[Callable[[Bench, int], None]] = [kill_back_end, kill_postmaster, kill_keeper]
+
+
+def waiting_for(connection: psycopg.Connection, table: str) -> list[int]:
+    """Return the back ends that wait for the lock on `table`."""
+    rows = connection.execute("select pid from pg_locks where not granted and relation = %s::regclass", [table])
+    return [pid for (pid,) in rows]
+
+
+class Publishing:
+    """A publish of what is staged, in a thread."""
+
+    def __init__(self, publish: Callable[[], Publication]) -> None:
+        self._results: list[Publication | BaseException] = []
+        self._publish = publish
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._results.append(self._publish())
+        except BaseException as error:
+            self._results.append(error)
+
+    def is_over(self) -> bool:
+        return bool(self._results)
+
+    def result(self) -> Publication:
+        """Return the publication, or raise the error of the publish."""
+        [result] = self._results
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+
+def undisturbed(bench: Bench, site: Site) -> tuple[dict[str, list[str]], set[str], Publication]:
+    """Return texts and ids of the index that nobody disturbs, and the result of its publish."""
+    with bench.workshop() as workshop:
+        publication = workshop.reindex(site)
+        return workshop.texts(), workshop.ids(), publication
+
+
+@contextmanager
+def held(workshop: Workshop) -> Iterator[RunLock]:
+    lock = workshop.lock()
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: Site) -> None:
+    """Kill while the publish of `site` waits for the table `step`; assert that it succeeds as if undisturbed."""
+    texts, ids, expected = undisturbed(bench, site)
+    with bench.workshop() as workshop, held(workshop) as lock, ExitStack() as blocking:
+        run = workshop.prepare(lock, site)
+        blocker = blocking.enter_context(closing(psycopg.connect(workshop.store.url)))
+        watcher = blocking.enter_context(closing(psycopg.connect(workshop.store.url, autocommit=True)))
+        blocker.execute(sql.SQL("lock table {} in share mode").format(sql.Identifier(step)))
+        publishing = Publishing(lambda: workshop.publish(lock, run))
+        eventually(lambda: bool(waiting_for(watcher, step)), f"the publish waits for {step}")
+        kill(bench, waiting_for(watcher, step)[0])
+        blocking.close()
+        took_s = eventually(publishing.is_over, "the run has published", 90)
+        publication = publishing.result()
+        assert publication == replace(expected, index=publication.index)
+        assert workshop.texts() == texts and workshop.ids() == ids
+        assert workshop.live().revision == expected.revision
+    way = "in place" if expected.in_place else "anew"
+    bench.table.append((kill.__name__.removeprefix("kill_"), step, way, f"{took_s:.1f} s", f"{len(ids)} chunks equal"))
+
+
+@pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])
+@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
+def test_a_publish_survives_before_it_commits(bench, kill, site):
+    survive(bench, kill, "run", site)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])
+@pytest.mark.parametrize("step", ["index", "indexed_page", "staged_page"])
+@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
+def test_a_publish_survives_at_every_step(bench, kill, step, site):
+    survive(bench, kill, step, site)
+
+
+# ------------------------------------------------------------------------------------------------ after the commit
+
+
+class DeafProxy:
+    """Passes bytes between clients and a Postgres, but keeps the answer to a publish's COMMIT, and cuts its session."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._server = (parts.hostname, parts.port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        self.url = urlunsplit(parts._replace(netloc=parts.netloc.replace(str(parts.port), str(port))))
+        self.lost = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        committing, publishing = threading.Event(), False
+        with contextlib.suppress(OSError), client, socket.create_connection(self._server) as server:
+            threading.Thread(target=self._answer, args=(server, client, committing), daemon=True).start()
+            while data := client.recv(65536):
+                publishing = publishing or b"set steps = " in data
+                if publishing and b"COMMIT" in data:
+                    committing.set()
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+
+    def _answer(self, server: socket.socket, client: socket.socket, committing: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(65536):
+                if committing.is_set():  # the server has answered: it has committed
+                    self.lost += 1
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+                client.sendall(data)
+
+
+@pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])
+def test_a_publish_whose_confirmation_was_lost_is_done_once(database_url, site):
+    with Store(database_url) as direct:
+        workshop = Workshop(direct)
+        workshop.reindex(BEFORE)
+        expected = Workshop(direct, "undisturbed")
+        expected.reindex(BEFORE)
+        publication = expected.reindex(site)
+        proxy = DeafProxy(database_url)
+        with Store(proxy.url, retry_s=20) as store, held(Workshop(store)) as lock:
+            run = workshop.prepare(lock, site)
+            result = Workshop(store).publish(lock, run)
+        assert proxy.lost == (1 if publication.in_place else 3)  # build, drop older candidates, promote
+        assert result == replace(publication, index=result.index)
+        assert workshop.texts() == expected.texts() and workshop.live().revision == expected.live().revision
+        assert len(direct.status("docs")["indexes"]) == len(direct.status("undisturbed")["indexes"])
