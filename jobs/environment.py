@@ -21,11 +21,16 @@ class BadVariable(ValueError):
 
 
 def home() -> Path:
-    """Return the absolute folder of everything that Raydex keeps on this machine."""
+    """Return the folder of everything that Raydex keeps on this machine. Raises BadVariable for a relative one."""
     from platformdirs import user_data_path
 
     given = os.environ.get("RAYDEX_HOME")
-    return Path(given).expanduser().absolute() if given else user_data_path("raydex")
+    if not given:
+        return user_data_path("raydex")
+    folder = Path(given).expanduser()
+    if not folder.is_absolute():
+        raise BadVariable(f"RAYDEX_HOME {given!r} is relative, another home in each folder: write {folder.absolute()}")
+    return folder
 
 
 def read_configuration() -> "AnswerSettings":

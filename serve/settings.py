@@ -1,13 +1,12 @@
 """Settings of the service, from the environment (RAYDEX_…) or from config.yaml."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
 from pydantic import AfterValidator, AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.settings import AnswerSettings, Home
 from serve.api.openai.sources import SourcesPlace
 from serve.guard.origin import parse_networks
 from serve.guard.policy import Policy
@@ -33,7 +32,7 @@ class Settings(BaseSettings, AnswerSettings):
     )
 
     database_url: Annotated[str, Field(validation_alias=AliasChoices("database_url", "DATABASE_URL"), repr=False)] = ""
-    home: Path = Field(default_factory=lambda: user_data_path("raydex"))
+    home: Home = Field(default_factory=lambda: user_data_path("raydex"))
     host: str = POLICY.host
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     database_connections: Annotated[int, Field(ge=1)] = 8

@@ -37,6 +37,16 @@ def _one_of(choices: Collection[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _check_home(home: Path) -> Path:
+    home = home.expanduser()
+    if not home.is_absolute():
+        raise ValueError(f"{str(home)!r} is relative, another home in each folder: write {home.absolute()}")
+    return home
+
+
+Home = Annotated[Path, AfterValidator(_check_home)]
+
+
 class AgentSettings(BaseModel):
     """An agent and the language model behind it. Prices are US dollars per million tokens."""
 
@@ -79,7 +89,7 @@ class AnswerSettings(BaseModel):
     """How answers are made. The defaults answer without any language model."""
 
     collection: str = ""  # for questions that name none; "": the only collection
-    home: Path = Path()  # of BM25 folders and downloaded models
+    home: Home = Path()  # of BM25 folders and downloaded models
 
     k: Annotated[int, Field(ge=1, le=MOST_HITS)] = _ENGINE.k  # hits for an answer, if the question names no number
     candidates: Annotated[int, Field(ge=1, le=1_000)] = _RETRIEVAL.leg_depth  # hits that each leg brings to the fusion

@@ -95,6 +95,16 @@ def test_serve_passes_its_flags_on_as_settings():
     assert "raydex serve: setting port: Input should be less than or equal to 65535" in refused.stderr
 
 
+@pytest.mark.parametrize("verb", ["status", "serve"])
+def test_a_relative_home_is_refused(verb, tmp_path):
+    environment = os.environ | {"RAYDEX_HOME": "data", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-m", "jobs", verb], cwd=tmp_path, text=True, capture_output=True,
+                          env=environment, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert f"'data' is relative, another home in each folder: write {tmp_path / 'data'}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_defaults_of_commands_are_the_services(capsys):
     from serve.settings import Settings
 
