@@ -8,8 +8,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-# Raise it whenever reading or sectioning gives other text or anchors for the same bytes: it is part of an index's
-# fingerprint, so the next run rebuilds from the stored pages.
+# Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
+# index's fingerprint, so the next run rebuilds from the stored pages.
 SECTIONING_VERSION = 3
 
 PageState = Literal["ok", "failed", "gone", "skipped", "redirect", "duplicate"]
@@ -84,12 +84,17 @@ class Block:
     """A passage of a section that is split only where its kind allows it.
 
     `prose` is split at sentences, `code` at lines (line breaks and indentation stay), `table` at rows
-    (one row per line); `header` is the table's header row, repeated on each part of a split table.
+    (one row per line); `header` is the table's header row, repeated on each part of a split table. `under` are the
+    paragraphs that the block belongs to, outermost first: the sentence that introduces its list, code or table, the
+    first paragraph of its item, the label of its note, its term. `tight` prose begins on the line after them. Both say
+    how blocks hang together and make none different.
     """
 
     kind: BlockKind
     text: str
     header: str = ""
+    under: tuple[str, ...] = field(default=(), compare=False)
+    tight: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

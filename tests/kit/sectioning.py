@@ -62,7 +62,8 @@ def _misplaced_texts(root: etree._Element, sections: tuple[Section, ...]) -> Ite
             streams[current] += words(element.tail or "")
     joined = {name: "".join(found) for name, found in streams.items()}
     for part in sections:
-        first = "".join(words(part.blocks[0].text.split("\n")[0])[:12])
+        line = re.sub(r"^\d+\. ", "", part.blocks[0].text.split("\n")[0])  # numbers of items are no text of the page
+        first = "".join(words(line)[:12])
         first = re.sub(r"^\w+(?=:)", "", first)
         if part.anchor and first not in joined.get(part.anchor, ""):
             yield f"not under #{part.anchor}: {part.blocks[0].text[:80]!r}"

@@ -127,7 +127,7 @@ def test_a_table_of_contents_is_no_source():
     links = '<ul><li><a href="a.html">A</a><ul><li><a href="b.html">B</a></li></ul></li></ul>'
     assert read_html(f'<main><h1 id="t">T</h1>{links}</main>').sections == ()
     (intro,) = read_html(f'<main><h1 id="t">T</h1><p>An introduction.</p>{links}</main>').sections
-    assert intro.blocks == (Block("prose", "An introduction.\n\n- A\n  - B"),)
+    assert text_of(intro) == "An introduction.\n\n- A\n  - B"
 
 
 def test_links_to_other_sites_are_text():

@@ -1,5 +1,6 @@
 """The sections of a page have the right anchors and headings, and text as a reader sees it."""
 
+from pipelines.indexing.chunking.atoms import join_atoms, to_atoms
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Block, Page, Section
 
@@ -65,7 +66,8 @@ def test_docbook_sections_entries_and_notes():
     (entry,) = found
     assert entry.anchors == ("S", "M", "G")
     assert entry.headings == ("20.4. Resources", "Memory", "shared_buffers (integer)")
-    assert entry.blocks == (Block("prose", "Sets it.\n\nNote\n\nBeware.\n\nAfter."),)
+    assert [block.text for block in entry.blocks] == ["Sets it.\n\nNote", "Beware.", "After."]
+    assert entry.blocks[1].under == ("Note",)
 
 
 def test_headings_in_a_row_nest_by_rank():
@@ -133,9 +135,9 @@ def test_text_outside_a_nearly_empty_main_is_not_lost():
 
 
 def test_lists_keep_items_on_lines():
-    assert text("<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>") == (
-        "See:\n\n- a\n  - b\n- c\n\nd"
-    )
+    html = "<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>"
+    (section,) = sections(html)
+    assert join_atoms(to_atoms(section.blocks)) == "See:\n\n- a\n  - b\n- c\n\nd"
 
 
 def test_a_table_is_rows_with_a_header():

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipelines.indexing.chunking.packing import GAP, Pack, Packer, pack_text, pack_whole, split_words
+from pipelines.indexing.chunking.atoms import GAP, to_atoms
+from pipelines.indexing.chunking.outline import with_outlines
+from pipelines.indexing.chunking.packing import Pack, Packer, split_words
 from pipelines.indexing.chunking.weights import WordWeights, count_characters
 from pipelines.records import Chunk, ChunkUnit, Document, IndexSettings, Section, digest
 
@@ -85,10 +87,10 @@ class Chunker:
 
     def __call__(self, document: Document) -> list[Chunk]:
         """Return the chunks of a document in page order; a section without text has none."""
-        paths = self._paths(document)
+        sections = with_outlines(document.sections)
+        paths = self._paths(document.title, sections)
         drafts = [
-            _draft(section, path, pack_whole(section.blocks))
-            for section, path in zip(document.sections, paths, strict=True)
+            _draft(section, path, Pack(to_atoms(section.blocks))) for section, path in zip(sections, paths, strict=True)
         ]
         seen: Counter[tuple[str, str]] = Counter()
         chunks: list[Chunk] = []
@@ -116,8 +118,8 @@ class Chunker:
 
     # -- heading paths
 
-    def _paths(self, document: Document) -> list[str]:
-        names = [_names(document.title, section.headings) for section in document.sections]
+    def _paths(self, title: str, sections: Sequence[Section]) -> list[str]:
+        names = [_names(title, section.headings) for section in sections]
         room = (self._limit - self._bare) // HEADINGS_SHARE
         weights = self._weigh([" > ".join(path) for path in names])
         return [
@@ -161,7 +163,7 @@ class Chunker:
             room = self._limit - self._bare - self._weigh([draft.path])[0] - 1
             overlap = 0 if self._characters else self._overlap
             packer = Packer(max(1, int(room * SHRINK**attempt)), overlap, self._gap, self._weigh)
-        drafts = [_draft(draft.section, draft.path, pack) for pack in packer(draft.pack)]
+        drafts = [_draft(draft.section, draft.path, pack) for pack in packer(draft.pack.atoms)]
         return [draft for draft in drafts if draft.text]
 
     def _tokens(self, texts: list[str]) -> list[int]:
@@ -186,7 +188,7 @@ def _check(size: int, overlap: int, unit: ChunkUnit, max_tokens: int) -> None:
 
 
 def _draft(section: Section, path: str, pack: Pack) -> _Draft:
-    return _Draft(section, path, pack, pack_text(pack))
+    return _Draft(section, path, pack, pack.text)
 
 
 def _names(title: str, headings: Sequence[str]) -> list[str]:

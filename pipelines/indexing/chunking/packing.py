@@ -1,62 +1,58 @@
-"""Packs the blocks of a section so that each pack stays within a budget.
+"""Packs the atoms of a section so that each pack stays within a budget and few things are torn apart.
 
-Only a block that is too long by itself is cut, at the best place that its kind offers. Knows no model: a function of
-the caller weighs texts.
+Of all ways to pack it takes the one that costs least (dynamic programming over the places of the breaks). Knows no
+model: a function of the caller weighs texts.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from pipelines.records import Block, BlockKind
+from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, SENTENCE, WORD, Atom, join_atoms
+from pipelines.indexing.chunking.listings import Scopes
+from pipelines.indexing.reading.blocks import introduces
+from pipelines.records import BlockKind
 
 Weigh = Callable[[list[str]], list[int]]
 
-GAP = "\n\n"  # between blocks of a pack
+A_CHUNK = 6  # the cost of a chunk: a sentence is torn rather than a chunk added, a lead-in is not
+UNEVEN = 2  # the cost of an empty chunk beside full ones, so that the last chunk of a section is not a single sentence
+OMITTED = "…\n"  # stands between what a chunk repeats and where it goes on, but in a table
+BARE = 6  # the cost of a chunk without the lead-in that it could repeat
+REPEATED = 3  # lines that a chunk repeats take at most this part of it
+GRAINS = 32  # atoms lighter than this part of the budget are joined, which bounds the search
 
-# Where a block that is too long may be cut, best place first; after these come words, then characters.
+# Where an atom that is too long may be cut, best place first; after these come words, then characters.
 _PARAGRAPH = re.compile(r"(?<=\n)(?=[ \t]*\n)")
 _LINE = re.compile(r"(?<=\n)")
-_SENTENCE = re.compile(r"(?<=[.!?]\s)(?=\S)|(?<=[。！？])")
-BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {
-    "prose": (_PARAGRAPH, _LINE, _SENTENCE),
-    "code": (_PARAGRAPH, _LINE),
-    "table": (_LINE,),
-}
+BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {"prose": (), "code": (_PARAGRAPH, _LINE), "table": (_LINE,)}
+_SENTENCE = re.compile(r"(?<=[.!?:]\s)(?=\S)|(?<=[。！？])|\n")
 _WORD = re.compile(r"\S+\s*")
 _CLAUSE = re.compile(r"[^\s,;:、，；：]+[,;:、，；：]?")
-_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
-    """A text that is not cut further; `block` is its block's place in the section. Within a block there are no gaps."""
+class Pack:
+    """The atoms of a chunk, and the lines from before that it repeats."""
 
-    block: int
-    kind: BlockKind
-    text: str
-    header: str = ""
+    atoms: Sequence[Atom]
+    repeated: str = ""
 
-
-Pack = tuple[Atom, ...]
-
-
-def pack_whole(blocks: Sequence[Block]) -> Pack:
-    """Return the blocks uncut, a table with its header as first line."""
-    return tuple(
-        Atom(place, block.kind, _with_header(block.text, block.header), block.header)
-        for place, block in enumerate(blocks)
-    )
+    @property
+    def text(self) -> str:
+        """The text of the chunk."""
+        return self.repeated + join_atoms(self.atoms)
 
 
-def pack_text(pack: Pack) -> str:
-    """Return the text of a pack: code with its line breaks and indentation, a part of a table under its header."""
-    runs = groupby(pack, key=lambda atom: atom.block)
-    return GAP.join(filter(None, (_join(list(run)) for _, run in runs)))
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What a pack would repeat, and its weight."""
+
+    text: str = ""
+    weight: int = 0
 
 
 def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
@@ -76,9 +72,10 @@ def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs atoms into packs of at most `budget`: the sum of their weights and of the gaps between blocks.
+    """Packs atoms into packs of at most `budget`: the sum of their weights, of gaps, and of what is repeated.
 
-    `overlap` is how much of a pack's last prose, in whole words, the next pack repeats if it continues with prose.
+    A pack that begins within a list, a note, a table or a listing repeats the lines that introduce it, if they are
+    short. Otherwise `overlap` is how much of the prose before, in whole words, prose repeats.
     """
 
     budget: int
@@ -86,84 +83,156 @@ class Packer:
     gap: int
     weigh: Weigh
 
-    def __call__(self, atoms: Pack) -> list[Pack]:
+    def __call__(self, atoms: Sequence[Atom]) -> list[Pack]:
+        atoms, weights = self._cut_to_fit(atoms)
+        heads = self._heads(atoms)
+        costs, starts = [0.0], [0]
+        for end in range(1, len(atoms) + 1):
+            cost, start = min(self._ways(atoms, weights, heads, costs, end))
+            costs.append(cost)
+            starts.append(-start)
         packs: list[Pack] = []
-        pack: Pack = ()
+        end = len(atoms)
+        while end:
+            start = starts[end]
+            used = sum(weights[start:end]) - self._gap(atoms[start])
+            fits = used + heads[start].weight <= self.budget
+            packs.append(Pack(atoms[start:end], heads[start].text if fits else ""))
+            end = start
+        return packs[::-1]
+
+    def _ways(
+        self, atoms: Sequence[Atom], weights: list[int], heads: list[_Head], costs: list[float], end: int
+    ) -> Iterator[tuple[float, int]]:
+        """Yield the cost of each way to end a pack before `end`, with the negative place of the pack's first atom."""
         used = 0
-        for atom, weight in self._cut_to_fit(atoms):
-            cost = self._cost(pack, atom, weight)
-            if pack and used + cost > self.budget:
-                packs.append(pack)
-                pack, used = self._carry(pack, atom, weight)
-                cost = self._cost(pack, atom, weight)
-            pack, used = (*pack, atom), used + cost
-        return [*packs, pack] if pack else packs
+        for start in range(end - 1, -1, -1):
+            used += weights[start]
+            filled = used - self._gap(atoms[start])
+            if filled > self.budget and start < end - 1:
+                return
+            torn = atoms[start].cost if start else APART
+            bare = BARE if filled + heads[start].weight > self.budget else 0
+            yield costs[start] + A_CHUNK + torn + bare + UNEVEN * (1 - filled / self.budget) ** 2, -start
 
-    def _cost(self, pack: Pack, atom: Atom, weight: int) -> int:
-        if pack and pack[-1].block == atom.block:
-            return weight
-        header = 0 if _has_header(atom.text, atom.header) else self.weigh([atom.header])[0]
-        return weight + header + (self.gap if pack else 0)
+    def _gap(self, atom: Atom) -> int:
+        return self.gap if atom.gap else 0
 
-    def _carry(self, pack: Pack, following: Atom, weight: int) -> tuple[Pack, int]:
-        """Return the tail of `pack` that the next pack repeats, and its weight; nothing if it would not fit."""
-        last = pack[-1]
-        if not self.overlap or last.kind != "prose" or following.kind != "prose":
-            return (), 0
-        tail = self._tail("".join(atom.text for atom in pack if atom.block == last.block))
-        carried = (replace(last, text=tail),)
-        used = self.weigh([tail])[0]
-        fits = tail and used + self._cost(carried, following, weight) <= self.budget
-        return (carried, used) if fits else ((), 0)
+    # -- what is repeated
 
-    def _tail(self, text: str) -> str:
-        """Return the last words of `text` that weigh at most `overlap` together."""
-        words = _WORD.findall(text)[-self.overlap :]
-        start, used = len(words), 0
-        for weight in reversed(self.weigh(words)):
+    def _heads(self, atoms: Sequence[Atom]) -> list[_Head]:
+        known: dict[tuple[object, ...], _Head] = {}
+        heads = [_Head()]
+        for place, atom in enumerate(atoms[1:], 1):
+            key = (atom.under, atom.scope, atom.kind, _has_header(atom))
+            if key not in known:
+                known[key] = self._head(atom)
+            heads.append(known[key] if known[key].text or not self.overlap else self._overlap(atoms, place))
+        return heads[: len(atoms)]
+
+    def _head(self, atom: Atom) -> _Head:
+        """Return the lines that introduce `atom`, those next to it first, as long as they are short."""
+        left = self.budget // REPEATED
+        scope = [] if _has_header(atom) else self._short(atom.scope, left)
+        left -= sum(self.weigh(scope))
+        leads = self._short([_gist(paragraph) for paragraph in atom.under], left)
+        text = "".join(line + "\n" for line in leads)
+        text += "\n" if text and atom.kind == "code" else ""
+        text += "".join(line + "\n" for line in scope)
+        text += OMITTED if text and atom.kind != "table" else ""
+        return _Head(text, self.weigh([text])[0] + self.gap)
+
+    def _short(self, lines: Sequence[str], room: int) -> list[str]:
+        """Return the last of `lines` that take at most `room` together."""
+        kept: list[str] = []
+        for line, weight in zip(lines[::-1], self.weigh(list(lines[::-1])), strict=True):
+            room -= weight + self.gap
+            if room < 0:
+                break
+            kept.insert(0, line)
+        return kept
+
+    def _overlap(self, atoms: Sequence[Atom], place: int) -> _Head:
+        """Return the last words of prose before the prose at `place`."""
+        before, start = atoms[place].kind == "prose", place
+        while before and start and place - start < self.overlap and atoms[start - 1].kind == "prose":
+            start -= 1
+        words = _WORD.findall(join_atoms(atoms[start:place]))[-self.overlap :]
+        used = 0
+        for count, weight in enumerate(reversed(self.weigh(words))):
             used += weight
             if used > self.overlap:
+                words = words[len(words) - count :]
                 break
-            start -= 1
-        return "".join(words[start:])
+        text = "".join(words) + (atoms[place].gap or " ") if words else ""
+        return _Head(text, self.weigh([text])[0] + self.gap)
 
-    def _cut_to_fit(self, atoms: Pack) -> list[tuple[Atom, int]]:
-        """Return the atoms with their weights; an atom over the budget is cut."""
-        fitting: list[tuple[Atom, int]] = []
+    # -- what is cut
+
+    def _cut_to_fit(self, atoms: Sequence[Atom]) -> tuple[list[Atom], list[int]]:
+        """Return atoms that fit, with their weights (gaps included); light ones are joined."""
+        fitting: list[Atom] = []
+        weights: list[int] = []
         for atom, weight in zip(atoms, self.weigh([atom.text for atom in atoms]), strict=True):
-            fitting.extend([(atom, weight)] if weight <= self.budget else self._cut(atom))
-        return fitting
+            cut = [(atom, weight)] if weight <= self.budget else self._cut(atom)
+            for part, bare in cut:
+                heavy = bare + self._gap(part)
+                if fitting and self._joins(fitting[-1], part) and weights[-1] + heavy <= self.budget // GRAINS:
+                    fitting[-1] = replace(fitting[-1], text=fitting[-1].text + part.gap + part.text)
+                    weights[-1] += heavy
+                else:
+                    fitting.append(part)
+                    weights.append(heavy)
+        return fitting, weights
+
+    def _joins(self, before: Atom, atom: Atom) -> bool:
+        return (before.kind, before.under, before.scope) == (atom.kind, atom.under, atom.scope)
 
     def _cut(self, atom: Atom) -> list[tuple[Atom, int]]:
-        header = self.weigh([atom.header])[0]
-        if header > self.budget // 3:  # repeated in each part, it would leave too little room for rows
-            atom, header = replace(atom, header=""), 0
-        parts = self._parts(atom.text, BOUNDARIES[atom.kind], self.budget - header)
-        return [(replace(atom, text=text), weight) for text, weight in parts]
+        """Cut an atom that is too long at the best places that its kind offers."""
+        found: list[tuple[Atom, int]] = []
+        scopes, before = Scopes(atom.text, atom.scope), ""
+        for text, weight in self._parts(atom.text, BOUNDARIES[atom.kind]):
+            part = replace(atom, text=text)
+            if found:
+                scope = scopes.scope_of(text) if atom.kind == "code" else atom.scope
+                part = replace(part, gap="", cost=_cut_cost(atom, before, text, scopes), scope=scope)
+            scopes.read(text)
+            found.append((part, weight))
+            before = text
+        return found
 
-    def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...], room: int) -> list[tuple[str, int]]:
-        """Split `text` into parts of at most `room` with their weights; joined they are `text` again."""
+    def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...]) -> list[tuple[str, int]]:
+        """Split `text` into parts that fit with their weights; joined they are `text` again."""
         if not boundaries:
-            texts = split_words(text, room, self.weigh)
+            texts = split_words(text, self.budget, self.weigh)
             return list(zip(texts, self.weigh(texts), strict=True))
         texts = [part for part in boundaries[0].split(text) if part]
         parts: list[tuple[str, int]] = []
         for part, weight in zip(texts, self.weigh(texts), strict=True):
-            parts.extend([(part, weight)] if weight <= room else self._parts(part, boundaries[1:], room))
+            parts.extend([(part, weight)] if weight <= self.budget else self._parts(part, boundaries[1:]))
         return parts
 
 
-def _join(run: list[Atom]) -> str:
-    """Join the atoms of one block, without blank lines at either end; the first line of code keeps its indentation."""
-    body = "".join(atom.text for atom in run)
-    if run[0].kind == "prose":
-        return body.strip()
-    return _with_header(_BLANK_LINES.sub("", body).rstrip(), run[0].header)
+def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
+    """Return the cost of a break between two parts of `atom`."""
+    if not before.endswith("\n"):
+        return WORD
+    if atom.kind == "table":
+        return INTRODUCED if (before.rstrip("\n"),) == atom.scope else ITEM
+    if scopes.holds_on(text):
+        return LINE
+    depth = len(scopes.scope_of(text))
+    after_blank_line = text.lstrip(" \t").startswith("\n")
+    return min(depth + (ITEM if after_blank_line else SENTENCE), LINE)
 
 
-def _with_header(text: str, header: str) -> str:
-    return text if not text or _has_header(text, header) else f"{header}\n{text}"
+def _has_header(atom: Atom) -> bool:
+    """Return whether `atom` is a table or the first part of one."""
+    return atom.kind == "table" and atom.text.startswith("".join(atom.scope))
 
 
-def _has_header(text: str, header: str) -> bool:
-    return not header or text == header or text.startswith(header + "\n")
+def _gist(paragraph: str) -> str:
+    """Return the sentence of `paragraph` that introduces something, else the first, which names its subject."""
+    sentences = _SENTENCE.split(paragraph)
+    return sentences[-1 if introduces(paragraph) else 0].strip()

@@ -6,6 +6,8 @@ sections and no anchors.
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from lxml.etree import _Element as Element
 
@@ -14,40 +16,121 @@ from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.records import Block
 
 BULLET = "- "
+_STOPS = (".", "!", "?", "…", "。", "！", "？")
+_CLOSING = " \t\n)]}»”’\"'*`"
 _LINE_CLASSES = frozenset(("token-line", "ec-line", "line", "code-line"))
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
 class Prose:
-    """Collects the blocks of one section; paragraphs and list items in a row become one block."""
+    """Collects the blocks of one section; paragraphs and list items in a row become one block.
+
+    A group is what belongs together: an item, a note, a list under the sentence that introduces it.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self._lines: list[str] = []
+        self._prose = Block("prose", "")  # the block that `_lines` will become
+        self._heads: list[str] = []  # of the open groups; "" until the first paragraph
+        self._level = 0  # open groups when the last paragraph came
 
     def __bool__(self) -> bool:
         return bool(self.blocks or self._lines)
 
+    @contextmanager
+    def group(self, head: str = "") -> Iterator[None]:
+        """Put what is added meanwhile under `head`, else under the first paragraph that is added."""
+        self._heads.append(head)
+        place = len(self._heads)
+        yield
+        del self._heads[place - 1 :]
+
+    @property
+    def lead(self) -> str:
+        """The paragraph before, if it introduces what follows and is not the head of its group; else ""."""
+        last = self._lines[-1] if self._lines and self._level == len(self._heads) else ""
+        return last if last and introduces(last) and last not in self._heads else ""
+
     def add_paragraph(self, text: str, *, tight: bool = False) -> None:
         """Add a paragraph, or with `tight` a line that belongs to the paragraph before it."""
+        under = self._under()
+        if self._lines and under != self._prose.under:
+            self._end_prose()
         if self._lines:
             self._lines.append("\n" if tight else "\n\n")
+        else:
+            self._prose = Block("prose", "", under=under, tight=tight and bool(self.blocks))
         self._lines.append(text)
+        self._level = len(self._heads)
+        if self._heads and not self._heads[-1]:
+            self._heads[-1] = text
 
     def add_block(self, block: Block) -> None:
-        """Add a listing or a table."""
+        """Add a listing or a table: under the paragraph that introduces it, or with the listing before it."""
+        under, lead = self._under(), self.lead
+        if lead:
+            under = (*under, lead)
+        elif not self._lines and self.blocks and block.kind == self.blocks[-1].kind == "code":
+            before = self.blocks[-1].under
+            under = before if before[: len(under)] == under else under
         self._end_prose()
-        self.blocks.append(block)
+        self.blocks.append(replace(block, under=under))
 
     def finish(self) -> tuple[Block, ...]:
         """Return all blocks in order."""
         self._end_prose()
         return tuple(self.blocks)
 
+    def _under(self) -> tuple[str, ...]:
+        return tuple(filter(None, self._heads))
+
     def _end_prose(self) -> None:
         if self._lines:
-            self.blocks.append(Block("prose", "".join(self._lines)))
+            self.blocks.append(replace(self._prose, text="".join(self._lines)))
             self._lines = []
+
+
+def introduces(paragraph: str) -> bool:
+    """Return whether something must follow `paragraph`: it ends with a colon, or without a stop as captions do."""
+    return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
+
+
+class Numbering:
+    """Marks the items of a list as the page shows them: by bullets, numbers, letters or Roman numerals."""
+
+    def __init__(self, element: Element) -> None:
+        classes = (element.get("class") or "").split()
+        named = next((_NUMBERED[name] for name in classes if name in _NUMBERED), "1")
+        self._style = (element.get("type") or named) if element.tag == "ol" else ""
+        self._step = 1 if element.get("reversed") is None else -1
+        first = 1 if self._step == 1 else sum(child.tag == "li" for child in element)
+        self._next = _number(element.get("start"), first)
+
+    def mark(self, item: Element) -> str:
+        """Return what stands before the next `item`."""
+        number = _number(item.get("value"), self._next)
+        self._next = number + self._step
+        return f"{_numeral(number, self._style)}. " if self._style in ("1", *_LETTERS, *_ROMAN) else BULLET
+
+
+_NUMBERED = {"arabic": "1", "loweralpha": "a", "upperalpha": "A", "lowerroman": "i", "upperroman": "I"}  # docutils
+_LETTERS, _ROMAN = ("a", "A"), ("i", "I")
+_TENS = ("", "x", "xx", "xxx", "xl", "l", "lx", "lxx", "lxxx", "xc")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and re.fullmatch(r"\s*-?\d{1,9}\s*", text) else otherwise
+
+
+def _numeral(number: int, style: str) -> str:
+    if style in _LETTERS and 1 <= number <= 26:
+        return chr(ord(style) + number - 1)
+    if style in _ROMAN and 1 <= number < 100:
+        numeral = _TENS[number // 10] + _ONES[number % 10]
+        return numeral.upper() if style == "I" else numeral
+    return str(number)
 
 
 def text_of(element: Element) -> str:

@@ -5,6 +5,7 @@ Three structures occur in documentation and may be nested: containers with an id
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.blocks import (
     BULLET,
+    Numbering,
     Prose,
     code_block,
     is_data_table,
@@ -78,6 +80,7 @@ class SectionWriter:
         self._open = [self.frames[0]]
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
         self._depth = 0  # of lists
+        self._numberings: list[Numbering] = []  # of the open lists
         self._marker = ""
         self._tight = False
         self._boxes = 0
@@ -131,11 +134,19 @@ class SectionWriter:
         elif self._is_section(element, classes):
             anchor = element.get("id")
             self._write_into(SectionFrame(self._open[-1], self._take_targets([anchor] if anchor else [])), element)
+        elif element.tag == "blockquote" or not _BOX.isdisjoint(classes):
+            self._boxes += 1
+            self._group(element)
+            self._boxes -= 1
+        elif element.tag == "details" or _is_row(element):
+            self._group(element)
         else:
-            boxed = element.tag == "blockquote" or not _BOX.isdisjoint(classes)
-            self._boxes += boxed
             self.walk(element)
-            self._boxes -= boxed
+
+    def _group(self, element: Element, head: str = "") -> None:
+        """Write `element` as what belongs together: under `head`, else under its own first paragraph."""
+        with self._open[-1].text.group(head):
+            self.walk(element)
 
     def _tab(self, label: str, panel: Element) -> None:
         """Write a tab with its label: before its content, or as heading where that fills a chunk or has headings."""
@@ -240,10 +251,13 @@ class SectionWriter:
     # -- lists --------------------------------------------------------------------------------------------
 
     def _list(self, element: Element) -> None:
-        outer, linking = self._tight, self._linking
+        outer, linking, text = self._tight, self._linking, self._open[-1].text
         self._linking = linking or self._is_contents(element)
         self._depth += 1
-        self.walk(element)
+        self._numberings.append(Numbering(element))
+        with text.group(text.lead) if text.lead else nullcontext():
+            self.walk(element)
+        self._numberings.pop()
         self._depth -= 1
         self._tight, self._marker, self._linking = outer, "", linking
 
@@ -261,8 +275,8 @@ class SectionWriter:
         if self._depth == 0:
             self._list_item_alone(element)
             return
-        self._marker = BULLET
-        self.walk(element)
+        self._marker = self._numberings[-1].mark(element) if self._numberings else BULLET
+        self._group(element)
         self._marker = ""
 
     def _list_item_alone(self, element: Element) -> None:
@@ -276,6 +290,11 @@ class SectionWriter:
         if "toc" in classes:
             self._other(element)
             return
+        text = self._open[-1].text
+        with text.group(text.lead) if text.lead else nullcontext():
+            self._entries(element, classes)
+
+    def _entries(self, element: Element, classes: Sequence[str]) -> None:
         terms: list[Element] = []
         for child in [*element, None]:
             if child is not None and child.tag == "dt":
@@ -296,12 +315,13 @@ class SectionWriter:
             self._linked_entry(ids, terms, definition)
             return
         outer = self._tight
-        for term in terms:
-            words = text_of(term)
-            self._paragraph([words + ":" if words[-1:].isalnum() else words])
-        self._tight = True
-        if definition is not None:
-            self.walk(definition)
+        with self._open[-1].text.group():
+            for term in terms:
+                words = text_of(term)
+                self._paragraph([words + ":" if words[-1:].isalnum() else words])
+            self._tight = True
+            if definition is not None:
+                self.walk(definition)
         self._tight = outer
 
     def _linked_entry(self, ids: Sequence[str], terms: Sequence[Element], definition: Element | None) -> None:
@@ -320,6 +340,11 @@ def _letters(element: Element) -> int:
 
 
 _BLOCK_IN_P = tuple(_BLOCK - {"p"})
+
+
+def _is_row(element: Element) -> bool:
+    """Return whether `element` is one of several rows, whose first paragraph is a name or a signature."""
+    return element.tag == "tr" and (element.getprevious() is not None or element.getnext() is not None)
 
 
 def _inner_ids(heading: Element) -> Iterator[str]:

@@ -1,0 +1,116 @@
+"""Divides the blocks of a section into atoms, and says what a break before each of them costs.
+
+The costs are those of a typesetter who keeps a heading with its text ("keep with next"; Knuth and Plass, "Breaking
+Paragraphs into Lines", 1981, call them penalties). Knows no budget and no model.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pipelines.indexing.reading.blocks import introduces
+from pipelines.records import Block, BlockKind
+
+GAP = "\n\n"  # between blocks
+
+# What a break costs; a further chunk costs A_CHUNK (packing.py). Their order is the one in which a reader of random
+# chunks of three sites missed what stood in the chunk before. INTRODUCED is more than a further chunk and two other
+# breaks cost together, so that what is introduced is never torn off where both fit into a chunk.
+APART = 0  # between paragraphs
+ITEM = 1  # between items of a list, rows of a table, statements of a listing
+SENTENCE = 4  # within a paragraph
+RELATED = 5  # between code and the sentence before it or its output, between the paragraphs of a note
+LINE = 6  # within a statement of a listing
+INTRODUCED = 40  # after a lead-in, a label, a term, a signature
+WORD = 50  # within a sentence or a line
+
+_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
+_SENTENCE = re.compile(r"(?<=[.!?]\s)(?=[^\sa-z])|(?<=[。！？])")
+_ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
+_GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # a sentence, after the code in its middle; no signature
+_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A text that is kept whole if it fits into a chunk.
+
+    `gap` stands between it and the atom before it, `cost` is that of a break there. A chunk that begins with it may
+    repeat first the paragraphs that it is `under`, and the lines of its `scope`: the header of a table, what a part of
+    a listing stands in.
+    """
+
+    kind: BlockKind
+    text: str
+    gap: str = GAP
+    cost: int = APART
+    under: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+
+
+def to_atoms(blocks: Sequence[Block]) -> list[Atom]:
+    """Return the atoms of a section: sentences, whole listings and whole tables."""
+    atoms: list[Atom] = []
+    before: Block | None = None
+    for block in blocks:
+        found = list(_prose_atoms(block) if block.kind == "prose" else _whole_atom(block))
+        if before is not None and found:
+            cost = _break_cost(before, block, first=len(atoms) == 1)
+            found[0] = replace(found[0], cost=cost, gap="\n" if block.tight else GAP)
+        atoms += found
+        before = block if found else before
+    return atoms
+
+
+def join_atoms(atoms: Sequence[Atom]) -> str:
+    """Return the text of `atoms`, without blank lines at either end; the first line of code keeps its indentation."""
+    if not atoms:
+        return ""
+    text = atoms[0].text + "".join(atom.gap + atom.text for atom in atoms[1:])
+    return text.strip() if atoms[0].kind == "prose" else _BLANK_LINES.sub("", text).rstrip()
+
+
+def _whole_atom(block: Block) -> Iterator[Atom]:
+    text = _BLANK_LINES.sub("", block.text).rstrip()
+    if not text and not block.header:
+        return
+    has_header = not block.header or text == block.header or text.startswith(block.header + "\n")
+    text = text if has_header else f"{block.header}\n{text}".rstrip()
+    yield Atom(block.kind, text, under=block.under, scope=(block.header,) if block.header else ())
+
+
+def _prose_atoms(block: Block) -> Iterator[Atom]:
+    gap, cost, before = GAP, APART, ""
+    for paragraph in _PARAGRAPH.split(block.text.strip("\n")):
+        for line in filter(str.strip, paragraph.split("\n")):
+            if before:
+                cost = _line_cost(before, line, gap, grouped=bool(block.under))
+            for sentence in _SENTENCE.split(line.rstrip()):
+                yield Atom("prose", sentence, gap, cost, block.under)
+                gap, cost = "", SENTENCE
+            gap, before = "\n", line
+        gap = GAP
+
+
+def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:
+    """Return the cost of a break between two lines or paragraphs of one block."""
+    listed = bool(_ITEM.match(before))
+    if before.rstrip().endswith(":") or (gap == GAP and introduces(before) and not listed):
+        return INTRODUCED
+    if gap == "\n" or (listed and _ITEM.match(line)):
+        return ITEM
+    return RELATED if grouped or (_ITEM.match(line) and not listed) else APART
+
+
+def _break_cost(before: Block, block: Block, *, first: bool) -> int:
+    """Return the cost of a break between two blocks; `first` says that only one atom stands before it."""
+    last = before.text.rstrip().rpartition("\n")[2]
+    if block.under and before.kind == "prose" and before.text.endswith(block.under[-1]):
+        return INTRODUCED
+    if before.kind == "prose" and (last.endswith(":") or (introduces(last) and not _ITEM.match(last))):
+        return INTRODUCED
+    if before.kind == "code" and block.kind == "prose" and (first or _GOES_ON.match(block.text)):
+        return INTRODUCED  # a signature has its description
+    if block.under[: len(before.under)] == before.under and (before.under or block.kind != "prose"):
+        return RELATED
+    return ITEM if before.under[:1] == block.under[:1] != () else APART

@@ -1,0 +1,49 @@
+"""Finds where a listing that is too long is best cut, and what a part of it stands in.
+
+The scope of a line are the less indented lines above it: a class, a function, the key of a mapping. Editors show them
+above the window in the same way ("sticky scroll"). Knows no programming language.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+_PROMPT = re.compile(r">>> ?|\$ |\S{1,20}[=#][#>] ")
+_CLOSES = re.compile(r"\s*(?:[)\]}]|</|(?:else|elif|except|finally|catch|end|done|fi|esac)\b)")
+_PREPARES = ("@", "#", "//", "--", "/*", "*")  # decorators, attributes and comments belong to the line after them
+_DEEPEST = 20  # levels that are followed; more are no code that a person wrote
+
+
+class Scopes:
+    """Follows the lines of a listing, and knows the scope of the next one."""
+
+    def __init__(self, listing: str, scope: Sequence[str] = ()) -> None:
+        self._prompted = bool(_PROMPT.match(listing))
+        self._open = [(self._depth(line), line) for line in scope]
+        self._before = ""
+
+    def read(self, part: str) -> None:
+        """Follow the lines of `part`."""
+        for line in _lines(part):
+            self._open = [*self._above(line)[-_DEEPEST:], (self._depth(line), line)]
+            self._before = line
+
+    def scope_of(self, part: str) -> tuple[str, ...]:
+        """Return the scope of the first line of `part`, outermost line first."""
+        return tuple(line for _, line in self._above(next(_lines(part), "")))
+
+    def holds_on(self, part: str) -> bool:
+        """Return whether `part` closes what was opened before, or belongs to the comment or decorator before it."""
+        return bool(_CLOSES.match(next(_lines(part), ""))) or self._before.lstrip().startswith(_PREPARES)
+
+    def _above(self, line: str) -> list[tuple[int, str]]:
+        depth = self._depth(line)
+        return [(above, opened) for above, opened in self._open if above < depth]
+
+    def _depth(self, line: str) -> int:
+        """Return the indentation of `line`; in a session, all but the commands stands in the command before it."""
+        indent = len(line) - len(line.lstrip())
+        return indent if not self._prompted else 0 if _PROMPT.match(line) else indent + 1
+
+
+def _lines(part: str) -> Iterator[str]:
+    return (line for line in part.split("\n") if line.strip())

@@ -1,0 +1,70 @@
+"""Gives a section that only introduces others what a reader of it alone would miss.
+
+Knows headings, anchors and blocks only.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from pipelines.records import Block, Section
+
+# A section of prose with at most this many words is a lead-in to its subsections: two sentences.
+SHORT = 40
+MOST_TITLES = 10  # of subsections that are listed: longer lists are tables of contents, which match everything
+
+
+def with_outlines(sections: Sequence[Section]) -> list[Section]:
+    """Return `sections`, where one that only introduces its subsections ends with a list of their titles.
+
+    A short one begins its first part, if that has no anchor of its own: the purpose of a reference page its synopsis.
+    """
+    found: list[Section] = []
+    carried: tuple[Block, ...] = ()
+    for place, section in enumerate(sections):
+        whole = replace(section, blocks=(*carried, *section.blocks))
+        carried = ()
+        if place + 1 < len(sections) and _opens(whole, sections[place + 1]):
+            carried = whole.blocks
+        elif section.headings and _only_introduces(whole):
+            found.append(_with_titles(whole, list(islice(_subsections(sections, place), MOST_TITLES))))
+        else:
+            found.append(whole)
+    return found
+
+
+def _opens(section: Section, part: Section) -> bool:
+    """Return whether `section` is so short that its first `part`, under the same anchor, may begin with it."""
+    if section.anchors != part.anchors or section.headings != part.headings[:-1]:
+        return False
+    return bool(section.headings) and _words(section) <= SHORT
+
+
+def _only_introduces(section: Section) -> bool:
+    last = section.blocks[-1] if section.blocks else Block("prose", "")
+    if last.kind == "prose" and last.text.rstrip().endswith(":"):
+        return True
+    return all(block.kind == "prose" for block in section.blocks) and _words(section) <= SHORT
+
+
+def _words(section: Section) -> int:
+    return sum(len(block.text.split()) for block in section.blocks)
+
+
+def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:
+    """Yield the headings right below those of the section at `place`, each once."""
+    path, last = sections[place].headings, ""
+    for section in islice(sections, place + 1, None):
+        if section.headings[: len(path)] != path or section.headings == path:
+            return
+        if section.headings[len(path)] != last:
+            last = section.headings[len(path)]
+            yield last
+
+
+def _with_titles(section: Section, titles: Sequence[str]) -> Section:
+    if not titles:
+        return section
+    lead = section.blocks[-1].text.split("\n\n")[-1] if section.blocks else ""
+    listed = Block("prose", "\n".join(f"- {title}" for title in titles), under=(lead,))
+    return replace(section, blocks=(*section.blocks, listed))
