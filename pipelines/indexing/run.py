@@ -18,12 +18,15 @@ from pipelines.indexing.collection import Collection
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import Deletion, decide_deletion, find_base_index, find_live_index, publish_run
+from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, Progress, ReindexSummary, RunLog
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Publication, RunLock, Store, StoreUnavailable
 
 DEFAULTS = ReindexOptions()
+INDEX_COUNTS = ("chunks", "sections", "pages", "listings")
+SHOWN = 3  # URLs in a warning
 # Page counts of a run that mean that it read a page.
 READ = ("new", "changed", "unchanged", "duplicate")
 
@@ -138,6 +141,7 @@ class ReindexRun:
                 raise NothingRead(
                     f"nothing was read, nothing is changed: {gatherer.stopped_by.removeprefix('error: ')}"
                 )
+            self._warn_of_scripts()
             with log.timed("publish"):
                 live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
@@ -153,6 +157,16 @@ class ReindexRun:
                 cluster = stack.enter_context(connect_ray(self.options.ray_address))
             check_reach(self.store.url, cluster.machines())
             gatherer(cluster.free_resources())
+
+    def _warn_of_scripts(self) -> None:
+        urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)
+        if urls:
+            count = f"{len(urls):,} pages hold" if len(urls) > 1 else "1 page holds"
+            named = ", ".join(urls[:SHOWN]) + (", …" if len(urls) > SHOWN else "")
+            self.log.warn(
+                f"{count} no text without JavaScript: {named}. Raydex runs no scripts: "
+                "index the files from which that site is made, if you have them"
+            )
 
     def _decide_deletion(self, index: Index | None, stopped_by: str) -> Deletion:
         deletable, pages = self.store.deletable_pages(self.collection.name, index.id) if index else (0, 0)
@@ -178,11 +192,11 @@ class ReindexRun:
         self, pages: dict[str, int], staged: dict[str, int], publication: Publication | None, outcome: Outcome
     ) -> ReindexSummary:
         made = publication or Publication(0, 0, False, False, 0, 0, 0, False)
-        index = self.store.index_stats(made.index) if publication else {"chunks": 0, "sections": 0, "pages": 0}
+        index = self.store.index_stats(made.index) if publication else dict.fromkeys(INDEX_COUNTS, 0)
         return ReindexSummary(
             collection=self.collection.name,
             run=self.run,
-            pages=pages | {"deleted": made.pages_deleted, "indexed": index["pages"]},
+            pages=pages | {"deleted": made.pages_deleted, "indexed": index["pages"], "listings": index["listings"]},
             sections=index["sections"],
             chunks={
                 "total": index["chunks"],

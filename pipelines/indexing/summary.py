@@ -49,9 +49,9 @@ class RunLog:
 class ReindexSummary:
     """Counts, times and result of one reindex.
 
-    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages; `chunks` total,
-    embedded, reused, written and deleted ones. `index` is None if nothing was indexed. `crawls` are the reports of the
-    crawls by host.
+    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages, and among the
+    indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
+    `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host.
     """
 
     collection: str
@@ -82,10 +82,14 @@ class ReindexSummary:
         seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
         return f"""collection {self.collection}, run {self.run}
   pages     {pages["seen"]:,} seen: {seen}
-  sections  {self.sections:,}
+  sections  {self.sections:,}{self._listings()}
   chunks    {chunks["total"]:,}: {made}
   seconds   {seconds}
   index     {self._index()}"""
+
+    def _listings(self) -> str:
+        count = self.pages["listings"]
+        return f" ({count:,} of the pages only list links or names: nothing to cite)" if count else ""
 
     def _index(self) -> str:
         if self.index is None:

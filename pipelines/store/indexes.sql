@@ -149,6 +149,7 @@ select (select count(*) from {base} b where not exists (select from {chunk} c wh
 -- name: index_counts
 select (select count(*) from {chunk}) as chunks,
        (select count(*) from indexed_page where index = %(index)s) as pages,
+       (select count(*) from indexed_page where index = %(index)s and sections = 0) as listings,
        (select coalesce(sum(sections), 0) from indexed_page where index = %(index)s)::bigint as sections;
 
 -- name: save_stats

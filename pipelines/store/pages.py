@@ -143,6 +143,11 @@ class Pages(Database):
         """Count the pages that `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
 
+    def pages_failed_with(self, collection: str, run: int, reason: str) -> list[str]:
+        """Return the URLs of pages that `run` saw and that failed for `reason`."""
+        rows = self._all("pages_failed_with", {"collection": collection, "run": run, "reason": reason})
+        return [row["url"] for row in rows]
+
 
 def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:
     body = page.body

@@ -102,6 +102,11 @@ where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not 
       and target.first_run < %(run)s)
 order by p.url;
 
+-- name: pages_failed_with
+select url from page
+where collection = %(collection)s and run = %(run)s and state = 'failed' and right(error, length(%(reason)s)) = %(reason)s
+order by url;
+
 -- name: page_counts
 select
     count(*) filter (where state in ('ok', 'failed', 'duplicate')) as seen,

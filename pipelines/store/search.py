@@ -153,7 +153,7 @@ class Indexes(ChunkTables):
         return int(row["chunks"])
 
     def index_stats(self, index: int) -> dict[str, int]:
-        """Return how many chunks, pages and sections `index` holds."""
+        """Return how many chunks, pages, sections and listings (pages without a section) `index` holds."""
         return dict(self._one("index_counts", {"index": index}, chunk=chunk_table(index)) or {})
 
     def prune(self, collection: str, keep: int = 0) -> list[int]:

@@ -157,6 +157,20 @@ def test_a_page_that_cannot_be_read_is_a_failed_row_and_the_others_are_indexed(j
     assert (mended["pages"]["failed"], mended["chunks"]["embedded"]) == (1, 1)
 
 
+def test_pages_that_a_script_fills_are_a_warning_and_contents_are_counted(jobs, folder):
+    for name in ("app", "api"):
+        note = "<noscript>You need to enable JavaScript to run this app.</noscript>"
+        (folder / f"{name}.html").write_text(f'<body>{note}<div id="root"></div><script src="x.js"></script></body>')
+    (folder / "contents.html").write_text(html_page("Contents", {}, links=("p00.html", "p01.html")))
+    done = jobs.reindex()
+    (warning,) = done.summary["warnings"]
+    assert warning.startswith(f"2 pages hold no text without JavaScript: {BASE}api.html, {BASE}app.html. Raydex runs")
+    assert (done.summary["pages"]["failed"], done.summary["pages"]["listings"]) == (2, 1)
+    assert not [text for text in jobs.texts().values() if "JavaScript" in text or "p01" in text]
+    failures = jobs.verb("status").summary["collections"]["docs"]["failures"]
+    assert failures[0]["error"].endswith("it holds no text without JavaScript")
+
+
 # ---------------------------------------------------------------------------------------------- sites
 
 

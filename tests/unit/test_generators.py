@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.reading.read import NEEDS_JAVASCRIPT, read_page
-from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.indexing.reading.read import read_page
+from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage
 from pipelines.records import Block, Document, Page, Section
 from tests.kit.sectioning import problems, text_of
 

@@ -25,12 +25,10 @@ from pipelines.indexing.reading.html import (
     title_of,
 )
 from pipelines.indexing.reading.sections import section_html
-from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_paragraph, decode
+from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, as_listing, as_paragraph, decode
 from pipelines.records import Block, Document, Page, Section
 
 T = TypeVar("T")
-
-NEEDS_JAVASCRIPT = "it holds no text without JavaScript"
 
 
 def read_page(page: Page) -> Document:

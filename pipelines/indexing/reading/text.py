@@ -25,6 +25,7 @@ _META_WITHIN = 8192  # browsers read 1,024 bytes; Sphinx themes with inline styl
 _DETECT_WITHIN = 65536  # enough letters to tell encodings apart within some tens of milliseconds
 _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is accepted: truncated pages have one
 
+NEEDS_JAVASCRIPT = "it holds no text without JavaScript"  # the reason of an UnreadablePage that a script fills
 LINE_BREAK = "\u2028"  # stands for <br> until a paragraph is written
 
 
