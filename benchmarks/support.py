@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 from pipelines.answering.grounding.answerable import content_terms, words_share
 from pipelines.answering.grounding.citations import best_window, cite, combine
-from pipelines.answering.synthesis.extractive import sentences
+from pipelines.answering.synthesis.passages import sentences
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Hit, Page

@@ -5,16 +5,23 @@ Knows tasks and synthesizers, not how the hits were found nor where an agent run
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
+import numpy as np
+
+from pipelines.answering.grounding.answerable import unknown_answer
+from pipelines.answering.grounding.citations import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
-from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
+from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer, Quote, in_order, supports, write
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession
 from pipelines.records import Exchange, Message, Usage
+
+Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
@@ -22,11 +29,15 @@ HISTORY_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """The end of an agent's answer: its cost, every prompt that was sent, and the error if it failed."""
+    """The end of an agent's answer: its cost, every prompt that was sent, and the error if it failed.
+
+    `quoted` is how well each quoted source answers the question, by its number; an agent that does not quote has none.
+    """
 
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
     failed: str = ""
+    quoted: Mapping[int, Support] = field(default_factory=dict)
 
 
 class Agent(Protocol):
@@ -108,19 +119,36 @@ class LLMAgent:
         return history
 
 
+class EmbedTexts(Protocol):
+    """Embeds texts with the model of a collection: float32 (n, d), rows of length 1."""
+
+    async def __call__(self, texts: Sequence[str], collection: str | None = None) -> Matrix: ...
+
+
 class ExtractiveAgent:
-    """Answers with the best sentences of the hits. The last resort: it cannot fail."""
+    """Answers by quoting the hits. The last resort: it cannot fail. Without `embed`, words alone choose the quotes."""
 
     name = "extractive"
     secrets: tuple[str, ...] = ()
 
-    def __init__(self, extractive: ExtractiveSynthesizer | None = None) -> None:
+    def __init__(self, embed: EmbedTexts | None = None, extractive: ExtractiveSynthesizer | None = None) -> None:
+        self._embed = embed
         self._extractive = extractive or ExtractiveSynthesizer()
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Accept any variables: it has no prompts."""
 
+    async def prepare(self, task: Task) -> Task:
+        """Return the task with what to quote, and with the hits that are quoted first, in the order of the quotes."""
+        quotes, hits = in_order(await self._choose(task), task.hits)
+        return replace(task, quotes=quotes, hits=hits)
+
     async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """Yield the answer in one piece, then the AgentResult."""
-        yield self._extractive.synthesize(task.question, task.hits)
-        yield AgentResult()
+        quotes = await self._choose(task) if task.quotes is None else task.quotes
+        yield write(quotes, task.hits) if quotes else unknown_answer(task.hits)
+        yield AgentResult(quoted=supports(quotes))
+
+    async def _choose(self, task: Task) -> tuple[Quote, ...]:
+        embed = partial(self._embed, collection=task.collection) if self._embed else None
+        return await self._extractive.choose(task.question, task.hits, embed)

@@ -27,13 +27,25 @@ class Delta:
 class AgentChain:
     """Streams the answer of the first of `agents` that succeeds, at last of the extractive agent."""
 
-    def __init__(self, agents: Sequence[Agent]) -> None:
-        self._agents: list[Agent] = [*agents, ExtractiveAgent()]
+    def __init__(self, agents: Sequence[Agent], extractive: ExtractiveAgent | None = None) -> None:
+        self._extractive = extractive or ExtractiveAgent()
+        self._agents: list[Agent] = [*agents, self._extractive]
         self.names = tuple(agent.name for agent in self._agents)
 
     def check(self, name: str, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if the prompts of the agent `name`, else of the first, cannot take `variables`."""
         next((agent for agent in self._agents if agent.name == name), self._agents[0]).check(variables)
+
+    def quotes(self, name: str) -> bool:
+        """Return whether the agent `name` answers by quoting."""
+        return name == self._extractive.name or len(self._agents) == 1
+
+    async def prepare(self, task: Task, trace: Trace) -> Task:
+        """Return the task, with its hits in the order in which the answer quotes them if no model is asked."""
+        if self._order(trace.route.agent, task)[0] is not self._extractive:
+            return task
+        with trace.step("choose"):
+            return await self._extractive.prepare(task)
 
     async def answer(self, task: Task, trace: Trace) -> AsyncGenerator[Delta, None]:
         """Stream the first agent that succeeds, sanitized, and record it in the trace. Raises TemplateError."""

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.agents import Agent, LLMAgent, StepUnavailable
+from pipelines.answering.agents import Agent, ExtractiveAgent, LLMAgent, StepUnavailable
 from pipelines.answering.chain import AgentChain, Delta
-from pipelines.answering.grounding.citations import cite
+from pipelines.answering.grounding.citations import cite, cite_quotes
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
@@ -39,6 +39,7 @@ Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 # A streamed answer waits at most this long for the vectors that check its citations: many times what a model takes
 # for some sentences. After that words alone decide.
 CHECK_S = 5.0
+QUOTED_AROUND = 1  # chunks of its section on each side of a hit that may be quoted with it
 SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
 
 
@@ -112,7 +113,7 @@ class QueryEngine:
     ) -> None:
         self.settings = settings
         own: list[Agent] = [LLMAgent("llm", llm, synthesizer)] if llm else []
-        self._chain = AgentChain([*own, *agents])
+        self._chain = AgentChain([*own, *agents], ExtractiveAgent(retriever.aembed))
         self.agents = self._chain.names
         self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.agents) > 1)
         self._retriever = retriever
@@ -165,8 +166,19 @@ class QueryEngine:
             retrieval = await self._retrieve(question, standalone, trace)
         else:
             retrieval = _from_context(question, standalone)
+        task = Task(
+            standalone,
+            retrieval.hits,
+            question.history,
+            mode,
+            question.variables,
+            question.context,
+            question.collection,
+        )
+        if mode != NO_TEXT:
+            task = await self._chain.prepare(task, trace)
+        retrieval = replace(retrieval, hits=task.hits)
         yield retrieval
-        task = Task(standalone, retrieval.hits, question.history, mode, question.variables, question.context)
         if mode != NO_TEXT:
             async with aclosing(self._chain.answer(task, trace)) as deltas:
                 async for delta in deltas:
@@ -225,7 +237,8 @@ class QueryEngine:
                 queries = _record(await self._rewriter.rewrite(standalone), trace).queries
         settings, k = self.settings, question.k or self.settings.k
         wide = max(k, settings.depth) if self._reranker or settings.max_per_page else k
-        search = Search(queries, question.collection, wide, question.filters, question.previous)
+        around = QUOTED_AROUND if self._chain.quotes(trace.route.agent) else 0
+        search = Search(queries, question.collection, wide, question.filters, question.previous, around)
         with trace.step("retrieve"):
             retrieval = await self._retriever.aretrieve(search)
         trace.timings |= retrieval.timings
@@ -264,6 +277,8 @@ class QueryEngine:
                 embedding.cancel()
 
         with trace.step("cite"):
+            if trace.quoted:
+                return cite_quotes(trace.quoted, retrieval.hits)
             by_meaning = embed if trace.known and retrieval.index.id else None
             citations = await asyncio.to_thread(cite, trace.text, retrieval.hits, by_meaning)
         return citations if trace.known else tuple(replace(c, supported=False, support=0.0) for c in citations)

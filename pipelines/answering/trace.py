@@ -5,12 +5,13 @@ Knows no step; the engine times and records the steps.
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pipelines.answering.agents import AgentResult
 from pipelines.answering.grounding.answerable import UNKNOWN, unknown_answer
+from pipelines.answering.grounding.citations import Support
 from pipelines.records import FINISHED, Exchange, Hit, Route, Usage
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class Trace:
     known: bool = True
     failed: bool = False
     finish_reason: str = FINISHED
+    quoted: Mapping[int, Support] = field(default_factory=dict)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -73,6 +75,7 @@ class Trace:
         if result.failed:
             self.fail(agent, result.failed)
             return
+        self.quoted = result.quoted
         for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
             self.finish_reason = cut
             self.lose(TRUNCATED)

@@ -4,7 +4,7 @@ Knows texts, words and vectors; no model, no prompt and no HTTP. docs/citations.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +112,7 @@ def _claim_elsewhere(text: str, hidden: str, begin: int, group: re.Match[str], e
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How well a passage supports one claim (0 to 1), whether that is enough, and the part that does it best."""
+    """How well a passage supports a claim or answers a question (0 to 1), whether that is enough, and its best part."""
 
     score: float
     enough: bool
@@ -167,6 +167,11 @@ def _cosines(claims: Sequence[str], windows: Sequence[str], embed: Embed | None)
     except Exception:  # a failure of the embedding model costs the vectors, never the answer
         return None
     return cosines if np.isfinite(cosines).all() else None
+
+
+def cite_quotes(quoted: Mapping[int, Support], hits: Sequence[Hit]) -> tuple[Citation, ...]:
+    """Return the citations of an answer that quotes `hits[n - 1]`, with how well each answers the question."""
+    return tuple(_citation(n, hits[n - 1], [support]) for n, support in quoted.items())
 
 
 def _citation(n: int, hit: Hit, supports: Sequence[Support]) -> Citation:

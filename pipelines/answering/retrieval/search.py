@@ -72,7 +72,8 @@ class Search:
     """A search: `queries` are the standalone question, then other wordings of it.
 
     `collection` None means the retriever's own or the only one. `previous` are the ids of the chunks that the turn
-    before cited; they are searched again.
+    before cited; they are searched again. At least `neighbours` chunks of its section on each side are joined to a
+    hit's context.
     """
 
     queries: tuple[str, ...]
@@ -80,6 +81,7 @@ class Search:
     k: int = HITS
     filters: Filters = field(default_factory=Filters)
     previous: tuple[str, ...] = ()
+    neighbours: int = 0
 
     def __post_init__(self) -> None:
         if not self.queries:
@@ -141,7 +143,7 @@ class Searcher:
         self._check_words(live, results.words, found, trace)
         lists = self._lists(search, results, found)
         fused = trace.run("fuse", lambda: self._fusion.fuse(lists, search.queries))
-        hits = self._add_neighbours(index, fused[: search.k], trace)
+        hits = self._add_neighbours(index, fused[: search.k], search.neighbours, trace)
         return Retrieval(
             question=search.queries[0],
             hits=tuple(hits),
@@ -200,8 +202,8 @@ class Searcher:
     def _depth(self, search: Search) -> int:
         return max(self._settings.leg_depth, search.k)
 
-    def _add_neighbours(self, index: Index, hits: Sequence[Hit], trace: SearchTrace) -> Sequence[Hit]:
-        reach = self._settings.neighbours
+    def _add_neighbours(self, index: Index, hits: Sequence[Hit], least: int, trace: SearchTrace) -> Sequence[Hit]:
+        reach = max(least, self._settings.neighbours)
         if not reach or not hits:
             return hits
         ids = [hit.chunk_id for hit in hits]

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pipelines.answering.synthesis.extractive import Quote
 from pipelines.llm.session import LLMSession
 from pipelines.records import Hit, Message
 
@@ -15,7 +16,8 @@ class Task:
     """A question with the hits to answer it from: passage n is `hits[n - 1].passage`.
 
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
-    the given texts of the mode `context_only`.
+    the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
+    chosen yet, with the model of `collection`.
     """
 
     question: str
@@ -24,6 +26,8 @@ class Task:
     mode: str = DEFAULT_MODE
     variables: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
+    collection: str | None = None
+    quotes: tuple[Quote, ...] | None = None
 
 
 class UnknownMode(ValueError):

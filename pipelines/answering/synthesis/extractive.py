@@ -1,190 +1,285 @@
-"""Answers from hits without a language model, by the sentences that fit best.
+"""Answers from hits without a language model: quotes the passage that answers best.
 
-Knows texts, words and ranks; no index, no model and no HTTP.
+Knows texts, words, ranks and vectors; no index, no model and no HTTP. docs/citations.md has the method and its figures.
 """
 
+import asyncio
 import itertools
+import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 
-from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, unknown_answer
+import numpy as np
+
+from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, content_terms
+from pipelines.answering.grounding.citations import SUPPORTED, Support
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.legs import VECTOR
+from pipelines.answering.synthesis.passages import (
+    Kind,
+    Passage,
+    TextBlock,
+    is_aside,
+    is_code,
+    leans,
+    sentences,
+    split_passages,
+    widen,
+)
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 
-LONGEST_CODE_LINE = 120  # a longer line is prose that looks like code (a parameter's description)
-MOST_CODE_LINES = 25  # longer code is cut: the source's own page has all of it
+log = logging.getLogger(__name__)
 
-# A sentence with such a beginning refers to the one before it.
-_LEANING = re.compile(
-    r"\(|(?:This|That|These|Those|It|They|Then|Now|Next|Here|However|But|And|So|Also|Otherwise|Instead|Finally)\b"
-)
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[`]*[A-Z0-9`])")
-_CODE_LINE = re.compile(
-    r"\s{2,}\S|>>>|\.\.\. |\$ |@\w|# |//|\w+: |(?:from|import|def|class|return|for|if|with|async|await|pip|ray)\s.*"
-    r"|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]"
-)
+Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
+
+FINALISTS = 5  # passages that are embedded, the others are out by their words
+GIST_WORDS, GIST_CODE_WORDS = 40, 12  # of a passage that is embedded: its beginning says what it is about
+MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
+NEAR = 4  # words between two words of the question that belong together
+SECOND = 0.9  # share of the best score that a second section needs
+
+_HISTORY = re.compile(r"what.?s new|release (?:notes|history|\d)|change ?log|version history", re.IGNORECASE)
+_ASKS_HISTORY = re.compile(r"\b(?:new|changed?|release|version|since|deprecated|removed)\b|\d\.\d", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A sentence or a code block of a hit. `place` is its number within the hit, `terms` its words."""
+class Quote:
+    """Passages of hit n (from 0) that follow each other in its section.
+
+    `score` ranks them, `support` is how well they answer the question (0 to 1), `words` are theirs and their headings'.
+    """
 
     hit: int
-    place: int
-    text: str
-    code: bool
-    terms: frozenset[str]
-
-
-def is_code(block: str) -> bool:
-    """Return whether most lines of a block look like code or program output."""
-    if block.startswith((">>> ", "$ ")):
-        return True
-    lines = [line for line in block.splitlines() if line.strip()]
-    return sum(bool(_CODE_LINE.match(line)) and len(line) <= LONGEST_CODE_LINE for line in lines) * 2 > len(lines)
-
-
-def sentences(block: str) -> Iterator[str]:
-    """Yield the whole sentences of a block of prose, without a beginning or an end that was cut off."""
-    parts = _SENTENCE_END.split(" ".join(block.split()))
-    sentence = ""
-    for part in parts:
-        sentence = f"{sentence} {part}" if sentence else part
-        if not _ABBREVIATION.search(sentence):
-            if _is_whole(sentence):
-                yield sentence
-            sentence = ""
-    if sentence and _is_whole(sentence):
-        yield sentence
-
-
-def _is_whole(sentence: str) -> bool:
-    words = sentence.split()
-    first = words[0].lstrip("\"'([`") if words else ""
-    begins = first[:1].isupper() or first[:1].isdigit() or bool(re.search(r"\w[._(]|[a-z][A-Z]|-\w", first))
-    return begins and 4 <= len(words) <= 80 and sentence.rstrip("\"')]`")[-1:] in (".", "!", "?", ":")
-
-
-def split_passages(hits: Sequence[Hit]) -> Iterator[Passage]:
-    """Yield every sentence and code block of `hits`, in order, but no sentence whose colon announces nothing."""
-    for n, hit in enumerate(hits):
-        texts = list(_texts(hit.text))
-        for place, (text, code) in enumerate(texts):
-            announces = place + 1 < len(texts) and texts[place + 1][1]
-            if code or announces or not text.endswith(":"):
-                yield Passage(n, place, text, code, frozenset(terms(text)))
-
-
-def _texts(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield sentences, and runs of code with their blank lines, each with whether it is code."""
-    blocks = re.split(r"\n\s*?\n", text)
-    for code, run in itertools.groupby(blocks, is_code):
-        if code:
-            yield "\n\n".join(run).rstrip(), True
-        else:
-            yield from ((sentence, False) for block in run for sentence in sentences(block))
+    passages: tuple[Passage, ...]
+    score: float
+    support: float
+    words: frozenset[str]
 
 
 class ExtractiveSynthesizer:
-    """Answers with the `most` best sentences of the hits, or says that it does not know.
+    """Quotes the best passages of the hits, or says that it does not know. `threshold` decides which hits fit."""
 
-    A sentence's score is the share of the question's words that it has, weighted by how rare they are in the hits;
-    words of its headings count half, and later hits count less. `threshold` decides which hits fit.
-    """
+    def __init__(self, *, threshold: Threshold = BEFORE_QUOTING) -> None:
+        self._threshold = threshold
 
-    def __init__(self, *, most: int = 3, threshold: Threshold = BEFORE_QUOTING) -> None:
-        self._most, self._threshold = most, threshold
+    async def choose(self, question: str, hits: Sequence[Hit], embed: Embed | None = None) -> tuple[Quote, ...]:
+        """Return what to quote, best first: one section, a second one if it adds something, none if no hit fits."""
+        candidates = await asyncio.to_thread(_Candidates, question, hits)
+        ranking = await asyncio.to_thread(self._rank, candidates)
+        return candidates.best_of(await _add_cosines(question, ranking, hits, embed)) if ranking else ()
 
-    def synthesize(self, question: str, hits: Sequence[Hit]) -> str:
-        """Return the answer to `question` from its hits: `[n]` cites hit n, from 1."""
-        passages = list(split_passages(hits))
-        weighted = _Question(question, passages, hits)
-        vectors = any(VECTOR in hit.scores for hit in hits)
-        if not any(self._fits(weighted, hit, vectors) for hit in hits):
-            return unknown_answer(hits)
-        chosen = self._choose(weighted, passages)
-        return _write(chosen, passages) if chosen else _point_to(hits)
+    def _rank(self, candidates: "_Candidates") -> list["_Candidate"]:
+        vectors = any(VECTOR in hit.scores for hit in candidates.hits)
+        fits = any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
+        return candidates.rank() if fits else []
 
-    def _fits(self, question: "_Question", hit: Hit, vectors: bool) -> bool:
+    def _fits(self, question: "_Candidates", hit: Hit, vectors: bool) -> bool:
         share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{hit.text}")))
         return self._threshold.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
 
-    def _choose(self, question: "_Question", passages: Sequence[Passage]) -> list[Passage]:
-        """Return the best passages that differ from each other, those of one hit together and in its order."""
-        scores = ((question.score(p), p) for p in passages)
-        ranking = sorted(scores, key=lambda item: (-item[0], item[1].hit, item[1].place))
-        chosen: list[Passage] = []
-        for score, passage in ranking:
-            if len(chosen) == self._most or score < 0.65 * ranking[0][0] or score <= 0:
-                break
-            if all(_differ(passage, other) for other in chosen) and not (passage.code and chosen):
-                chosen.append(passage)
-        order = list(dict.fromkeys(p.hit for p in chosen))
-        return sorted(chosen, key=lambda p: (order.index(p.hit), p.place))
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A passage of hit n (from 0), with its terms in order, its distinct terms and its score."""
+
+    hit: int
+    passage: Passage
+    terms: tuple[str, ...]
+    words: frozenset[str]
+    score: float = 0.0
+    cosine: float | None = None
+
+    @classmethod
+    def of(cls, hit: int, passage: Passage) -> "_Candidate":
+        found = tuple(terms(passage.text))
+        return cls(hit, passage, found, frozenset(found))
 
 
-@dataclass(slots=True)
-class _Question:
-    """A question's words with their weights by rarity."""
+class _Candidates:
+    """The passages of all hits, scored by the question's words, weighted by rarity in them, and by the hits' ranks."""
 
-    text: str
-    passages: Sequence[Passage]
-    hits: Sequence[Hit]
-    weights: dict[str, float] = field(init=False)
-    headings: list[frozenset[str]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        frequency = Counter(term for passage in self.passages for term in passage.terms)
-        own = dict.fromkeys(t for t in terms(self.text) if t not in STOP_TERMS)
-        self.weights = {t: math.log(1 + (1 + len(self.passages)) / (1 + frequency[t])) for t in own}
-        self.headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in self.hits]
+    def __init__(self, question: str, hits: Sequence[Hit]) -> None:
+        asked = [term for term in terms(question) if term not in STOP_TERMS]
+        self._pairs = list(dict.fromkeys(itertools.pairwise(asked)))
+        self._asks_history = bool(_ASKS_HISTORY.search(question))
+        self.hits = hits
+        self._passages = [split_passages(hit.passage) for hit in hits]
+        self._all = [_Candidate.of(n, passage) for n, own in enumerate(self._passages) for passage in own]
+        self._headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in hits]
+        self._own = [frozenset(terms(hit.text)) for hit in hits]
+        frequency = Counter(term for one in self._all for term in one.words | self._headings[one.hit])
+        self._weights = {
+            term: math.log(1 + (1 + len(self._all)) / (1 + frequency[term])) for term in sorted(content_terms(question))
+        }
 
     def share(self, words: frozenset[str]) -> float:
         """Return the weighted share of the question's words that are in `words`, 0 to 1."""
-        total = sum(self.weights.values())
-        return sum(w for t, w in self.weights.items() if t in words) / total if total else 0.0
+        total = sum(self._weights.values())
+        return sum(weight for term, weight in self._weights.items() if term in words) / total if total else 0.0
 
-    def score(self, passage: Passage) -> float:
-        """Return how well a passage answers the question."""
-        above = self.share(passage.terms | self.headings[passage.hit])
-        early = 0.1 / (1 + passage.place)
-        whole = self.share(passage.terms) + 0.5 * above + early
-        leaning = 0.8 if passage.place and _LEANING.match(passage.text) else 1.0
-        asking = 0.3 if passage.text.endswith("?") else 1.0  # a question has all the words and answers nothing
-        return whole * leaning * asking * (0.7 if passage.code else 1.0) / (1 + 0.15 * passage.hit)
+    def rank(self) -> list[_Candidate]:
+        """Return the passages with their scores, best first."""
+        scored = [replace(one, score=self._score(one)) for one in self._all]
+        return sorted(scored, key=lambda one: (-one.score, one.hit, one.passage.place))
+
+    def _score(self, one: _Candidate) -> float:
+        """Return how well a passage fits: its section, then its words, then its place."""
+        hit, passage, above = self.hits[one.hit], one.passage, self._headings[one.hit]
+        last = content_terms(hit.headings[-1] if hit.headings else hit.title)
+        covered = len(last & self._weights.keys()) / max(len(last), 1)
+        section = (
+            1.5 * self.share(self._own[one.hit] | above)
+            + 0.4 * covered
+            + 0.6 * hit.scores.get(VECTOR, 0.0)
+            + 0.8 / (1 + one.hit)
+            - 1.0 * (not self._asks_history and bool(_HISTORY.search(f"{hit.title} {heading(hit)}")))
+        )
+        whole = list(sentences(passage.prose))
+        first = whole[0] if whole else passage.text.split("\n", 1)[0]
+        words = (
+            0.9 * self.share(one.words)
+            + 1.1 * self.share(one.words | above)
+            + 0.9 * self.share(frozenset(terms(first)))
+            + 1.4 * self._near(one.terms)
+        )
+        place = (0.2 + 0.5 * covered) / (1 + passage.place) + 0.3 * (passage.blocks[-1].text[:50] in hit.text)
+        faults = (
+            0.5 * (len(passage.text.split()) < 12)
+            + 0.6 * (not whole and not _has_code([passage]))
+            + 0.25 * leans(passage)
+            + 0.4 * is_aside(passage)
+            + 1.5 * passage.text.endswith("?")
+        )
+        return section + words + place - faults
+
+    def _near(self, found: Sequence[str]) -> float:
+        """Return the share of the question's neighbouring words that are near each other in `found`."""
+        places: dict[str, list[int]] = {}
+        for place, term in enumerate(found):
+            places.setdefault(term, []).append(place)
+        near = [
+            any(0 < abs(one - other) <= NEAR for one in places.get(a, ()) for other in places.get(b, ()))
+            for a, b in self._pairs
+        ]
+        return sum(near) / len(near) if near else 0.0
+
+    def best_of(self, ranking: Sequence[_Candidate]) -> tuple[Quote, ...]:
+        """Return the best passages widened, and those of a second section if they add something."""
+        best = self._quote(ranking[0])
+        for other in ranking[1:]:
+            if other.hit != best.hit and other.score >= SECOND * best.score and self._adds(other, best):
+                return best, self._quote(other)
+        return (best,)
+
+    def _quote(self, one: _Candidate) -> Quote:
+        passages = tuple(widen(self._passages[one.hit], one.passage.place))
+        words = frozenset(terms("\n".join(passage.text for passage in passages))) | self._headings[one.hit]
+        support = estimate_support(self.share(words), self._near(one.terms), one.cosine)
+        return Quote(one.hit, passages, one.score, support, words)
+
+    def _adds(self, one: _Candidate, best: Quote) -> bool:
+        """Return whether a passage has a word of the question that the best lacks, or code where that has none."""
+        new = self.share(one.words - best.words) > 0.1
+        code = _has_code([one.passage]) and not _has_code(best.passages)
+        return (new or code) and len(one.words & best.words) < 0.6 * len(one.words)
 
 
-def _differ(one: Passage, other: Passage) -> bool:
-    return len(one.terms & other.terms) < 0.7 * min(len(one.terms), len(other.terms))
+def _has_code(passages: Sequence[Passage]) -> bool:
+    return any(block.kind is Kind.CODE for passage in passages for block in passage.blocks)
 
 
-def _write(chosen: Sequence[Passage], passages: Sequence[Passage]) -> str:
-    paragraphs = []
-    for hit in dict.fromkeys(p.hit for p in chosen):
-        own = [p for p in chosen if p.hit == hit]
-        paragraphs.append(" ".join(f"{p.text} [{hit + 1}]" for p in own if not p.code))
-        paragraphs += [f"{_fence(code.text)}\n[{hit + 1}]" for code in _codes(own, passages)]
-    return "\n\n".join(p for p in paragraphs if p)
+# ---------------------------------------------------------------------------------------------- vectors
 
 
-def _codes(own: Sequence[Passage], passages: Sequence[Passage]) -> list[Passage]:
-    """Return the chosen code, and the code that a chosen sentence announces."""
-    announced = {(p.hit, p.place + 1) for p in own if p.text.endswith(":")}
-    return [p for p in passages if p.code and (p in own or (p.hit, p.place) in announced)]
+async def _add_cosines(
+    question: str, ranking: Sequence[_Candidate], hits: Sequence[Hit], embed: Embed | None
+) -> list[_Candidate]:
+    """Return the best candidates, ranked with their cosines to the question; by words alone if the model fails."""
+    best = list(ranking[:FINALISTS])
+    if embed is None or len(best) < 2:
+        return best
+    try:
+        vectors = await embed([question, *(gist(hits[one.hit], one.passage) for one in best)])
+        cosines = np.nan_to_num(vectors[1:] @ vectors[0])
+    except Exception as error:  # a failure of the embedding model costs the vectors, never the answer
+        log.warning("choosing a passage by words alone: %s: %s", type(error).__name__, error)
+        return best
+    scored = [
+        replace(one, score=one.score + 1.5 * float(cosine), cosine=float(cosine))
+        for one, cosine in zip(best, cosines, strict=True)
+    ]
+    return sorted(scored, key=lambda one: -one.score)
 
 
-def _fence(code: str) -> str:
+def gist(hit: Hit, passage: Passage) -> str:
+    """Return what of a passage is embedded: its headings, its beginning and the first line of its code."""
+    above = " > ".join(dict.fromkeys(hit.headings[-2:])) or hit.title
+    prose = (passage.prose or passage.text).split()[:GIST_WORDS]
+    code = passage.attached[0].text.split("\n", 1)[0].split()[:GIST_CODE_WORDS] if passage.attached else []
+    return f"{above}\n{' '.join([*prose, *code])}".strip()
+
+
+def estimate_support(share: float, near: float, cosine: float | None) -> float:
+    """Return how well a passage answers a question, 0 to 1."""
+    return share if cosine is None else (share + min(max(cosine, 0.0), 1.0)) / 2
+
+
+# ---------------------------------------------------------------------------------------------- text
+
+
+def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote, ...], tuple[Hit, ...]]:
+    """Return the quotes and the hits with those first that are quoted, so that numbers appear in order."""
+    order = list(dict.fromkeys([*(quote.hit for quote in quotes), *range(len(hits))]))
+    places = {hit: place for place, hit in enumerate(order)}
+    return tuple(replace(quote, hit=places[quote.hit]) for quote in quotes), tuple(hits[n] for n in order)
+
+
+def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
+    """Return how well each quoted source answers the question, by its number."""
+    return {
+        quote.hit + 1: Support(quote.support, quote.support >= SUPPORTED, quote.passages[0].text) for quote in quotes
+    }
+
+
+def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
+    """Return the answer: each quote under its heading, `[n]` after its last sentence."""
+    return "\n\n".join(_write_quote(quote, hits[quote.hit]) for quote in quotes)
+
+
+def _write_quote(quote: Quote, hit: Hit) -> str:
+    blocks = [block for passage in quote.passages for block in passage.blocks]
+    parts = [_write_block(block) for block in blocks]
+    prose = [at for at, block in enumerate(blocks) if block.kind is Kind.PROSE]
+    if prose:
+        parts[prose[-1]] += f" [{quote.hit + 1}]"
+    else:
+        parts.append(f"[{quote.hit + 1}]")
+    return "\n\n".join([f"**{heading(hit)}**", *parts])
+
+
+def _write_block(block: TextBlock) -> str:
+    if block.kind in (Kind.CODE, Kind.TABLE):
+        return fence(block.text)
+    if block.kind is Kind.LABEL and (is_code(block.text) or "(" in block.text):
+        return f"`{block.text}`" if "`" not in block.text else fence(block.text)
+    return hide_numbers(block.text)
+
+
+_NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
+
+
+def hide_numbers(prose: str) -> str:
+    """Return prose with its own numbers in brackets, which are no citations, as code."""
+    return _NUMBERS.sub(lambda found: f"`{found[0]}`", prose)
+
+
+def fence(code: str) -> str:
+    """Return code as a fenced block, cut if it is long."""
     lines = code.splitlines()
     kept = lines[:MOST_CODE_LINES] + (["…"] if len(lines) > MOST_CODE_LINES else [])
-    return "\n".join(["```", *kept, "```"])
-
-
-def _point_to(hits: Sequence[Hit]) -> str:
-    """Return where to look, if the hits fit but have no whole sentence that does (an API signature, a table)."""
-    return "See: " + " ".join(f"{heading(hit)} [{n}]" for n, hit in enumerate(hits[:3], 1))
+    mark = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", code)), default=0))
+    return "\n".join([mark, *kept, mark])

@@ -1,0 +1,271 @@
+"""Cuts the text of a section into passages: what a reader would mark in the page.
+
+A passage is up to five sentences and the code, list or table that follows them. Knows texts only: no hit, no question.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+MOST_SENTENCES = 5  # of a passage: what is read at a glance
+ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
+MOST_WORDS = 150
+LONGEST_CODE_LINE = 120  # a longer line is prose that looks like code (a parameter's description)
+LABEL_WORDS = 8  # a longer line without a sentence's end is prose
+
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
+_ENDS = re.compile(r"[.!?:。！？：][\"')\]”’`*]*$")
+_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)]|[a-z][.)])\s+\S")
+_ROW = re.compile(r"\S.*\s\|(?:\s|$)")
+_PROMPT = re.compile(r"(?:>>>|\.\.\.|\$|#|[\w-]+[=\-(*]*[#>$]|In ?\[\d+\]:|PS [A-Z]:\\.*>|[A-Z]:\\.*>)\s+\S")
+_CODE_LINE = re.compile(
+    r"\s{2,}\S|>>>|\.\.\. |\$ |@\w|# |//|--|<\S|\w+: |(?:import|def|class|return|async|await|pip|ray|sudo)\s.*"
+    r"|(?:from|for|if|with|while|elif|else|try|except)\b.*:?$"
+    r"|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]|(?:[A-Z]{2,}\b\s*){2}"
+)
+_SIGNATURE = re.compile(r"(?:\w+ )?[\w.]+ ?\(.*\)(?: (?:→|->) .+)?$")
+# A sentence with such a beginning refers to the one before it.
+_LEANING = re.compile(
+    r"\(|[a-z][a-z]+ |(?:This|That|These|Those|It|They|Then|Now|Next|Here|However|But|And|So|Also|Otherwise|Instead"
+    r"|Finally)\b"
+)
+_ASIDE = re.compile(
+    r"See |(?:For|To learn|Learn|Read) more|Refer to|\W*(?:Contributed|Patch) by|PEP \d|(?:Public|Developer)API"
+    r"|(?:Changed|New|Added|Deprecated|Removed) (?:in|since) (?:version )?\W?v?\d",
+    re.IGNORECASE,
+)
+_PLAIN = frozenset(
+    """
+    a an and are as be by can for from if in is it of on or that the this to which with you your
+    """.split()  # noqa: SIM905
+)
+
+
+class Kind(Enum):
+    """The kind of a block of a section's text."""
+
+    PROSE = "prose"
+    CODE = "code"
+    LIST = "list"
+    TABLE = "table"
+    LABEL = "label"  # a line that is no sentence: a tab's name, the word "Note", a signature
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A part of a section's text between blank lines; code keeps its own blank lines."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Consecutive blocks of a section: prose, with what it introduces. `place` is its number in the section."""
+
+    place: int
+    blocks: tuple[TextBlock, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(block.text for block in self.blocks)
+
+    @property
+    def prose(self) -> str:
+        """The sentences without code, lists and tables."""
+        return "\n\n".join(block.text for block in self.blocks if block.kind is Kind.PROSE)
+
+    @property
+    def attached(self) -> tuple[TextBlock, ...]:
+        """The code, lists and tables."""
+        return tuple(block for block in self.blocks if block.kind in (Kind.CODE, Kind.LIST, Kind.TABLE))
+
+
+# ---------------------------------------------------------------------------------------------- blocks
+
+
+def split_blocks(text: str) -> list[TextBlock]:
+    """Return the blocks of a section's text in order."""
+    blocks: list[TextBlock] = []
+    for part in re.split(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)", text.strip("\n")):
+        block = TextBlock(_kind(part), part.rstrip())
+        if blocks and block.kind is blocks[-1].kind and block.kind in (Kind.CODE, Kind.LIST):
+            block = TextBlock(block.kind, f"{blocks.pop().text}\n\n{block.text}")
+        if block.text:
+            blocks.append(block)
+    return blocks
+
+
+def _kind(part: str) -> Kind:
+    lines = [line for line in part.splitlines() if line.strip()]
+    if lines and _ITEM.match(lines[0]) and sum(bool(_ITEM.match(line)) for line in lines) * 2 >= len(lines):
+        return Kind.LIST
+    if len(lines) > 1 and all(_ROW.match(line) and not line.startswith(" ") for line in lines[:2]):
+        return Kind.TABLE
+    if len(lines) == 1 and _SIGNATURE.match(part):
+        return Kind.LABEL
+    if is_code(part) or (len(lines) > 1 and not _is_written(lines)):
+        return Kind.CODE
+    if len(lines) == 1 and not _ENDS.search(part) and len(part.split()) <= LABEL_WORDS:
+        return Kind.LABEL
+    return Kind.PROSE
+
+
+def is_code(block: str) -> bool:
+    """Return whether most lines of a block look like code or program output."""
+    lines = [line for line in block.splitlines() if line.strip()]
+    if not lines:
+        return False
+    if _PROMPT.match(lines[0]):
+        return True
+    if _is_sentence(block):
+        return False
+    return sum(bool(_CODE_LINE.match(line)) and len(line) <= LONGEST_CODE_LINE for line in lines) * 2 > len(lines)
+
+
+def _is_written(lines: Sequence[str]) -> bool:
+    """Return whether lines are prose: a term with its definition, or mostly sentences."""
+    return lines[0].endswith(":") or sum(bool(_ENDS.search(line)) for line in lines) * 2 >= len(lines)
+
+
+def _is_sentence(block: str) -> bool:
+    """Return whether a block has no line breaks inside, ends as a sentence and has the words that prose is full of."""
+    words = block.split()
+    plain = sum(word.lower() in _PLAIN for word in words)
+    return "\n" not in block.strip() and bool(_ENDS.search(block)) and plain * 8 >= len(words) >= 4
+
+
+# ---------------------------------------------------------------------------------------------- sentences
+
+
+def sentences(block: str) -> Iterator[str]:
+    """Yield the whole sentences of a block of prose, without a beginning or an end that was cut off."""
+    return (sentence for sentence in _split_sentences(block) if _is_whole(sentence))
+
+
+def _split_sentences(block: str) -> Iterator[str]:
+    sentence = ""
+    for part in _SENTENCE_END.split(" ".join(block.split())):
+        sentence = f"{sentence} {part}" if sentence else part
+        if not _ABBREVIATION.search(sentence):
+            yield sentence
+            sentence = ""
+    if sentence:
+        yield sentence
+
+
+def _is_whole(sentence: str) -> bool:
+    words = sentence.split()
+    first = words[0].lstrip("\"'([`“‘") if words else ""
+    begins = first[:1].isupper() or first[:1].isdigit() or bool(re.search(r"\w[._(]|[a-z][A-Z]|-\w", first))
+    return begins and 4 <= len(words) <= 80 and sentence.rstrip("\"')]`")[-1:] in (".", "!", "?", ":")
+
+
+# ---------------------------------------------------------------------------------------------- passages
+
+
+def split_passages(text: str) -> list[Passage]:
+    """Return the passages of a section's text in order."""
+    groups: list[list[TextBlock]] = []
+    label: list[TextBlock] = []
+    blocks = list(_short_blocks(text))
+    for block, following in itertools.zip_longest(blocks, blocks[1:]):
+        if block.kind is Kind.LABEL and groups and _introduces(groups[-1]):
+            is_tab = following is not None and following.kind is Kind.CODE
+            groups[-1].append(block if is_tab else TextBlock(Kind.CODE, block.text))
+            continue
+        if block.kind is Kind.LABEL:
+            label.append(block)
+            continue
+        if groups and _belongs(groups[-1], block, bool(label)):
+            groups[-1] += [*label, block]
+        else:
+            groups.append([*label, block])
+        label = []
+    if label:
+        groups.append(label)
+    return [Passage(place, tuple(blocks)) for place, blocks in enumerate(groups)]
+
+
+def _short_blocks(text: str) -> Iterator[TextBlock]:
+    """Yield the blocks of a text, long prose in parts of a few sentences."""
+    for block in split_blocks(text):
+        if block.kind is not Kind.PROSE or is_definition(block):
+            yield block
+            continue
+        all_sentences = list(_split_sentences(block.text))
+        parts = -(-len(all_sentences) // MOST_SENTENCES)
+        size = -(-len(all_sentences) // max(parts, 1))
+        for start in range(0, len(all_sentences), max(size, 1)):
+            yield TextBlock(Kind.PROSE, " ".join(all_sentences[start : start + size]))
+
+
+def is_definition(block: TextBlock) -> bool:
+    """Return whether a block is a term with its definition below."""
+    first, _, rest = block.text.partition("\n")
+    return block.kind is Kind.PROSE and bool(rest.strip()) and first.endswith(":")
+
+
+def _introduces(group: Sequence[TextBlock]) -> bool:
+    """Return whether a passage ends in a lead-in: a sentence with a colon that has nothing below it yet."""
+    return group[-1].kind is Kind.PROSE and group[-1].text.endswith(":")
+
+
+def _belongs(group: Sequence[TextBlock], block: TextBlock, labelled: bool) -> bool:
+    """Return whether a block continues a passage: what prose introduces, or a sentence beside another."""
+    last = group[-1]
+    if block.kind is not Kind.PROSE:
+        return last.kind in (Kind.PROSE, Kind.LABEL) or (not labelled and last.kind is not block.kind)
+    if labelled or last.kind is not Kind.PROSE or is_definition(block) or is_definition(last):
+        return False
+    before = sum(count_sentences(one.text) for one in group if one.kind is Kind.PROSE)
+    own = count_sentences(block.text)
+    return min(before, own) == 1 and before + own <= MOST_SENTENCES
+
+
+def count_sentences(prose: str) -> int:
+    """Return the number of sentences of a block of prose."""
+    return sum(1 for _ in _split_sentences(prose))
+
+
+def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
+    """Return the passage `at` with those beside it that a reader would mark with it.
+
+    The one before, if it refers to that or has no prose; those after, up to a few sentences. A definition stays alone.
+    """
+    first = last = at
+    if at and _needs_the_one_before(passages[at]) and not is_definition(passages[at - 1].blocks[-1]):
+        first -= 1
+    while last + 1 < len(passages) and _has_room(passages[first : last + 1], passages[last + 1]):
+        last += 1
+    return list(passages[first : last + 1])
+
+
+def _needs_the_one_before(passage: Passage) -> bool:
+    return not passage.prose or leans(passage)
+
+
+def is_aside(passage: Passage) -> bool:
+    """Return whether a passage says something beside the subject: other pages, versions, who made it."""
+    return bool(_ASIDE.match(passage.text))
+
+
+def leans(passage: Passage) -> bool:
+    """Return whether a passage begins as one that refers to the sentence before it."""
+    return bool(_LEANING.match(passage.prose)) and passage.blocks[0].kind is Kind.PROSE
+
+
+def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
+    """Return whether `following` may be marked too: the chosen ones are short, and it goes on with their subject."""
+    if (
+        is_aside(following)
+        or is_definition(following.blocks[0])
+        or is_definition(chosen[-1].blocks[0])
+        or not following.prose
+    ):
+        return False
+    enough = sum(count_sentences(passage.prose) for passage in chosen) >= ENOUGH_SENTENCES
+    return not enough and sum(len(passage.text.split()) for passage in [*chosen, following]) <= MOST_WORDS
