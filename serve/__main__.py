@@ -19,6 +19,7 @@ from ray import serve
 from ray.serve.context import _get_global_client
 
 from pipelines import embedded
+from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.settings import describe_errors
 from pipelines.cluster import connect_ray
 from pipelines.services import announce
@@ -98,11 +99,17 @@ def url_of(host: str, port: int) -> str:
 
 def note_what_is_missing(store: Store, collection: str) -> None:
     """Say on standard error what has to be indexed before questions are answered."""
-    published = [row["name"] for row in store.collections() if row["index"] is not None]
+    rows = store.collections()
+    published = [row["name"] for row in rows if row["index"] is not None]
     if not published:
         _say("nothing is indexed yet: `raydex index URL` does it, and the service answers from then on")
     elif collection and collection not in published:
         _say(f"the collection {collection!r} has no published index; those that have: {', '.join(published)}")
+    elif not collection:
+        try:
+            choose_collection(rows)
+        except CollectionNotNamed as error:
+            _say(str(error))
 
 
 def claim(settings: Settings) -> contextlib.AbstractContextManager[int]:

@@ -156,6 +156,7 @@ class Raydex:
             self._store,
             recorder=self._recorder,
             observer=self._metrics,
+            collection=self._settings.collection,
             v1_sources=self._settings.v1_sources,
         )
         return protect(app, self._store, _policy(self._settings), self._metrics)

@@ -187,13 +187,14 @@ def _exchange(exchange: Exchange) -> ExchangeOut:
 
 
 class CollectionOut(BaseModel):
-    """A collection and its live index, if it has one."""
+    """A collection and its live index, if it has one; questions that name none go to the `default` one."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
                     "name": "docs",
+                    "default": True,
                     "index": 4,
                     "revision": 2,
                     "published_at": "2026-01-31T12:00:00+00:00",
@@ -204,16 +205,18 @@ class CollectionOut(BaseModel):
     )
 
     name: str
+    default: bool
     index: int | None
     revision: int | None
     published_at: str | None
     stats: dict[str, Any]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
+    def of(cls, row: Mapping[str, Any], default: bool) -> Self:
         published = row["published_at"].isoformat() if row["published_at"] else None
         return cls(
             name=row["name"],
+            default=default,
             index=row["index"],
             revision=row["revision"],
             published_at=published,

@@ -57,19 +57,21 @@ def create_app(
     *,
     recorder: QuestionLog | None = None,
     observer: Observer | None = None,
+    collection: str = "",
     v1_sources: SourcesPlace = "key",
     heartbeat_s: float = HEARTBEAT_S,
 ) -> FastAPI:
     """Return the HTTP application around `engine`; `store` has collections, conversations and feedback.
 
-    `recorder` records questions, `observer` counts answers. `v1_sources` is where the sources of a chat completion
-    stand if its request does not say. An open stream is silent for at most `heartbeat_s` seconds.
+    `recorder` records questions, `observer` counts answers. `collection` is the engine's own default. `v1_sources` is
+    where the sources of a chat completion stand if its request does not say. An open stream is silent for at most
+    `heartbeat_s` seconds.
     """
     app = FastAPI(title="Raydex", description=DESCRIPTION, docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
     sessions = SessionFactory(engine, store, threads, recorder, observer)
     _add_question_routes(app, QuestionRoutes(engine, store, threads, sessions, heartbeat_s))
-    _add_state_routes(app, StateRoutes(engine, store, threads))
+    _add_state_routes(app, StateRoutes(engine, store, threads, collection))
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
     _add_admin_routes(app, AdminRoutes(store, threads))
@@ -110,7 +112,7 @@ def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:
     app.get(
         "/health/ready",
         summary="Check that questions can be answered: the database is reachable and the models are loaded",
-        responses=_errors(503),
+        responses=_errors(404, 422, 503),
     )(routes.ready)
 
 

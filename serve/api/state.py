@@ -1,45 +1,46 @@
 """Handlers of /collections, /health and /health/ready."""
 
-import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.retrieval.live import CollectionNotNamed
-from pipelines.records import Index
+from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.store import NoLiveIndex, Store
 from serve.api.replies import CollectionOut, HealthOut, ReadyOut
+from serve.api.requests import Name
 from serve.threads import DatabaseThreads
 
 
 class StateRoutes:
     """The handlers; each answers its route in routes.py."""
 
-    def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
-        self._engine, self._store, self._threads = engine, store, threads
+    def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads, collection: str) -> None:
+        self._engine, self._store, self._threads, self._collection = engine, store, threads, collection
 
     async def collections(self) -> list[CollectionOut]:
-        return [CollectionOut.of(row) for row in await self._threads.run(self._store.collections)]
+        rows = await self._threads.run(self._store.collections)
+        default = self._collection or _meant(rows)
+        return [CollectionOut.of(row, row["name"] == default) for row in rows]
 
     async def health(self) -> HealthOut:
         return HealthOut()
 
-    async def ready(self) -> ReadyOut:
+    async def ready(self, collection: Name | None = None) -> ReadyOut:
+        """Say which index answers a question to `collection`, or one that names none."""
         try:
-            index = await self._ready_index()
+            index = await self._engine.aready(collection)
         except (CollectionNotNamed, NoLiveIndex) as error:
+            if collection:
+                raise  # one that does not exist is nothing to wait for
             raise HTTPException(503, str(error)) from error
         return ReadyOut(collection=index.collection, index=index.id, revision=index.revision)
 
-    async def _ready_index(self) -> Index:
-        """Return the index that answers; with several collections and no default, the first once all are ready."""
-        try:
-            return await self._engine.aready()
-        except CollectionNotNamed as error:
-            indexes = []
-            for name in error.names:
-                with contextlib.suppress(NoLiveIndex):
-                    indexes.append(await self._engine.aready(name))
-            if not indexes:
-                raise
-            return indexes[0]
+
+def _meant(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the collection that a question which names none goes to; "" if it must name one."""
+    try:
+        return choose_collection(rows)
+    except CollectionNotNamed:
+        return ""

@@ -101,7 +101,7 @@ class FakeEngine:
                 raise
 
     def _index(self, collection: str | None) -> Index:
-        names = list(self._store.live)
+        names = [self._store.default] if self._store.default else list(self._store.live)
         if collection is None and len(names) != 1:
             raise CollectionNotNamed(names)
         return self._store.live_index(collection or names[0])
@@ -149,6 +149,7 @@ class FakeStore:
         self.turns: dict[str, list[PastTurn]] = {}
         self.given: list[tuple[str, int, str, str]] = []
         self.recorded = [RECORDED]
+        self.default = ""
         self.away = self.conversations_away = False
         self.publish("docs")
 
@@ -160,7 +161,7 @@ class FakeStore:
         return [
             {
                 "name": name,
-                "is_default": False,
+                "is_default": name == self.default,
                 "index": index.id,
                 "revision": 1,
                 "published_at": datetime(2026, 1, 31, tzinfo=UTC),

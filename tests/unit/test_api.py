@@ -300,9 +300,28 @@ def test_nothing_published_is_not_ready(client: TestClient, store: FakeStore) ->
     assert client.get("/health/ready").status_code == 503
 
 
-def test_several_collections_are_ready_together(client: TestClient, store: FakeStore) -> None:
+def test_readiness_agrees_with_questions(client: TestClient, store: FakeStore) -> None:
     store.publish("other")
-    assert client.get("/health/ready").status_code == 200
+    for default, status in (("", 503), ("other", 200)):
+        store.default = default
+        assert client.get("/health/ready").status_code == status
+        assert (ask(client).status_code == 200) is (status == 200)
+    assert client.get("/health/ready").json()["collection"] == "other"
+    store.default = ""
+    assert client.get("/health/ready", params={"collection": "docs"}).json()["collection"] == "docs"
+    assert client.get("/health/ready", params={"collection": "unpublished"}).status_code == 404
+
+
+def test_the_default_collection_is_marked(store: FakeStore, engine: FakeEngine) -> None:
+    def marked(collection: str = "") -> list[str]:
+        app = create_app(engine, store, collection=collection)  # type: ignore[arg-type]
+        return [row["name"] for row in TestClient(app).get("/collections").json() if row["default"]]
+
+    assert marked() == ["docs"]
+    store.publish("other")
+    assert marked() == []
+    store.default = "other"
+    assert marked() == ["other"] and marked("docs") == ["docs"]
 
 
 def test_collections_say_what_is_live(client: TestClient) -> None:
