@@ -1,4 +1,4 @@
-"""Reads Jupyter notebooks: their Markdown, their code, and what the code printed, within bounds. No image is read."""
+"""Reads Jupyter notebooks: their Markdown, their code, and what the code printed, but no picture."""
 
 import re
 import warnings
