@@ -22,7 +22,7 @@ from jobs.cli import (
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, compose_collection
-from pipelines.indexing.reading.folder import NoSuchFolder
+from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
@@ -31,7 +31,7 @@ from pipelines.store import BuildResources
 OPTIONS = ReindexOptions()
 EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outcome.NOTHING_INDEXED: FAILED}
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
-               "allow_private", "ignore_robots")  # fmt: skip
+               "allow_private", "ignore_robots", "url_style")  # fmt: skip
 INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type")
 
 
@@ -43,6 +43,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
     add("--path", help="read this folder, glob or bucket instead of crawling")
     add("--base-url", help="URL that the files of the folder stand for")
+    add(
+        "--url-style",
+        choices=URL_STYLES,
+        help="how the URLs of Markdown and other sources end: keep (.md), html, "
+        "directory (guide/), bare (guide), auto: as MkDocs, Sphinx, Docusaurus or mdBook publish the folder (auto)",
+    )
     add = parser.add_argument_group("crawling (defaults: the collection file's)").add_argument
     add("--include", action="append", help="regular expression that a URL must match")
     add("--exclude", action="append", help="regular expression that a URL must not match")

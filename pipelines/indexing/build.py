@@ -23,8 +23,8 @@ from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.folders.folder import FolderSettings, Listing
 from pipelines.indexing.pools import Pools
-from pipelines.indexing.reading.folder import FolderSettings, read_file
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Chunk, IndexSettings
@@ -117,10 +117,11 @@ def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
     )
 
 
-def save_files(folder: FolderSettings, job: BuildJob) -> Dataset:
-    """Read the files of a folder or bucket and commit them as pages; each batch is a row with its number of `pages`."""
-    system, paths = folder.files()
-    files = ray.data.read_binary_files(paths, filesystem=system, include_paths=True, num_cpus=job.pools.task_cpus)
+def save_files(folder: FolderSettings, listing: Listing, job: BuildJob) -> Dataset:
+    """Read the listed files of a folder and commit them as pages; each batch is a row with its number of `pages`."""
+    files = ray.data.read_binary_files(
+        listing.paths, filesystem=listing.system, include_paths=True, num_cpus=job.pools.task_cpus
+    )
     return files.map_batches(
         cast(Any, save_file_batch),
         batch_size=256,
@@ -178,9 +179,9 @@ def crawl_host(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> It
 def save_file_batch(batch: pa.Table, job: BuildJob, folder: FolderSettings) -> pa.Table:
     store = _store(job.database_url)
     paths, bodies = batch["path"].to_pylist(), batch["bytes"].to_pylist()
-    urls = [folder.url_of(path) for path in paths]
-    known = store.content_hashes(job.collection, urls)
-    pages = [read_file(url, path, body, known.get(url)) for url, path, body in zip(urls, paths, bodies, strict=True)]
+    files = {folder.url_of(path, body): (path, body) for path, body in zip(paths, bodies, strict=True)}
+    known = store.content_hashes(job.collection, list(files))
+    pages = [folder.page(path, url, body, known.get(url)) for url, (path, body) in files.items()]
     store.save_pages(job.collection, job.run, pages)
     return pa.table({"pages": [len(pages)]})
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.reading.folder import SPHINX_COPIES, FolderSettings, NoSuchFolder
+from pipelines.indexing.folders.folder import SPHINX_COPIES, FolderSettings, NoSuchFolder
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
@@ -80,6 +80,7 @@ class Folder(_Strict):
     base_url: str
     include: list[str] = []
     exclude: list[str] = list(SPHINX_COPIES)
+    url_style: str = "auto"
 
     @model_validator(mode="after")
     def _check(self) -> "Folder":
@@ -87,7 +88,7 @@ class Folder(_Strict):
         return self
 
     def settings(self) -> FolderSettings:
-        return FolderSettings(self.path, self.base_url, tuple(self.include), tuple(self.exclude))
+        return FolderSettings(self.path, self.base_url, tuple(self.include), tuple(self.exclude), self.url_style)
 
 
 class IndexChoices(_Strict):
@@ -132,7 +133,7 @@ class Collection(_Strict):
                     f"path {folder.path!r} is relative: a Ray job runs in a copy of the working directory, perhaps on "
                     "another machine. Give the absolute path of a folder that every node sees, or a bucket URL"
                 )
-            folder.settings().files()
+            folder.settings().recognised().files()
 
 
 # ---------------------------------------------------------------------------------------------- from a file, from flags
@@ -156,7 +157,7 @@ def compose_collection(
     """Return the collection of a file, of start URLs or of the files under `path`, with single keys replaced.
 
     `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. `crawl` replaces
-    keys of every site (`include` and `exclude` of folders too), `index` keys of the index, `top` keys of the
+    keys of every site and folder that have them, `index` keys of the index, `top` keys of the
     collection, unless None; the default of `name` is the file's name or the host. Raises InvalidCollection.
     """
     origin = target or "flags"
@@ -224,9 +225,12 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _replace(collection: Collection, crawl: Mapping[str, Any], index: Mapping[str, Any], origin: str) -> Collection:
     data = collection.model_dump()
-    patterns = {key: crawl[key] for key in ("include", "exclude") if key in crawl}
-    data["sites"] = [site | crawl for site in data["sites"]]
-    data["folders"] = [folder | patterns for folder in data["folders"]]
+    if "url_style" in crawl and not collection.folders:
+        raise InvalidCollection(f"--url-style {crawl['url_style']} is for the files of a folder, and there is none")
+    for_folders = {key: crawl[key] for key in ("include", "exclude", "url_style") if key in crawl}
+    for_sites = {key: value for key, value in crawl.items() if key != "url_style"}
+    data["sites"] = [site | for_sites for site in data["sites"]]
+    data["folders"] = [folder | for_folders for folder in data["folders"]]
     data["index"] |= index
     return collection_from(data, origin)
 

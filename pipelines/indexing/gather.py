@@ -108,11 +108,18 @@ class Gatherer:
     def _read_files(self, folder: Folder, job: Any) -> None:
         from pipelines.indexing import build
 
+        settings = folder.settings().recognised()
+        if settings.generator:
+            self._log.tell(
+                f"{settings.generator.config}: {folder.path} is cited as {settings.generator.name} publishes it"
+            )
+        listing = settings.files()
+        self._log.count_files(listing.skipped, listing.excluded)
         build.configure(slow_source=False)
-        saved: Any = build.save_files(folder.settings(), job).iter_batches(batch_size=None, batch_format="pyarrow")
+        saved: Any = build.save_files(settings, listing, job).iter_batches(batch_size=None, batch_format="pyarrow")
         pages = sum(sum(batch["pages"].to_pylist()) for batch in saved)  # Dataset.sum costs seconds more
         reason = f"its file under {folder.path} is gone"
-        self._store.mark_unseen(self._name, self._run, folder.settings().base_url, reason)
+        self._store.mark_unseen(self._name, self._run, settings.base_url, reason)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
     def _choose_hosts(self) -> list[CrawlSettings]:

@@ -213,5 +213,7 @@ class ReindexRun:
             in_place=made.in_place,
             crawls=self.store.crawls(self.run),
             warnings=self.log.warnings,
+            skipped_files=dict(self.log.skipped_files.most_common()),
+            excluded_files=self.log.excluded_files,
             outcome=outcome,
         )

@@ -1,7 +1,8 @@
 """The summary of a reindex, and the log of times and warnings that it is made from."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import Enum
@@ -25,12 +26,19 @@ class RunLog:
         self.tell = progress
         self.seconds: dict[str, float] = {}
         self.warnings: list[str] = []
+        self.skipped_files: Counter[str] = Counter()
+        self.excluded_files = 0
 
     def warn(self, message: str) -> None:
         """Keep a warning, once, and pass it on."""
         if message not in self.warnings:
             self.warnings.append(message)
             self.tell(f"warning: {message}")
+
+    def count_files(self, skipped: Mapping[str, int], excluded: int) -> None:
+        """Add files of a folder that are not read: those of other formats by suffix, and those that are excluded."""
+        self.skipped_files.update(skipped)
+        self.excluded_files += excluded
 
     def add_seconds(self, step: str, seconds: float) -> None:
         self.seconds[step] = round(self.seconds.get(step, 0.0) + seconds, 3)
@@ -51,7 +59,8 @@ class ReindexSummary:
 
     `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages, and among the
     indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
-    `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host.
+    `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host. `skipped_files` counts the
+    files of folders that no reader is for, by suffix, `excluded_files` those that the settings or the generator exclude.
     """
 
     collection: str
@@ -67,6 +76,8 @@ class ReindexSummary:
     in_place: bool
     crawls: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    skipped_files: dict[str, int] = field(default_factory=dict)
+    excluded_files: int = 0
     outcome: Outcome = Outcome.DONE
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,7 +92,7 @@ class ReindexSummary:
         made = ", ".join(f"{chunks[key]:,} {key}" for key in ("embedded", "reused", "written", "deleted"))
         seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
         return f"""collection {self.collection}, run {self.run}
-  pages     {pages["seen"]:,} seen: {seen}
+  pages     {pages["seen"]:,} seen: {seen}{self._files()}
   sections  {self.sections:,}{self._listings()}
   chunks    {chunks["total"]:,}: {made}
   seconds   {seconds}
@@ -90,6 +101,16 @@ class ReindexSummary:
     def _listings(self) -> str:
         count = self.pages["listings"]
         return f" ({count:,} of the pages only list links or names: nothing to cite)" if count else ""
+
+    def _files(self) -> str:
+        """Return a line about files that were not read, "" if there are none."""
+        said = []
+        if self.skipped_files:
+            kinds = ", ".join(f"{count:,} {suffix}" for suffix, count in self.skipped_files.items())
+            said.append(f"skipped {sum(self.skipped_files.values()):,} files: {kinds}")
+        if self.excluded_files:
+            said.append(f"excluded {self.excluded_files:,}")
+        return f"\n  files     {'; '.join(said)}" if said else ""
 
     def _index(self) -> str:
         if self.index is None:

@@ -18,8 +18,8 @@ from pipelines.indexing.collection import (
     load_collection,
 )
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.folders.folder import FolderSettings
 from pipelines.indexing.pools import plan_pools
-from pipelines.indexing.reading.folder import FolderSettings
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.records import IndexSettings
 from pipelines.store import Store

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.reading.folder import FolderSettings, NoSuchFolder, read_file
+from pipelines.indexing.folders.folder import FolderSettings, NoSuchFolder
 from pipelines.records import content_hash
 
 
@@ -72,11 +72,12 @@ def test_a_base_url_that_cannot_be_cited_is_an_error(url: str, tmp_path: Path) -
 
 
 def test_an_unchanged_file_is_left_where_it_is() -> None:
-    known = content_hash(b"<p>x</p>", "text/html", None)
-    assert read_file("https://x/a.html", "a.html", b"<p>x</p>", known).body is None
-    assert read_file("https://x/a.html", "a.html", b"<p>y</p>", known).body == b"<p>y</p>"
+    folder, known = FolderSettings("/docs", "https://x/"), content_hash(b"<p>x</p>", "text/html", None)
+    assert folder.page("/docs/a.html", "https://x/a.html", b"<p>x</p>", known).body is None
+    assert folder.page("/docs/a.html", "https://x/a.html", b"<p>y</p>", known).body == b"<p>y</p>"
 
 
 def test_the_media_type_is_the_extensions() -> None:
-    types = {name: read_file("u", name, b"x", None).content_type for name in ("a.html", "b.MD", "c.pdf", "d.txt")}
+    folder = FolderSettings("/docs", "https://x/")
+    types = {name: folder.page(name, "u", b"x", None).content_type for name in ("a.html", "b.MD", "c.pdf", "d.txt")}
     assert types == {"a.html": "text/html", "b.MD": "text/markdown", "c.pdf": "application/pdf", "d.txt": "text/plain"}

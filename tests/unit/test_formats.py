@@ -21,7 +21,7 @@ from pipelines.formats import (
 )
 from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_refusal, parse_content_type
 from pipelines.indexing.crawling.scope import BINARY_SUFFIXES, looks_binary
-from pipelines.indexing.reading.folder import FolderSettings, read_file
+from pipelines.indexing.folders.folder import FolderSettings
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Page
@@ -43,8 +43,9 @@ def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
     )
     path = tmp_path / f"page.{suffix.upper()}"
     path.write_text("words")
-    assert FolderSettings(str(tmp_path), "https://d.test/").files()[1] == [str(path)]
-    page = read_file(url, str(path), b"words", None)
+    folder = FolderSettings(str(tmp_path), "https://d.test/")
+    assert folder.files().paths == [str(path)]
+    page = folder.page(str(path), url, b"words", None)
     assert page.content_type == entry.media_type
     assert format_of_page(Page(url, b"words", page.content_type)) is entry
 

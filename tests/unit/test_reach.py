@@ -5,7 +5,7 @@ import pytest
 from jobs.environment import in_ray_job
 from pipelines.cluster import UnreachableDatabase, check_reach
 from pipelines.indexing.collection import collection_from
-from pipelines.indexing.reading.folder import NoSuchFolder
+from pipelines.indexing.folders.folder import NoSuchFolder
 
 ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 LOCAL = [

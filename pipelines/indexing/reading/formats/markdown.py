@@ -1,4 +1,4 @@
-"""Reads Markdown by way of HTML, with the ids of headings and the extensions of the generator that publishes it.
+"""Reads Markdown by way of HTML, with the ids and extensions of the generator that publishes it.
 
 Plain Markdown is read as GitHub shows it. MkDocs, Docusaurus (MDX) and MyST in Sphinx make other ids, and boxes.
 """

@@ -1,4 +1,4 @@
-"""Reads reStructuredText into sections, by way of docutils' HTML, with the anchors of Sphinx."""
+"""Reads reStructuredText into sections, by way of docutils' HTML, with the anchors of Sphinx.
 
 Nothing but the page itself is read: directives that would insert a file, or raw HTML, have no effect.
 """

@@ -1,0 +1,1 @@
+"""Folders: files become pages, with the URLs that the generator of the site gives them."""

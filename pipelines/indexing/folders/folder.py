@@ -1,0 +1,219 @@
+"""Takes the files of a folder, glob or bucket as pages under a base URL.
+
+The URL of a file is the base URL and its path below the root: unchanged, as in a mirror made by wget, or as the
+generator of the site publishes it. Turns files into FetchedPages; the caller reads them. Knows no Ray and no database.
+"""
+
+import glob
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, cast, get_args
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+
+from pipelines.formats import FORMATS, MARKDOWN, TEXT, format_of_name
+from pipelines.indexing.folders.generators import Generator, UrlStyle, recognise
+from pipelines.indexing.folders.page_urls import published_path
+from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.records import FetchedPage, Page, content_hash
+
+# Copies of its source files and assets that Sphinx puts beside its pages.
+SPHINX_COPIES = ("/_sources/", "/_static/")
+URL_STYLES = ("auto", *get_args(UrlStyle))
+_FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
+_MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
+
+
+class NoSuchFolder(ValueError):
+    """A path does not exist, or no file under it has a format that can be read."""
+
+
+class Listing(NamedTuple):
+    """The files of a folder: those to read, and how many others there are, by suffix (`.png`), excluded or hidden by
+    another file of the same URL.
+    """
+
+    system: FileSystem
+    paths: list[str]
+    skipped: dict[str, int]
+    excluded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSettings:
+    """The files under `path` (a folder, a glob or a bucket URL), and the URL that their root stands for.
+
+    The URL of a file must match one of the regular expressions `include` (if there are any) and none of `exclude`.
+    `url_style` is how the URLs of Markdown, reStructuredText and notebooks end: "keep" as the file does, "html",
+    "directory" (`guide/`) or "bare" (`guide`); "auto" as `generator` has it, which `recognised` looks for.
+    """
+
+    path: str
+    base_url: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = SPHINX_COPIES
+    url_style: str = "auto"
+    generator: Generator | None = None
+
+    def __post_init__(self) -> None:
+        if self.url_style not in URL_STYLES:
+            raise ValueError(f"url_style {self.url_style!r} must be one of {', '.join(URL_STYLES)}")
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https", "file") or not (parts.netloc or parts.scheme == "file"):
+            raise ValueError(f"base URL {self.base_url!r} must begin with http://, https:// or file://")
+        if parts.query or parts.fragment:
+            raise ValueError(f"base URL {self.base_url!r} must have no query and no fragment")
+        for pattern in (*self.include, *self.exclude):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
+        if not self.base_url.endswith("/"):
+            object.__setattr__(self, "base_url", self.base_url + "/")
+
+    @property
+    def root(self) -> str:
+        """The part of a file's path that `base_url` replaces: the folder, for a glob the one before its wildcards."""
+        if "://" in self.path:
+            return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
+        fixed = re.split(r"[*?\[]", self.path, maxsplit=1)[0]
+        folder = (
+            Path(fixed) if Path(fixed).is_dir() and fixed in (self.path, str(Path(fixed)) + "/") else Path(fixed).parent
+        )
+        return str(folder.absolute()) + "/"
+
+    def recognised(self) -> "FolderSettings":
+        """Return these settings with the generator whose configuration lies in the folder or above it, if one does."""
+        if self.url_style == "keep":
+            return self
+        try:
+            system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
+            return replace(self, generator=recognise(lambda path: _read_text(system, path), self.root))
+        except (OSError, ValueError):
+            return self  # listing the folder tells what is wrong with it
+
+    def files(self) -> Listing:
+        """List all files that can be read, except hidden ones (.name).
+
+        Ray Data's own listing would leave out every name that begins with an underscore, such as Sphinx's `_modules/`.
+        Raises NoSuchFolder if there is no file.
+        """
+        system, found = self._find()
+        shown = [path for path in found if not self._is_hidden(path)]
+        known = [path for path in shown if format_of_name(path)]
+        skipped = Counter(map(_suffix, set(shown) - set(known)))
+        wanted = self._one_for_each_url(path for path in known if self._includes(path))
+        if not wanted:
+            suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
+            raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({suffixes})")
+        return Listing(system, wanted, dict(skipped.most_common()), len(known) - len(wanted))
+
+    def _find(self) -> tuple[FileSystem, list[str]]:
+        if "://" not in self.path and glob.has_magic(self.path) and not Path(self.path).exists():
+            matches = glob.glob(self.path, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+            return LocalFileSystem(), [str(Path(path).absolute()) for path in matches if Path(path).is_file()]
+        try:
+            where = self.path if "://" in self.path else Path(self.path).absolute().as_uri()
+            system, root = FileSystem.from_uri(where)
+            kind = system.get_file_info(root).type
+            if kind in (FileType.File, FileType.NotFound):
+                return system, [root] if kind == FileType.File else []
+            infos = system.get_file_info(FileSelector(root, recursive=True))
+        except (OSError, ValueError) as error:
+            raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
+        return system, [info.path for info in infos if info.type == FileType.File]
+
+    def _is_hidden(self, path: str) -> bool:
+        return any(part.startswith(".") for part in path.removeprefix(self.root).split("/"))
+
+    def _includes(self, path: str) -> bool:
+        if self.generator and not self._is_page(path, self.generator):
+            return False
+        url = self.url_of(path)
+        included = not self.include or any(re.search(pattern, url) for pattern in self.include)
+        return included and not any(re.search(pattern, url) for pattern in self.exclude)
+
+    def _is_page(self, path: str, generator: Generator) -> bool:
+        inner = path.removeprefix(generator.root)
+        if not path.startswith(generator.root) or any(re.search(pattern, inner) for pattern in generator.exclude):
+            return False
+        return not generator.routes or any(inner.startswith(place) for place, _ in generator.routes)
+
+    def _one_for_each_url(self, paths: Iterable[str]) -> list[str]:
+        """Return the paths without those whose URL another file has: index.md goes before README.md."""
+        by_url = {self.url_of(path): path for path in sorted(paths, key=lambda path: ("/index." in path.lower(), path))}
+        return sorted(by_url.values())
+
+    def url_of(self, path: str, body: bytes = b"") -> str:
+        """Return the URL that the file at `path` stands for, quoted where a URL requires it.
+
+        `body` is needed where the front matter of a page may name it.
+        """
+        generator, inner = self.generator, path.removeprefix(self.root).lstrip("/")
+        style = self._style()
+        if generator is None or not path.startswith(generator.root):
+            return self.base_url + _quote(published_path(inner, style))
+        published = published_path(path.removeprefix(generator.root), style, generator, body)
+        part = self._published_part(generator)
+        if published.startswith(part):
+            return self.base_url + _quote(published[len(part) :])
+        return urljoin(self.base_url, "../" * part.count("/") + _quote(published))
+
+    def _style(self) -> UrlStyle:
+        if self.url_style != "auto":
+            return cast(UrlStyle, self.url_style)
+        return self.generator.url_style if self.generator else "keep"
+
+    def _published_part(self, generator: Generator) -> str:
+        """Return the path on the site of what `base_url` stands for: "" unless this folder is a part of the pages."""
+        if generator.root.startswith(self.root):
+            return ""
+        inner = self.root.removeprefix(generator.root)
+        return published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", generator)
+
+    def media_type_of(self, path: str) -> str:
+        """Return the media type as which the file at `path` is read."""
+        media_type = (format_of_name(path) or TEXT).media_type
+        return dict(self.generator.formats).get(media_type, media_type) if self.generator else media_type
+
+    def page(self, path: str, url: str, body: bytes, known_hash: str | None) -> FetchedPage:
+        """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
+        content_type = self.media_type_of(path)
+        page = Page(url, body, content_type)
+        links = self._links(path, page)
+        if content_hash(body, content_type, None) == known_hash:
+            return FetchedPage(url, "ok", content_type=content_type, links=links)
+        return FetchedPage(url, "ok", body=body, content_type=content_type, links=links, canonical=page_canonical(page))
+
+    def _links(self, path: str, page: Page) -> tuple[str, ...]:
+        """Return the URLs that a page links to; a link to a file of the folder leads to where that is published."""
+        place = _FILES + quote(path)
+        found = page_links(replace(page, url=place))
+        return tuple(dict.fromkeys(self._published_link(url, page.url) for url in found if url != place))
+
+    def _published_link(self, url: str, page_url: str) -> str:
+        if not url.startswith(_FILES + "/"):
+            return url
+        path = unquote(url.removeprefix(_FILES))
+        return self.url_of(path) if path.startswith(self.root) else urljoin(page_url, url.removeprefix(_FILES))
+
+
+def _read_text(system: FileSystem, path: str) -> str | None:
+    """Return the beginning of a file as text, None if there is no such file."""
+    if system.get_file_info(path).type != FileType.File:
+        return None
+    with system.open_input_stream(path) as file:
+        return str(file.read(_MAX_CONFIG).decode("utf-8-sig", "replace"))
+
+
+def _suffix(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    return "." + name.rsplit(".", 1)[-1].lower() if "." in name else "without suffix"
+
+
+def _quote(path: str) -> str:
+    return quote(path, safe="/~!$&'()*+,;=:@-._")

@@ -1,0 +1,87 @@
+"""The URL path of a file on the published site, by the style of its URLs and the rules of its generator."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from pipelines.formats import HTML, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
+from pipelines.indexing.folders.generators import Generator, UrlStyle
+
+# As Docusaurus reads numbers before names (numberPrefixParser): dates and versions are not among them.
+_NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
+_NO_NUMBER = re.compile(r"^(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?|^\d+[-_.]\d+")
+_POST = re.compile(r"^(.*?)(\d{4})[-/](\d{1,2})[-/](\d{1,2})[-/]([^/]+)$")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.MULTILINE | re.DOTALL)
+_INDEXES = ("index", "readme")
+_BLOG = "blog/"
+
+
+def published_path(path: str, style: UrlStyle, generator: Generator | None = None, body: bytes = b"") -> str:
+    """Return the path below the site's URL at which the file `path`, below the pages' root, is published.
+
+    `body` is needed where the page's front matter may name it.
+    """
+    entry = format_of_name(path)
+    if style == "keep" or entry is None or entry.media_type not in _sources(generator):
+        return path
+    folder, _, name = path.rpartition("/")
+    stem = name[: -1 - max(len(suffix) for suffix in entry.suffixes if name.lower().endswith("." + suffix))]
+    if generator is not None and generator.routes:
+        return _docusaurus_path(folder, stem, style, generator, front_matter(body))
+    prefix = folder + "/" if folder else ""
+    return prefix if stem.lower() in (generator.indexes if generator else _INDEXES) else prefix + _styled(stem, style)
+
+
+def _docusaurus_path(folder: str, stem: str, style: UrlStyle, generator: Generator, fields: Mapping[str, Any]) -> str:
+    """Return a path by the rules of Docusaurus: numbers before names, dates of posts, and what the page says itself."""
+    place, route = next((pair for pair in generator.routes if f"{folder}/".startswith(pair[0])), ("", ""))
+    folder, slug = folder[len(place) :], _text(fields.get("slug"))
+    if place == _BLOG:
+        folder, stem = _dated(folder, stem)
+        folder = "" if slug else folder
+    folder, stem = "/".join(_unnumbered(part) for part in folder.split("/")), _unnumbered(stem)
+    prefix = folder + "/" if folder else ""
+    if slug:
+        return route + _styled(slug.lstrip("/") if slug.startswith("/") else prefix + slug, style)
+    if stem.lower() in (*generator.indexes, folder.rpartition("/")[2].lower()):
+        return route + prefix
+    return route + prefix + _styled(_text(fields.get("id")) or stem, style)
+
+
+def front_matter(body: bytes) -> Mapping[str, Any]:
+    """Return the fields of a page's front matter, none if it has none that can be read."""
+    match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
+    try:
+        fields = yaml.safe_load(match[1]) if match else None
+    except (yaml.YAMLError, ValueError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _sources(generator: Generator | None) -> frozenset[str]:
+    """Return the media types of files that become pages of HTML."""
+    always = {entry.media_type for entry in (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)}
+    return frozenset(always | {by_suffix for by_suffix, _ in (generator.formats if generator else ())})
+
+
+def _styled(name: str, style: UrlStyle) -> str:
+    if not name or name.endswith("/") or style == "bare":
+        return name
+    return f"{name}/" if style == "directory" else f"{name}.{HTML.suffixes[0]}"
+
+
+def _dated(folder: str, stem: str) -> tuple[str, str]:
+    """Return folder and name of a blog post: 2021-08-26-welcome.md and 2021-08-26-welcome/index.md are one place."""
+    whole = "/".join(filter(None, (folder, "" if stem.lower() in _INDEXES else stem)))
+    post = _POST.match(whole)
+    return ("/".join(filter(None, (post[1].strip("/"), *post.group(2, 3, 4)))), post[5]) if post else (folder, stem)
+
+
+def _unnumbered(name: str) -> str:
+    return name if _NO_NUMBER.match(name) else _NUMBER.sub("", name)
+
+
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""

@@ -1,0 +1,195 @@
+"""A folder of sources is cited as the generator of the site publishes it."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.indexing.collection import InvalidCollection, compose_collection
+from pipelines.indexing.folders.folder import FolderSettings
+
+BASE = "https://d.test/"
+
+
+def write(root: Path, *paths: str, **texts: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(texts.get(path, "# Words\n"))
+
+
+def urls(folder: Path, base: str = BASE, style: str = "auto") -> dict[str, str]:
+    settings = FolderSettings(str(folder), base, url_style=style).recognised()
+    files = [Path(path) for path in settings.files().paths]
+    return {str(path.relative_to(folder)): settings.url_of(str(path), path.read_bytes()) for path in files}
+
+
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
+        ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
+        ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html"]),
+        ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/"]),
+        ("bare", ["", "a.html", "guide/b", "guide/", "n", "r"]),
+    ],
+)
+def test_the_style_of_urls_is_a_setting(style, expected, tmp_path):
+    write(tmp_path, "README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst")
+    assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]
+
+
+MKDOCS = "site_name: x\nplugins: [search]\nmarkdown_extensions:\n  - emoji: !!python/name:material.emoji\n"
+
+
+def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
+    write(tmp_path, "docs/index.md", "docs/guide/README.md", "docs/guide/first steps.md", "docs/a.pdf", "CHANGES.md")
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS)
+    expected = {"docs/index.md": "", "docs/guide/README.md": "guide/", "docs/a.pdf": "a.pdf"}
+    expected["docs/guide/first steps.md"] = "guide/first%20steps/"
+    assert urls(tmp_path) == {path: BASE + url for path, url in expected.items()}
+    assert urls(tmp_path / "docs") == {path.removeprefix("docs/"): BASE + url for path, url in expected.items()}
+    part = urls(tmp_path / "docs" / "guide", BASE + "guide/")
+    assert part == {"README.md": BASE + "guide/", "first steps.md": BASE + "guide/first%20steps/"}
+
+
+def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
+    write(tmp_path, "manual/a.md", "docs/b.md")
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: manual\nuse_directory_urls: false\n")
+    assert urls(tmp_path) == {"manual/a.md": BASE + "a.html"}
+    assert urls(tmp_path / "docs") == {"b.md": BASE + "b.md"}
+
+
+SPHINX = "import os\nproject = 'x'\nexclude_patterns = ['drafts', '**/old-*.rst']\nextensions = [name for name in ()]\n"
+
+
+def test_sphinx_publishes_files_of_html_without_what_it_excludes(tmp_path):
+    write(tmp_path, "index.rst", "a/index.md", "a/b.ipynb", "a/README.md", "drafts/c.rst", "a/old-d.rst", 
+          "_build/e.html", "requirements.txt")  # fmt: skip
+    (tmp_path / "conf.py").write_text(SPHINX)
+    assert urls(tmp_path) == {
+        "index.rst": BASE, "a/index.md": BASE + "a/", "a/b.ipynb": BASE + "a/b.html",
+        "a/README.md": BASE + "a/README.html",
+    }  # fmt: skip
+    settings = FolderSettings(str(tmp_path), BASE).recognised()
+    types = [settings.media_type_of(str(tmp_path / name)) for name in ("x.md", "x.ipynb", "x.rst")]
+    assert types == ["text/x-myst", "application/x-sphinx-ipynb", "text/x-rst"]
+
+
+def test_sphinx_may_read_text_and_build_directories(tmp_path):
+    write(tmp_path, "docs/intro/a.txt")
+    (tmp_path / "docs" / "conf.py").write_text(SPHINX + "source_suffix = {'.txt': 'restructuredtext'}\n")
+    (tmp_path / ".readthedocs.yaml").write_text("sphinx:\n  builder: dirhtml\n")
+    assert urls(tmp_path / "docs") == {"intro/a.txt": BASE + "intro/a/"}
+
+
+def test_what_a_generator_has_built_is_a_mirror(tmp_path):
+    write(tmp_path, "docs/_build/html/a.html", "docs/_build/html/b.md")
+    (tmp_path / "docs" / "conf.py").write_text(SPHINX)
+    assert urls(tmp_path / "docs" / "_build" / "html") == {"a.html": BASE + "a.html", "b.md": BASE + "b.md"}
+
+
+def test_a_file_of_the_same_name_is_no_configuration(tmp_path):
+    write(tmp_path, "a.md")
+    (tmp_path / "conf.py").write_text("DEBUG = True\n")
+    assert urls(tmp_path) == {"a.md": BASE + "a.md"}
+
+
+@pytest.mark.parametrize("name", ["mkdocs.yml", "conf.py", "book.toml", "docusaurus.config.js"])
+def test_a_broken_configuration_has_the_defaults(name, tmp_path):
+    write(tmp_path, "docs/a.md", "src/a.md", "a.md")
+    (tmp_path / name).write_text("project = '\n[: {{{ !!\x00 docs: {")
+    assert urls(tmp_path)
+
+
+def test_mdbook_publishes_html_without_its_summary(tmp_path):
+    write(tmp_path, "src/SUMMARY.md", "src/README.md", "src/ch01/ch01-00-intro.md")
+    (tmp_path / "book.toml").write_text("[book]\ntitle = 'x'\n")
+    assert urls(tmp_path) == {"src/README.md": BASE, "src/ch01/ch01-00-intro.md": BASE + "ch01/ch01-00-intro.html"}
+
+
+DOCUSAURUS = """
+const config = {
+  // trailingSlash: true,
+  presets: [['classic', {
+    docs: {
+      sidebarPath: './sidebars.js',
+      routeBasePath: '%s',
+    },
+    blog: { showReadingTime: true },
+  }]],
+};
+"""
+
+
+@pytest.fixture
+def website(tmp_path: Path) -> Path:
+    slug, own = "---\nslug: /start here\n---\n", "---\r\nid: other\r\n---\r\n"
+    write(tmp_path, "docs/01-intro.md", "docs/02-Guides/index.mdx", "docs/02-Guides/03. deep.md", "docs/api/api.md",
+          "docs/2024-01-release.md", "docs/_partial.md", "docs/slug.md", "docs/api/own.md", "README.md",
+          "blog/2021-08-26-welcome/index.md", "blog/2021-09-01-news.md", "src/pages/about.md",
+          **{"docs/slug.md": slug, "docs/api/own.md": own})  # fmt: skip
+    return tmp_path
+
+
+def test_docusaurus_publishes_by_its_own_rules(website):
+    (website / "docusaurus.config.js").write_text(DOCUSAURUS % "handbook")
+    found = urls(website)
+    assert found == {
+        "docs/01-intro.md": BASE + "handbook/intro",
+        "docs/02-Guides/index.mdx": BASE + "handbook/Guides/",
+        "docs/02-Guides/03. deep.md": BASE + "handbook/Guides/deep",
+        "docs/2024-01-release.md": BASE + "handbook/2024-01-release",
+        "docs/api/api.md": BASE + "handbook/api/",
+        "docs/api/own.md": BASE + "handbook/api/other",
+        "docs/slug.md": BASE + "handbook/start%20here",
+        "blog/2021-08-26-welcome/index.md": BASE + "blog/2021/08/26/welcome",
+        "blog/2021-09-01-news.md": BASE + "blog/2021/09/01/news",
+        "src/pages/about.md": BASE + "about",
+    }
+    part = urls(website / "docs" / "api", BASE + "handbook/api/")
+    assert part == {"api.md": BASE + "handbook/api/", "own.md": BASE + "handbook/api/other"}
+
+
+def test_docusaurus_may_have_its_docs_at_the_root_and_slashes_at_the_end(website):
+    (website / "docusaurus.config.ts").write_text((DOCUSAURUS % "/").replace("// trailing", "trailing"))
+    found = urls(website / "docs")
+    assert found["01-intro.md"] == BASE + "intro/" and found["02-Guides/03. deep.md"] == BASE + "Guides/deep/"
+
+
+def test_the_style_given_by_hand_wins_over_the_generators(tmp_path):
+    write(tmp_path, "docs/a.md")
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS)
+    assert urls(tmp_path, style="html") == {"docs/a.md": BASE + "a.html"}
+    assert urls(tmp_path, style="keep") == {"docs/a.md": BASE + "docs/a.md"}
+
+
+def test_one_url_has_one_file_and_index_goes_first(tmp_path):
+    write(tmp_path, "a/README.md", "a/index.md", "b.md", "b.ipynb")
+    assert set(urls(tmp_path, style="directory")) == {"a/index.md", "b.md"}
+
+
+def test_links_lead_to_where_files_are_published(tmp_path):
+    write(tmp_path, "docs/guide/a.md", "docs/b.md")
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS)
+    settings = FolderSettings(str(tmp_path), BASE).recognised()
+    path = str(tmp_path / "docs/guide/a.md")
+    body = b"[b](../b.md#part) [itself](#top) [out](https://e.test/x.md) [picture](p.png) [index](index.md)"
+    assert settings.page(path, settings.url_of(path), body, None).links == (
+        BASE + "b/", "https://e.test/x.md", BASE + "guide/p.png", BASE + "guide/",
+    )  # fmt: skip
+
+
+def test_other_files_are_counted_by_suffix(tmp_path):
+    write(tmp_path, "a.md", "p.png", "q.PNG", "s.svg", "LICENSE", ".hidden.png", "_sources/a.rst.txt")
+    listing = FolderSettings(str(tmp_path), BASE).files()
+    assert listing.skipped == {".png": 2, ".svg": 1, "without suffix": 1}
+    assert listing.excluded == 1
+
+
+def test_a_style_is_checked_and_needs_a_folder(tmp_path):
+    write(tmp_path, "a.md")
+    with pytest.raises(InvalidCollection, match="pretty"):
+        compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "pretty"})
+    with pytest.raises(InvalidCollection, match="--url-style html"):
+        compose_collection(start_urls=[BASE], crawl={"url_style": "html"})
+    made = compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "html"})
+    assert made.folders[0].settings().url_style == "html"
