@@ -60,7 +60,7 @@ class ReindexSummary:
     `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages, and among the
     indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
     `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host. `skipped_files` counts the
-    files of folders that no reader is for, by suffix, `excluded_files` those that the settings or the generator exclude.
+    files of folders that no reader is for, by suffix, `excluded_files` those that settings or the generator exclude.
     """
 
     collection: str
