@@ -331,6 +331,7 @@ class Answer:
     known: bool = True
     route: Route | None = None
     queries: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
     finish_reason: str = FINISHED

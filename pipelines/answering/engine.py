@@ -27,6 +27,8 @@ from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
+from pipelines.answering.understanding.followup import complete
+from pipelines.answering.understanding.notes import make_notes
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message, Route
@@ -158,16 +160,18 @@ class QueryEngine:
             async for event in self._chat(question, smalltalk, trace):
                 yield event
             return
+        trace.asked = strip_smalltalk(question.question)
         standalone = await self._condense(question, trace)
         with trace.step("route"):
             trace.route = await asyncio.to_thread(self._router.route, standalone)
         self._chain.check(trace.route.agent, question.variables)
         if uses_retrieval(mode):
             retrieval = await self._retrieve(question, standalone, trace)
+            trace.notes = make_notes(trace.asked, trace.unclear, retrieval)
         else:
             retrieval = _from_context(question, standalone)
         task = Task(
-            standalone,
+            retrieval.question,
             retrieval.hits,
             question.history,
             mode,
@@ -180,9 +184,11 @@ class QueryEngine:
         retrieval = replace(retrieval, hits=task.hits)
         yield retrieval
         if mode != NO_TEXT:
+            if trace.preface:
+                yield Delta(trace.preface)
             async with aclosing(self._chain.answer(task, trace)) as deltas:
                 async for delta in deltas:
-                    yield delta
+                    yield replace(delta, text=f"{trace.preface}{delta.text}") if delta.reset else delta
         citations = await self._cite(trace, retrieval, question.collection)
         yield _answer(question, retrieval, trace, citations)
 
@@ -223,12 +229,18 @@ class QueryEngine:
         yield _answer(question, retrieval, trace, ())
 
     async def _condense(self, question: Question, trace: Trace) -> str:
-        """Return the question as it reads without the turns before it."""
-        asked = strip_smalltalk(question.question)
-        if not question.history or self._rewriter is None:
-            return asked
-        with trace.step("condense"):
-            return _record(await self._rewriter.condense(asked, question.history), trace).queries[0]
+        """Return the question as it reads without the turns before it: by a model, else by rules."""
+        if not question.history:
+            return trace.asked
+        if self._rewriter is not None:
+            with trace.step("condense"):
+                rewrite = _record(await self._rewriter.condense(trace.asked, question.history), trace)
+            if not rewrite.failed:
+                trace.asked = rewrite.queries[0]
+                return trace.asked
+        followup = complete(trace.asked, [turn.content for turn in question.history if turn.role == "user"])
+        trace.unclear = followup.unclear
+        return followup.question
 
     async def _retrieve(self, question: Question, standalone: str, trace: Trace) -> Retrieval:
         queries: tuple[str, ...] = (standalone,)
@@ -244,9 +256,9 @@ class QueryEngine:
         trace.timings |= retrieval.timings
         for leg in retrieval.degraded:
             trace.lose(leg)
-        hits = await self._rerank(standalone, retrieval.hits, trace)
+        hits = await self._rerank(retrieval.question, retrieval.hits, trace)
         hits = spread_pages(hits) if settings.pages_first else hits
-        return replace(retrieval, question=standalone, hits=tuple(take_diverse(hits, k, settings.max_per_page)))
+        return replace(retrieval, hits=tuple(take_diverse(hits, k, settings.max_per_page)))
 
     async def _rerank(self, question: str, hits: Sequence[Hit], trace: Trace) -> Sequence[Hit]:
         if self._reranker is None or not hits:
@@ -308,7 +320,7 @@ def _from_context(question: Question, standalone: str) -> Retrieval:
 def _answer(question: Question, retrieval: Retrieval, trace: Trace, citations: tuple[Citation, ...]) -> Answer:
     return Answer(
         question=question.question,
-        text=trace.text,
+        text=f"{trace.preface}{trace.text}" if trace.text else "",
         agent=trace.agent,
         citations=citations,
         hits=retrieval.hits,
@@ -320,6 +332,7 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace, citations: t
         known=trace.known,
         route=trace.route,
         queries=retrieval.queries,
+        notes=trace.notes,
         usage=trace.usage,
         exchanges=tuple(trace.exchanges),
         finish_reason=trace.finish_reason,

@@ -75,6 +75,7 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
             leg_depth=settings.candidates,
             fusion=make_fusion(settings),
             neighbours=settings.neighbours,
+            spelling=settings.spelling,
             patience_s=settings.patience_s,
         ),
     )

@@ -22,7 +22,11 @@ TRUNCATED = "truncated"
 
 @dataclass(slots=True)
 class Trace:
-    """Mutable record of one question. `timings` are seconds by step, `degraded` the lost parts, in order, each once."""
+    """Mutable record of one question. `timings` are seconds by step, `degraded` the lost parts, in order, each once.
+
+    `asked` is the question as its reader would know it again, `unclear` what it refers to and no turn before it names,
+    `notes` are what the answer begins with.
+    """
 
     started: float = field(default_factory=time.perf_counter)
     timings: dict[str, float] = field(default_factory=dict)
@@ -31,11 +35,19 @@ class Trace:
     exchanges: list[Exchange] = field(default_factory=list)
     route: Route = Route("", "")
     agent: str = ""
+    asked: str = ""
+    unclear: str = ""
+    notes: tuple[str, ...] = ()
     text: str = ""
     known: bool = True
     failed: bool = False
     finish_reason: str = FINISHED
     quoted: Mapping[int, Support] = field(default_factory=dict)
+
+    @property
+    def preface(self) -> str:
+        """The notes as the first paragraphs of an answer."""
+        return "".join(f"{note}\n\n" for note in self.notes)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,13 @@ def model_folder(model: str) -> Path:
     if Path(model).is_dir():
         return Path(model)
     return _hub_folder(model if "/" in model else f"sentence-transformers/{model}")
+
+
+@cache
+def english_words() -> frozenset[str]:
+    """Return the 21,000 English words, in lower case, that the packaged model's tokenizer keeps whole."""
+    vocabulary = _json(_packaged_folder("all-MiniLM-L6-v2") / "tokenizer.json")["model"]["vocab"]
+    return frozenset(word for word in vocabulary if word.isalpha())
 
 
 def hash_words(text: str) -> list[str]:

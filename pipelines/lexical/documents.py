@@ -9,11 +9,11 @@ from urllib.parse import unquote, urlsplit
 import tantivy
 from tantivy import Query
 
-from pipelines.lexical.terms import with_name_parts
+from pipelines.lexical.terms import plain_words, with_name_parts
 from pipelines.records import Hit
 
 # Raised whenever the same chunk would be indexed with other terms: an older folder is then built anew.
-VERSION = 2
+VERSION = 3
 
 # One sum of BM25 scores over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks), share of
 # sources among the first 5: headings 0.5 finds 0.95 of generated questions' and 0.66 of users', 1.0 (with 0.5 for
@@ -22,6 +22,9 @@ BOOSTS: Mapping[str, float] = {"text": 1.0, "headings": 0.5, "title": 0.1, "url"
 
 # Fields of filters, as whole values: they keep chunks and score nothing.
 FILTERED = ("tag", "version", "language", "address")
+
+# The plain words as they are written, in lower case: what a question's spelling is corrected by.
+WORDS = "words"
 
 _MARKER = "#marker"
 
@@ -40,6 +43,7 @@ def make_schema() -> tantivy.Schema:
     builder.add_text_field("chunk_id", stored=True, tokenizer_name="raw", index_option="basic")
     for field in BOOSTS:
         builder.add_text_field(field, tokenizer_name="names", index_option="freq")
+    builder.add_text_field(WORDS, tokenizer_name=WORDS, index_option="basic")
     for field in FILTERED:
         builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("marker", stored=True, tokenizer_name="raw", index_option="basic")
@@ -54,6 +58,7 @@ def make_document(hit: Hit) -> tantivy.Document:
         headings=with_name_parts(" ".join(hit.headings)),
         title=with_name_parts(hit.title),
         url=with_name_parts(_url_words(hit)),
+        words=plain_words(" ".join((hit.text, *hit.headings, hit.title))),
         tag=list(hit.tags),
         version=[hit.version] if hit.version is not None else [],
         language=hit.language,

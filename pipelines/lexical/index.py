@@ -8,7 +8,7 @@ import fcntl
 import logging
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 
 import tantivy
 
-from pipelines.lexical.documents import BOOSTS, Marker, commit, make_document, make_schema, read_marker
+from pipelines.lexical.documents import BOOSTS, WORDS, Marker, commit, make_document, make_schema, read_marker
 from pipelines.lexical.query import QueryBuilder
-from pipelines.lexical.terms import analyzer
+from pipelines.lexical.spelling import correct
+from pipelines.lexical.terms import analyzer, terms, word_analyzer
 from pipelines.records import Filters, Hit, Index, digest
 from pipelines.store import ChangesPruned
 
@@ -62,6 +63,21 @@ class _View:
     searcher: tantivy.Searcher
 
 
+class _SearcherVocabulary:
+    """The words of a commit."""
+
+    def __init__(self, searcher: tantivy.Searcher) -> None:
+        self._searcher = searcher
+        self.texts = searcher.num_docs
+
+    def knows(self, word: str) -> bool:
+        stems = terms(word)
+        return all(any(self._searcher.doc_freq(field, stem) for field in BOOSTS) for stem in stems)
+
+    def words(self, prefix: str) -> list[tuple[str, int]]:
+        return self._searcher.terms_with_prefix(WORDS, prefix)
+
+
 class LexicalIndex:
     """True BM25 (k1 1.2, b 0.75) over title, headings, URL words and text of one index's chunks.
 
@@ -98,6 +114,11 @@ class LexicalIndex:
         hits = view.searcher.search(query, k, count=False).hits
         scores = ((str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in hits)
         return Matches(view.marker.revision, tuple(scores))
+
+    def correct(self, question: str, is_english: Callable[[str], bool]) -> str:
+        """Return `question` with its spelling corrected by the words of this index; as it is before the first sync."""
+        view = self._view
+        return correct(question, _SearcherVocabulary(view.searcher), is_english) if view else question
 
     def sync(self, store: ChunkSource, index: Index) -> int:
         """Bring the folder to the newest revision of `index` and return that.
@@ -208,5 +229,6 @@ class LexicalIndex:
 
 def _configure(index: tantivy.Index) -> tantivy.Index:
     index.register_tokenizer("names", analyzer())
+    index.register_tokenizer(WORDS, word_analyzer())
     index.config_reader(reload_policy="manual")
     return index

@@ -33,6 +33,11 @@ def with_name_parts(text: str) -> str:
     return " ".join([*words, *(part for word in words for part in name_parts(word))])
 
 
+def plain_words(text: str) -> str:
+    """Return the words of `text` that are only letters and no code names."""
+    return " ".join(word for word in _WORDS.findall(text) if word.isalpha() and not name_parts(word))
+
+
 @lru_cache(maxsize=65_536)
 def name_parts(word: str) -> tuple[str, ...]:
     """Return the parts of a code name, none for a plain word.
@@ -47,11 +52,14 @@ def name_parts(word: str) -> tuple[str, ...]:
 @cache
 def analyzer() -> tantivy.TextAnalyzer:
     """Return the analyzer of the words that with_name_parts returns."""
-    # 100 bytes: longer runs are hashes and encoded data that nobody searches for.
-    return (
-        TextAnalyzerBuilder(Tokenizer.whitespace())  # with_name_parts has found the words already
-        .filter(Filter.lowercase())
-        .filter(Filter.remove_long(100))
-        .filter(Filter.stemmer("english"))
-        .build()
-    )
+    return _lower_case().filter(Filter.stemmer("english")).build()
+
+
+def word_analyzer() -> tantivy.TextAnalyzer:
+    """Return the analyzer of the words that plain_words returns."""
+    return _lower_case().build()
+
+
+def _lower_case() -> TextAnalyzerBuilder:
+    # 100 bytes: longer runs are hashes and encoded data that nobody searches for. The words have been found already.
+    return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.lowercase()).filter(Filter.remove_long(100))

@@ -126,6 +126,7 @@ class AnswerOut(BaseModel):
 
     hits: list[HitOut]
     queries: list[str]
+    notes: list[str]
     degraded: list[str]
     timings: dict[str, float]
     index: int
@@ -163,6 +164,7 @@ class AnswerOut(BaseModel):
             usage=_usage(answer),
             timings=answer.timings,
             queries=[clean_for_storage(query) for query in answer.queries],
+            notes=[clean_for_storage(note) for note in answer.notes],
             index=answer.index,
             revision=answer.revision,
             conversation=conversation,

@@ -50,7 +50,7 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     reply = ask(client).json()
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
-        "queries", "index", "revision", "conversation", "finish_reason",
+        "queries", "index", "revision", "conversation", "finish_reason", "notes",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
         "n", "source", "title", "snippet", "headings", "scores", "supported", "support",

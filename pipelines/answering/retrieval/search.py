@@ -22,6 +22,8 @@ from pipelines.answering.retrieval.legs import (
 )
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
+from pipelines.answering.understanding.language import is_foreign
+from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.search import SearchResult
@@ -55,14 +57,16 @@ class RetrievalSettings:
     """How a collection is searched.
 
     Each leg contributes up to `leg_depth` hits for each query, and `fusion` makes one list of them. `neighbours` chunks
-    of its section on each side are joined to a hit's context. A question waits `patience_s` seconds for BM25 to
-    follow or for a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that
-    for a leg (None: without limit).
+    of its section on each side are joined to a hit's context. With `spelling`, words of the question that the index
+    does not hold are corrected by those that it holds. A question waits `patience_s` seconds for BM25 to follow or for
+    a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that for a leg (None:
+    without limit).
     """
 
     leg_depth: int = 50
     fusion: Fusion = field(default_factory=Fusion)
     neighbours: int = 0
+    spelling: bool = True
     patience_s: float = 2.0
     timeout_s: float | None = 10.0
 
@@ -90,7 +94,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Hits of one snapshot of one index. `degraded` names the legs that are missing, `timings` are seconds."""
+    """Hits of one snapshot of one index for `question`, its spelling corrected.
+
+    `degraded` names the legs that are missing, `timings` are seconds.
+    """
 
     question: str
     hits: tuple[Hit, ...]
@@ -136,6 +143,8 @@ class Searcher:
 
     def search(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Retrieval:
         """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned."""
+        if self._settings.spelling and live.lexical.revision is not None:
+            search = trace.run("spell", lambda: _correct(search, live))
         results = self._run_legs(search, live, index, trace)
         found = trace.run("search", lambda: self._search_store(search, index, results))
         if found.too_slow:
@@ -224,6 +233,15 @@ class Searcher:
         if missing:
             trace.lose(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
             self._indexes.forget(live.lexical)
+
+
+def _correct(search: Search, live: LiveIndex) -> Search:
+    """Correct the spelling of the question; the other wordings of it are a model's."""
+    question, *others = search.queries
+    corrected = live.lexical.correct(question, lambda word: word in english_words())
+    if corrected == question or is_foreign(question):
+        return search
+    return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
 
 
 def _embed(query: str, live: LiveIndex) -> Vector | None:

@@ -1,0 +1,27 @@
+"""Says what an answer begins with: the search that was made instead, and what may mislead."""
+
+from pipelines.answering.grounding.answerable import content_terms
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.understanding.language import is_foreign, reads_only_english
+
+
+def make_notes(asked: str, unclear: str, retrieval: Retrieval) -> tuple[str, ...]:
+    """Return the notes on a question: `unclear` are words of it that nothing before it explains."""
+    notes = []
+    if content_terms(asked) != content_terms(retrieval.question):
+        notes.append(f"Searched for: {retrieval.question}")
+    if unclear:
+        notes.append(f'I can\'t tell what "{unclear}" refers to. Ask the whole question in one message.')
+    model = retrieval.index.settings.model
+    if reads_only_english(model) and is_foreign(retrieval.question):
+        notes.append(_language_note(model, retrieval))
+    return tuple(notes)
+
+
+def _language_note(model: str, retrieval: Retrieval) -> str:
+    elsewhere = any(hit.language and not hit.language.lower().startswith("en") for hit in retrieval.hits)
+    advice = "" if elsewhere else " Asked in English, it finds more."
+    return (
+        f"This question does not seem to be in English, the only language that the embedding model of this collection "
+        f"({model}) reads, so it was searched for mostly by its words.{advice}"
+    )

@@ -1,0 +1,111 @@
+"""Corrects words of a question that the index does not hold, by the words that it holds.
+
+Knows words and how many chunks have them; no chunks and no model. Only plain words are corrected: code names, names in
+capitals, quoted words and what is not in the index's own vocabulary for good reasons stay as they are.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+# Chosen on 1,884 users' questions to their own site, where nearly all corrections are right, and to two other sites,
+# whose product names must stay as they are (`dataframe` is no `datagram`): docs/quality.md.
+SHORTEST = 4  # letters: too many three-letter words are one letter apart
+TWO_EDITS = 10  # letters from which on a word may have two typos
+MOST_UNREADABLE = 1 / 3  # of a question's words: with more it is in another language, or no text
+MOST_WORDS = 64  # of a question: a longer one is a log or a file
+
+_TOKEN = re.compile(r"(?P<quoted>`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w))|[^\s`\"]+")
+_EDGE = re.compile(r"^([^\w]*)(.*?)([^\w]*)$", re.DOTALL)
+
+
+class Vocabulary(Protocol):
+    """The words of an index. `texts` is the number of its chunks."""
+
+    texts: int
+
+    def knows(self, word: str, /) -> bool:
+        """Whether the index has the word, in any of its forms."""
+        ...
+
+    def words(self, prefix: str, /) -> Sequence[tuple[str, int]]:
+        """The words with that beginning, in lower case, and in how many chunks each is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A plain word of a question, and where it stands."""
+
+    start: int
+    end: int
+    text: str
+
+
+def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], bool]) -> str:
+    """Return `question` with the words that the vocabulary does not know corrected by it, where one is near enough.
+
+    A word that `is_english` knows is corrected only beside another mistake: "crate an indx" means create, "how do I
+    bake a cake" does not mean make.
+    """
+    words = list(_plain_words(question))
+    unknown = [word for word in words if not vocabulary.knows(word.text.lower())]
+    if not unknown or len(words) > MOST_WORDS:
+        return question
+    corrections = {word: _nearest(word.text.lower(), vocabulary) for word in unknown}
+    if sum(not correction for correction in corrections.values()) > MOST_UNREADABLE * len(words):
+        return question
+    if not any(corrections[word] and not is_english(word.text.lower()) for word in unknown):
+        return question
+    for word in reversed(unknown):
+        if correction := corrections[word]:
+            cased = correction.capitalize() if word.text[0].isupper() else correction
+            question = question[: word.start] + cased + question[word.end :]
+    return question
+
+
+def _plain_words(question: str) -> Iterator[_Word]:
+    """Yield the words that are only letters, and neither quoted nor capitalised within a sentence."""
+    begins = True
+    for token in _TOKEN.finditer(question):
+        edges = _EDGE.match(token[0])
+        assert edges is not None
+        before, text, after = edges.groups()
+        plain = text.isalpha() and not token["quoted"] and (text.islower() or (begins and text.istitle()))
+        if plain and not set(before + after) & set("`<>/\\$@#=_*[]{}"):
+            yield _Word(token.start() + len(before), token.start() + len(before) + len(text), text)
+        begins = after[-1:] in (".", "!", "?", ":")
+
+
+def _nearest(word: str, vocabulary: Vocabulary) -> str:
+    """Return the word of the vocabulary that `word` most likely means, "" for none.
+
+    Its first letter is taken to be right.
+    """
+    if len(word) < SHORTEST:
+        return ""
+    least = max(1, vocabulary.texts // 1000)  # rarer ones may be typos themselves
+    counts = {other: count for other, count in vocabulary.words(word[0]) if count >= least and len(other) >= SHORTEST}
+    edits = 2 if len(word) >= TWO_EDITS else 1
+    near = process.extract(word, list(counts), scorer=OSA.distance, score_cutoff=edits, limit=None)
+    likely = [(distance, -counts[other], other) for other, distance, _ in near if _may_mean(word, other)]
+    return min(likely)[2] if likely else ""
+
+
+def _may_mean(word: str, other: str) -> bool:
+    """Tell whether `other` may be `word` without its typo, and not just a word like it.
+
+    Another ending makes another word (`extractor`, `searcher`, `jsonb` are not `extract`, `searches`, `json`), and so
+    does, in a short word, another letter. An accent is no typo.
+    """
+    if word.isascii() != other.isascii():
+        return False
+    if word.startswith(other):
+        return len(word) == len(other) + 1 and word[-1] == other[-1]
+    if len(word) == len(other):
+        return word[:-1] != other[:-1] and (len(word) > SHORTEST or sorted(word) == sorted(other))
+    return True

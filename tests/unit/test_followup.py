@@ -1,0 +1,100 @@
+"""A follow-up without a language model keeps the subject of the turn before, or says that it could not."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.rewriting import Rewriter
+from pipelines.answering.understanding.followup import complete
+from pipelines.lexical import LexicalIndex
+from pipelines.llm.errors import LLMFailed
+from pipelines.records import Message
+
+HITS = [
+    make_hit("https://d.test/create", "Create an index on a table of PostgreSQL with create index."),
+    make_hit("https://d.test/drop", "Drop an index of PostgreSQL with drop index."),
+    make_hit("https://d.test/stop", "Stop a Ray cluster on AWS with ray down."),
+]
+
+
+@pytest.fixture
+def retriever(tmp_path: Path) -> Iterator[Retriever]:
+    store = MemoryStore(*HITS)
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
+        made.prepare()
+        yield made
+
+
+def turns(*questions: str) -> tuple[Message, ...]:
+    return tuple(
+        message for question in questions for message in (Message("user", question), Message("assistant", "An answer."))
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "alone"),
+    [
+        ("how do I create an index in PostgreSQL?", "and how do I drop it?", "how do I drop an index in PostgreSQL?"),
+        ("how do I start Ray on AWS?", "thanks, and how do I stop it?", "how do I stop Ray on AWS?"),
+        ("how do I start a Ray cluster on AWS?", "and on GCP?", "how do I start a Ray cluster on GCP?"),
+        ("What is a context manager?", "how do I write one?", "how do I write a context manager?"),
+        ("How do I read a CSV file?", "what about JSON?", "How do I read JSON?"),
+        ("what does VACUUM FULL do?", "does it lock the table?", "does VACUUM FULL lock the table?"),
+        ("how does autovacuum work?", "how can I turn it off?", "how can I turn autovacuum off?"),
+        ("how do I tune parameters", "how do I do this on a GPU?", "how do I tune parameters on a GPU?"),
+        ("what is MVCC?", "show me an example", "show me an example? (what is MVCC)"),
+        ("json or jsonb", "which one is faster?", "which one is faster? (json or jsonb)"),
+    ],
+)  # fmt: skip
+def test_a_follow_up_keeps_the_subject(before: str, question: str, alone: str) -> None:
+    assert complete(question, [before]).question == alone
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is VACUUM?", "How do I make sure an index is used when it is rebuilt?", "is it possible to use conda?",
+        "How do I read a CSV file in parallel?", "Which one of the isolation levels is the default level?",
+    ],
+)  # fmt: skip
+def test_a_question_that_stands_alone_stays(question: str) -> None:
+    assert complete(question, ["how do I create an index in PostgreSQL?"]).question == question
+
+
+def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
+    before = ["how do I create an index in PostgreSQL?", "thanks!", "and how do I drop it?", "ok, thank you"]
+    assert complete("how do I rename it?", before).question == "how do I rename an index in PostgreSQL?"
+
+
+def test_the_answer_says_what_was_searched_for(retriever: Retriever) -> None:
+    history = turns("how do I create an index in PostgreSQL?")
+    answer = QueryEngine(retriever).query("and how do I drop it?", history=history)
+    assert answer.queries == ("how do I drop an index in PostgreSQL?",)
+    assert answer.text.startswith("Searched for: how do I drop an index in PostgreSQL?\n\n")
+    assert answer.hits[0].url.endswith("/drop")
+
+
+def test_the_answer_says_that_it_could_not(retriever: Retriever) -> None:
+    answer = QueryEngine(retriever).query("and how do I drop it?", history=turns("hello"))
+    assert answer.notes == ('I can\'t tell what "it" refers to. Ask the whole question in one message.',)
+    assert answer.text.startswith(answer.notes[0])
+
+
+def test_rules_stand_in_for_a_model_that_fails(retriever: Retriever) -> None:
+    class Gone:
+        model, context_window, context_share, max_tokens = "gone", 4000, 0.5, 200
+
+        def count(self, text: str) -> int:
+            return len(text.split())
+
+        async def complete(self, *_: object, **__: object) -> None:
+            raise LLMFailed("gone")
+
+    engine = QueryEngine(retriever, rewriter=Rewriter(Gone()))  # type: ignore[arg-type]
+    answer = engine.query("and how do I drop it?", history=turns("how do I create an index in PostgreSQL?"))
+    assert answer.queries == ("how do I drop an index in PostgreSQL?",) and answer.degraded == ("rewrite",)

@@ -1,0 +1,88 @@
+"""A question in another language is told that the model reads English; an English one never is."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.understanding.language import is_foreign, reads_only_english
+from pipelines.lexical import LexicalIndex
+
+CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Wie erstelle ich einen Index?", "Comment lire un fichier CSV ?", "¿Cómo leo un archivo CSV?",
+        "Como posso ler um arquivo?", "Come faccio a creare un indice?", "Hoe maak ik een index?",
+        "Jak utworzyć indeks w tabeli?", "Hur skapar jag ett index?", "Как создать индекс?", "如何创建索引",
+        "怎么用 ray.data.read_csv 读取文件", "インデックスを作成するには", "인덱스를 어떻게 만드나요", "كيف أنشئ فهرسا",
+    ],
+)  # fmt: skip
+def test_another_language_is_recognised(question: str) -> None:
+    assert is_foreign(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I create an index?", "csv", "VACUUM FULL", "der parser is slow", "what is la la land", "MIT license",
+        "what does 你好 mean in the example", "São Paulo time zone", "naïve bayes",
+        "le vs lt operators", "COMMENT ON TABLE", "SELECT la FROM t WHERE un = 1",
+        "how do I decode 'für' in latin-1", "what is Σ notation", "", "?",
+    ],
+)  # fmt: skip
+def test_english_with_code_and_names_is_english(question: str) -> None:
+    assert not is_foreign(question)
+
+
+def test_only_models_that_are_known_to_read_english_alone_are_said_to() -> None:
+    for model in ("all-MiniLM-L6-v2", "BAAI/bge-small-en-v1.5", "intfloat/e5-base-v2", "/m/all-mpnet-base-v2/"):
+        assert reads_only_english(model), model
+    for model in (
+        "intfloat/multilingual-e5-small",
+        "BAAI/bge-m3",
+        "openai:text-embedding-3-small",
+        "hash:64",
+        "/m/own",
+    ):
+        assert not reads_only_english(model), model
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    made = MemoryStore()
+    made.publish_index(1, CSV, model="all-MiniLM-L6-v2")
+    return made
+
+
+@pytest.fixture
+def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
+        yield made
+
+
+def test_the_answer_says_that_the_model_reads_english(retriever: Retriever) -> None:
+    answer = QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?")
+    (note,) = answer.notes
+    assert "all-MiniLM-L6-v2" in note and note.endswith("Asked in English, it finds more.")
+    assert answer.text.startswith(note)
+    assert QueryEngine(retriever).query("How do I read a CSV file?").notes == ()
+
+
+def test_english_is_not_advised_where_the_pages_are_in_another_language(
+    retriever: Retriever, store: MemoryStore
+) -> None:
+    store.publish(1, replace(CSV, language="de"))
+    assert "Asked in English" not in QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?").notes[0]
+
+
+def test_a_model_of_many_languages_needs_no_note(retriever: Retriever, store: MemoryStore) -> None:
+    store.publish_index(2, CSV, model="multilingual-e5-small")
+    assert QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?").notes == ()

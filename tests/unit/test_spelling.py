@@ -1,0 +1,108 @@
+"""Typos find what they mean, by the index's own words; names and clean questions stay as they are."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings, Search
+from pipelines.embedding.tokens import english_words
+from pipelines.lexical import LexicalIndex, terms
+from pipelines.lexical.spelling import correct
+
+TEXTS = [
+    "How do I create an index on a table? Create it with CREATE INDEX on the table.",
+    "An index on a table is created by a statement. Each table may have an index.",
+    "Extract the module of urllib, the type, the environment, and the scalar result.",
+    "The environment of a module has a type. Notifications reach the module that sets the scalar.",
+    "Wie man einen Index anlegt. Reads and searches the JSON notifications, extract by extract.",
+]
+HITS = [make_hit(f"https://d.test/p{n}", text) for n, text in enumerate(TEXTS)]
+
+
+class Words:
+    """The vocabulary of TEXTS, each word in as many chunks as it needs to count."""
+
+    texts = 100
+
+    def knows(self, word: str) -> bool:
+        return terms(word)[0] in {term for text in TEXTS for term in terms(text)}
+
+    def words(self, prefix: str) -> Sequence[tuple[str, int]]:
+        words = {word.lower() for text in TEXTS for word in text.split() if word.isalpha()}
+        return [(word, 5) for word in sorted(words) if word.startswith(prefix)]
+
+
+def spelled(question: str) -> str:
+    return correct(question, Words(), english_words().__contains__)
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("crate an indx on a tabel", "create an index on a table"),
+        ("Crate an indx on a tabel?", "Create an index on a table?"),
+        ("indx", "index"),
+        ("which enviorment has a type", "which environment has a type"),
+        ("notifcations of the moduel", "notifications of the module"),
+    ],
+)
+def test_a_typo_is_corrected_by_the_words_of_the_index(question: str, meant: str) -> None:
+    assert spelled(question) == meant
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I create an index on a table?",  # clean
+        "the crate of an index",  # an English word, and nothing else is wrong
+        "create an indx_name on a table", "create an `indx` on a table", "an index on a TABEL", "the Indx of a table",
+        "the urlllib.modul of a table",  # code, quotations, capitals, names
+        "the extractor of an index", "the searcher of an index", "the type of rllib", "the dtype of a table",
+        "jsonb index",  # another ending, another first letter: another word
+        "Wie erstelle ich eine Tabelle auf dem Server", "как создать индекс", "xqzt vbnm klop",
+        "an index " + "indx " * 70,  # a file
+    ],
+)  # fmt: skip
+def test_what_may_be_meant_stays(question: str) -> None:
+    assert spelled(question) == question
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(*HITS)
+
+
+@pytest.fixture
+def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
+        made.prepare()
+        yield made
+
+
+def test_a_corrected_question_is_searched_and_the_answer_says_so(retriever: Retriever) -> None:
+    answer = QueryEngine(retriever).query("crate an indx on a tabel")
+    assert answer.queries == ("create an index on a table",) and answer.question == "crate an indx on a tabel"
+    assert answer.notes == ("Searched for: create an index on a table",)
+    assert answer.text.startswith("Searched for: create an index on a table\n\n") and answer.known
+    plain = QueryEngine(retriever).query("create an index on a table")
+    assert plain.notes == () and [hit.source for hit in plain.hits] == [hit.source for hit in answer.hits]
+
+
+def test_spelling_can_be_switched_off(tmp_path: Path, store: MemoryStore) -> None:
+    settings = RetrievalSettings(spelling=False)
+    lexical = LexicalIndex(tmp_path / "lexical")
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical, settings=settings)) as plain:
+        plain.prepare()
+        assert plain.retrieve(Search(("an indx on a tabel",))).queries == ("an indx on a tabel",)
+
+
+def test_a_word_that_was_just_published_is_no_typo(retriever: Retriever, store: MemoryStore) -> None:
+    assert retriever.retrieve(Search(("index on a tabel",))).question == "index on a table"
+    store.publish(1, *HITS, make_hit("https://d.test/new", "A tabel is a new thing."))
+    retriever.prepare()
+    assert retriever.retrieve(Search(("index on a tabel",))).question == "index on a tabel"
