@@ -9,14 +9,17 @@ import json
 import math
 import os
 import select
+import shutil
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 from jobs.environment import debugging
+from pipelines.progress import Passing
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 # NOTHING_DELETED and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
 DONE, FAILED, BAD_INPUT, NOTHING_DELETED, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
 INTERRUPTED, PIPE_CLOSED = 128 + signal.SIGINT, 128 + signal.SIGPIPE
+CLEAR_LINE = "\r\x1b[2K"
 # The message of an error that these packages define is enough for a user; any other error needs its traceback.
 OWN_PACKAGES = ("pipelines.", "jobs.")
 
@@ -101,6 +105,40 @@ def check_range(flag: str, value: float | None, least: float, most: float = math
 def say(message: str) -> None:
     """Print a message for a person on standard error; standard output carries the result alone."""
     print(message, file=sys.stderr, flush=True)
+
+
+class Messages:
+    """Prints messages of a work on standard error: passing ones on one changing line, if that is a terminal.
+
+    Elsewhere a passing message is a line like any other, but at most one in PASSING_S seconds is printed.
+    """
+
+    PASSING_S = 10.0
+
+    def __init__(self) -> None:
+        self._changing = sys.stderr.isatty()
+        self._printed = time.monotonic()
+
+    def __enter__(self) -> "Messages":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def __call__(self, message: str) -> None:
+        if not isinstance(message, Passing):
+            self._clear()
+            say(message)
+        elif self._changing:
+            self._clear()
+            print(message[: shutil.get_terminal_size().columns - 1], end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._printed >= self.PASSING_S:
+            self._printed = time.monotonic()
+            say(message)
+
+    def _clear(self) -> None:
+        if self._changing:
+            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
 
 
 def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:

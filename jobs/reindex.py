@@ -12,13 +12,13 @@ from jobs.cli import (
     FAILED,
     NOTHING_DELETED,
     BadInput,
+    Messages,
     add_collection,
     add_json,
     add_wait,
     command,
     finish,
     main,
-    say,
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, compose_collection
@@ -114,7 +114,8 @@ def work(args: argparse.Namespace) -> int:
                 lines = [f"  {key:22} {value}" for key, value in plan.items()]
                 finish(plan, args.json, "\n".join(["dry run, nothing is changed:", *lines]))
                 return DONE
-            summary = reindex(store, collection, options, say)
+            with Messages() as messages:
+                summary = reindex(store, collection, options, messages)
     except NoSuchFolder as error:
         raise BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
     finish(summary.as_dict(), args.json, str(summary))

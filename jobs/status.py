@@ -1,61 +1,178 @@
-"""Shows collections: their indexes, pages by state, last runs and failed pages."""
+"""Shows collections, or one of them in full: sources, settings, pages by state, runs, failures."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
-from jobs.environment import open_store
+from jobs.environment import home, open_store
+from pipelines.progress import describe_seconds
+from pipelines.services import RunningService, find_services
+from pipelines.store import NoSuchCollection, Store, is_copy
+
+NOTHING = "no collection yet: create one with `raydex index URL`"
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("status", __doc__)
-    add_collection(parser, "show this collection alone")
-    parser.add_argument(
-        "--most", type=int, default=5, metavar="N", help="show at most N runs and N failed pages (default 5)"
-    )
+    parser.add_argument("name", nargs="?", help="show this collection alone, in full")
+    add_collection(parser, "the same as the name")
+    parser.add_argument("--failed", action="store_true", help="list every page that failed, with its reason")
+    parser.add_argument("--most", type=int, metavar="N", help="show at most N runs and N failed pages (default 5)")
     add_json(parser)
     return parser
 
 
 def work(args: argparse.Namespace) -> int:
+    wanted = args.name or args.collection
+    if args.name and args.collection not in (None, args.name):
+        raise BadInput(f"{args.name} and --collection {args.collection} are two collections: name one")
     with open_store() as store:
-        names = [row["name"] for row in store.collections()]
-        if args.collection and args.collection not in names:
-            raise BadInput(f"there is no collection {args.collection!r}; collections: {', '.join(names) or 'none'}")
-        wanted = [args.collection] if args.collection else names
-        status = {name: _add_live(store.status(name, args.most)) for name in wanted}
-    text = "\n\n".join(describe(name, entry) for name, entry in status.items())
-    finish({"collections": status}, args.json, text or "no collection yet: create one with `raydex index URL`")
+        rows = store.collections()
+        names = [row["name"] for row in rows]
+        if wanted and wanted not in names:
+            raise NoSuchCollection(wanted, (name for name in names if not is_copy(name)))
+        chosen = [wanted] if wanted else names
+        most = args.most or (None if args.failed else 5)
+        status = {name: _status(store, name, args.most or 5, most) for name in chosen}
+    default = next((row["name"] for row in rows if row["is_default"]), None)
+    services = find_services(home())
+    shown = {name: entry for name, entry in status.items() if wanted or not is_copy(name)}
+    if args.failed:
+        text = "\n".join(line for name, entry in shown.items() for line in list_failures(name, entry["failures"]))
+    elif len(shown) == 1:
+        text = "\n".join(describe(name, entry, default) for name, entry in shown.items())
+    else:
+        text = list_collections(shown, default) if shown else NOTHING
+    lines = [] if args.failed or wanted else [_service(service) for service in services]
+    summary = {"collections": status, "default": default, "services": [service.url for service in services]}
+    finish(summary, args.json, "\n".join([text, *lines]))
     return DONE
 
 
-def _add_live(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return `entry` with the live index, or None, under `live`."""
+def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[str, Any]:
+    """Return the status of a collection, with its live index, or None, under `live`."""
+    entry = {**store.status(name, runs), "failures": store.failed_pages(name, failures)}
     live = next((index for index in entry["indexes"] if index["state"] == "live"), None)
     return {"live": live and {key: live[key] for key in ("id", "revision", "stats", "published_at")}, **entry}
 
 
-def describe(name: str, entry: Mapping[str, Any]) -> str:
-    """Return the lines about one collection for a person."""
-    lines = [f"collection {name}"]
-    for index in entry["indexes"]:
-        settings, stats = index["settings"], index["stats"]
-        lines.append(
-            f"  index {index['id']:<4} {index['state']:<10} revision {index['revision']}, "
-            f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks, {settings['model']}"
-        )
-    lines.append(
-        "  pages      " + (", ".join(f"{count:,} {state}" for state, count in entry["pages"].items()) or "none")
+# ---------------------------------------------------------------------------------------------- several collections
+
+
+def list_collections(status: Mapping[str, Mapping[str, Any]], default: str | None) -> str:
+    """Return a table of collections for a person."""
+    head = ("collection", "pages", "chunks", "published", "last run", "source")
+    rows = [head, *(_row(name, entry) for name, entry in status.items())]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    lines = [
+        f"{'*' if row[0] == default else ' '} {row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}"
+        f"  {row[3]:{widths[3]}}  {row[4]:{widths[4]}}  {row[5]}".rstrip()
+        for row in rows
+    ]
+    meant = (
+        "* is asked when a question names none"
+        if default
+        else "`raydex default NAME` sets the one that is asked when a question names none"
     )
-    for run in entry["runs"]:
-        ended = f"{(run['ended'] - run['started']).total_seconds():.1f} s" if run["ended"] else "not ended"
-        error = f": {run['error']}" if run["error"] else ""
-        lines.append(
-            f"  run {run['id']:<6} {run['started']:%Y-%m-%d %H:%M} {run['kind']} {run['state']}, {ended}{error}"
-        )
-    lines += [f"  failed     {page['url']}: {page['error']} (tried {page['attempts']}×)" for page in entry["failures"]]
+    return "\n".join([*lines, "", f"{meant}; `raydex status NAME` shows one in full"])
+
+
+def _row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    live = entry["live"] or {"stats": {}, "published_at": None}
+    counts = [f"{live['stats'].get(key, 0):,}" if entry["live"] else "-" for key in ("pages", "chunks")]
+    published = f"{live['published_at'].astimezone():%Y-%m-%d %H:%M}" if live["published_at"] else "-"
+    run = _state(entry["runs"][0]) if entry["runs"] else "-"
+    first, *others = [*describe_sources(entry["settings"]), ""]
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return name, *counts, published, run, first + more
+
+
+def _service(service: RunningService) -> str:
+    since = datetime.fromtimestamp(service.started, UTC).astimezone()
+    return f"service {service.url} since {since:%Y-%m-%d %H:%M} (process {service.pid})"
+
+
+# ---------------------------------------------------------------------------------------------- one collection
+
+
+def describe(name: str, entry: Mapping[str, Any], default: str | None = None) -> str:
+    """Return the lines about one collection for a person."""
+    lines = [f"collection {name}{', the default' if name == default else ''}"]
+    lines += [f"  source     {source}" for source in describe_sources(entry["settings"])]
+    for index in entry["indexes"]:
+        stats = index["stats"]
+        lines.append(f"  index {index['id']:<4} {index['state']}, revision {index['revision']}: "
+                     f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks; "
+                     f"{describe_index(index['settings'])}")  # fmt: skip
+    pages = ", ".join(f"{count:,} {state}" for state, count in entry["pages"].items())
+    lines.append(f"  pages      {pages or 'none'}")
+    lines += [line for run in entry["runs"] for line in _describe_run(run)]
+    failed = entry["pages"].get("failed", 0)
+    lines += [f"  failed     {page['url']}: {page['error']}{_tries(page)}" for page in entry["failures"]]
+    if failed > len(entry["failures"]):
+        more = failed - len(entry["failures"])
+        lines.append(f"             and {more:,} more: `raydex status {name} --failed`")
     return "\n".join(lines)
+
+
+def describe_sources(settings: Mapping[str, Any]) -> list[str]:
+    """Return a line for each site and folder of a collection, with the settings that are not the default."""
+    from pipelines.indexing.collection import Folder, Site
+
+    sites = [(", ".join(site["start_urls"]), _changed(site, Site(start_urls=["http://localhost/"]).model_dump()))
+             for site in settings.get("sites", [])]  # fmt: skip
+    folders = [(f"{folder['path']} as {folder['base_url']}", _changed(folder, Folder(path="", base_url="http://localhost/").model_dump()))
+               for folder in settings.get("folders", [])]  # fmt: skip
+    return [f"{source} ({changed})" if changed else source for source, changed in (*sites, *folders)]
+
+
+def _changed(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Return the keys whose values are not the default."""
+    sources = ("start_urls", "path", "base_url")
+    changed = {key: value for key, value in given.items() if key not in sources and value != defaults.get(key)}
+    return ", ".join(f"{key}: {_value(value)}" for key, value in changed.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def describe_index(settings: Mapping[str, Any]) -> str:
+    """Return the settings of an index in a few words."""
+    size = settings.get("chunk_size")
+    chunks = f"{size} {settings.get('chunk_unit', 'tokens')}" if size else "as much as it reads"
+    overlap = f", overlap {settings['chunk_overlap']}" if settings.get("chunk_overlap") else ""
+    return f"{settings['model']} ({settings.get('dimension', 0)} dimensions), chunks of {chunks}{overlap}"
+
+
+def _describe_run(run: Mapping[str, Any]) -> Iterator[str]:
+    taken = (run["ended"] or datetime.now(UTC)) - run["started"]
+    seconds = describe_seconds(taken.total_seconds())
+    yield f"  run {run['id']:<6} {run['started'].astimezone():%Y-%m-%d %H:%M} {run['kind']} {_state(run)}, {seconds}"
+    for line in (run["error"] or "").split("; ") if run["error"] else ():
+        yield f"             {line}"
+
+
+def _state(run: Mapping[str, Any]) -> str:
+    if run["state"] == "running" and not run["alive"]:
+        return "ended without a word"
+    return str(run["state"])
+
+
+def _tries(page: Mapping[str, Any]) -> str:
+    return f" (tried {page['attempts']} times)" if page["attempts"] > 1 else ""
+
+
+def list_failures(name: str, failures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each failed page, and how to try them again."""
+    if not failures:
+        return [f"collection {name}: no page failed"]
+    lines = [f"{page['url']}: {page['error']}{_tries(page)}" for page in failures]
+    return [*lines, f"collection {name}: `raydex index … --retry-failed` fetches only these again"]
 
 
 if __name__ == "__main__":

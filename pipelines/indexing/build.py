@@ -160,8 +160,13 @@ def crawl_host(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> It
     within a second, however slow the site is.
     """
     settings = hosts[batch["host"][0].as_py()]
-    pages = crawl(settings, job.database_url, job.collection, job.run)
+    store, url = _store(job.database_url), settings.start_urls[0]
     report = CrawlReport(complete=False, stopped_by="error: ended without a report")
+
+    def note_queue(urls: int) -> None:
+        store.save_crawl(job.run, url, report.complete, report.stopped_by, {"queued": urls})
+
+    pages = crawl(settings, job.database_url, job.collection, job.run, note_queue=note_queue)
     try:
         while True:
             urls = next(pages)
@@ -171,9 +176,8 @@ def crawl_host(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> It
     except CrawlFailed as error:
         report = CrawlReport(complete=False, stopped_by=f"error: {error}")
     finally:
-        _store(job.database_url).save_crawl(job.run, settings.start_urls[0], report.complete, report.stopped_by, {
-            **report.counts, "seconds": report.seconds,
-        })  # fmt: skip
+        counts = {**report.counts, "seconds": report.seconds}
+        store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
 
 
 def save_file_batch(batch: pa.Table, job: BuildJob, folder: FolderSettings) -> pa.Table:

@@ -4,10 +4,7 @@ Runs the chains of build.py one after the other; publishing is left to run.py. R
 imported once a run needs it.
 """
 
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,10 +14,9 @@ from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
+from pipelines.indexing.watch import RunWatch
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, Store
-
-PROGRESS_S = 5.0
 
 
 class Gatherer:
@@ -43,6 +39,7 @@ class Gatherer:
         self._store, self._collection, self._settings, self._run = store, collection, settings, run
         self._base, self._options, self._log = base, options, log
         self._name = collection.name
+        self._watch = RunWatch(store, collection.name, run, log.tell)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self._hosts = self._choose_hosts()
         self.stopped_by, self.failed = "", False
@@ -68,13 +65,13 @@ class Gatherer:
                 self._read_files(folder, job)
         if self._hosts:
             build.configure(slow_source=True)
-            with self._log.timed("crawl_and_embed"):
+            with self._log.timed("crawl_and_embed"), self._watch.crawling():
                 self._consume(build.build(build.crawled_pages(self._hosts, job), job))
             self._note_crawls(self._hosts)
         self._store.mark_duplicates(self._name, self._run)
         if ranges := self._ranges_to_index(build.PAGES_PER_TASK):
             build.configure(slow_source=False)
-            with self._log.timed("embed"):
+            with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
                 self._consume(build.build(build.stored_pages(ranges, job), job))
         self._store.mark_duplicates(self._name, self._run)
 
@@ -135,12 +132,11 @@ class Gatherer:
         return [host for host in hosts if not self._store.known_page(self._name, host.start_urls[0])]
 
     def _consume(self, dataset: Any) -> None:
-        with self._reporting():
-            for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
-                self._log.add_seconds("embedding_actors", sum(batch["embed_s"].to_pylist()))
-                self._log.add_seconds("storing_tasks", sum(batch["store_s"].to_pylist()))
-                for warning in set(batch["warning"].to_pylist()) - {""}:
-                    self._log.warn(warning)
+        for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+            self._log.add_seconds("embedding_actors", sum(batch["embed_s"].to_pylist()))
+            self._log.add_seconds("storing_tasks", sum(batch["store_s"].to_pylist()))
+            for warning in set(batch["warning"].to_pylist()) - {""}:
+                self._log.warn(warning)
 
     def _note_crawls(self, hosts: Sequence[CrawlSettings]) -> None:
         """Mark pages that a complete crawl did not see as gone, and note crawls that were not complete."""
@@ -162,25 +158,3 @@ class Gatherer:
             self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
         else:
             self._log.tell(f"the crawl of {url} was ended by {stopped_by}: a normal end, but nothing is deleted")
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        """Report the counts of this run every few seconds; the database knows those of all processes."""
-        done, began = threading.Event(), time.perf_counter()
-
-        def watch() -> None:
-            while not done.wait(PROGRESS_S):
-                pages, staged = self._store.page_counts(self._name, self._run), self._store.staged_counts(self._run)
-                rate = staged["embedded"] / (time.perf_counter() - began)
-                self._log.tell(
-                    f"  {pages['seen']:,} pages seen, {staged['pages']:,} read, {staged['sections']:,} sections, "
-                    f"{staged['chunks']:,} chunks, {staged['embedded']:,} embedded ({rate:,.0f}/s)"
-                )
-
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()

@@ -20,13 +20,14 @@ from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import Deletion, decide_deletion, find_base_index, find_live_index, publish_run
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import ReindexOptions, index_settings
-from pipelines.indexing.summary import Outcome, Progress, ReindexSummary, RunLog
+from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
+from pipelines.progress import Passing, Progress
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Publication, RunLock, Store, StoreUnavailable
 
 DEFAULTS = ReindexOptions()
 INDEX_COUNTS = ("chunks", "sections", "pages", "listings")
-SHOWN = 3  # URLs in a warning
+SHOWN = 3  # URLs in a warning, and failed pages in a summary
 # Page counts of a run that mean that it read a page.
 READ = ("new", "changed", "unchanged", "duplicate")
 
@@ -142,6 +143,7 @@ class ReindexRun:
                     f"nothing was read, nothing is changed: {gatherer.stopped_by.removeprefix('error: ')}"
                 )
             self._warn_of_scripts()
+            log.tell(Passing(f"publishing {staged['chunks']:,} chunks"))
             with log.timed("publish"):
                 live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
@@ -153,6 +155,7 @@ class ReindexRun:
 
     def _gather(self, gatherer: Gatherer) -> None:
         with ExitStack() as stack:
+            self.log.tell(Passing("starting Ray"))
             with self.log.timed("ray_start"):
                 cluster = stack.enter_context(connect_ray(self.options.ray_address))
             check_reach(self.store.url, cluster.machines())
@@ -215,5 +218,9 @@ class ReindexRun:
             warnings=self.log.warnings,
             skipped_files=dict(self.log.skipped_files.most_common()),
             excluded_files=self.log.excluded_files,
+            failures=[
+                {"url": page["url"], "error": page["error"]}
+                for page in self.store.failed_pages(self.collection.name, SHOWN, self.run)
+            ],
             outcome=outcome,
         )

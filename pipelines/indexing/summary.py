@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-Progress = Callable[[str], None]
+from pipelines.progress import Progress
 
 
 class Outcome(Enum):
@@ -60,7 +60,8 @@ class ReindexSummary:
     `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages, and among the
     indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
     `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host. `skipped_files` counts the
-    files of folders that no reader is for, by suffix, `excluded_files` those that settings or the generator exclude.
+    files of folders that no reader is for, by suffix, `excluded_files` those that settings or the generator exclude;
+    `failures` are the first pages that failed, with their errors.
     """
 
     collection: str
@@ -78,6 +79,7 @@ class ReindexSummary:
     warnings: list[str] = field(default_factory=list)
     skipped_files: dict[str, int] = field(default_factory=dict)
     excluded_files: int = 0
+    failures: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome = Outcome.DONE
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,7 +98,14 @@ class ReindexSummary:
   sections  {self.sections:,}{self._listings()}
   chunks    {chunks["total"]:,}: {made}
   seconds   {seconds}
-  index     {self._index()}"""
+  index     {self._index()}{self._failures()}"""
+
+    def _failures(self) -> str:
+        """Return lines about the first pages that failed, and the command that lists the rest."""
+        lines = [f"  failed    {page['url']}: {page['error']}" for page in self.failures]
+        if more := self.pages["failed"] - len(lines):
+            lines.append(f"            and {more:,} more: `raydex status {self.collection} --failed` lists them")
+        return "".join(f"\n{line}" for line in lines) if self.failures else ""
 
     def _listings(self) -> str:
         count = self.pages["listings"]

@@ -149,6 +149,9 @@ def test_a_page_that_cannot_be_read_is_a_failed_row_and_the_others_are_indexed(j
     assert jobs.page_states().items() >= {
         "broken.pdf": "failed", "empty.html": "failed", "copy.html": "duplicate", "p00.html": "ok",
     }.items()  # fmt: skip
+    assert {page["url"]: page["error"] for page in done.summary["failures"]}.keys() == {
+        f"{BASE}broken.pdf", f"{BASE}empty.html"
+    }  # fmt: skip
     failures = {page["url"]: page["error"] for page in jobs.verb("status").summary["collections"]["docs"]["failures"]}
     assert set(failures) == {f"{BASE}broken.pdf", f"{BASE}empty.html"}
     assert "PDF" in failures[f"{BASE}broken.pdf"]

@@ -13,12 +13,13 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"characters", "records", "retry_after", "whole", "cards", "llm", "embedding", "store"}
+BASE = {"characters", "progress", "records", "retry_after", "whole", "cards", "llm", "embedding", "store"}
 MAY_USE = {
     "characters": set(),
     "records": set(),
     "retry_after": set(),
     "whole": set(),
+    "progress": set(),
     "services": set(),
     "cards": {"whole"},
     "formats": {"records"},

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -147,11 +147,13 @@ def crawl(
     flush_pages: int = 64,
     flush_s: float = 1.0,
     ledger: str = DEFAULT_LEDGER,
+    note_queue: Callable[[int], object] = lambda urls: None,
 ) -> Generator[list[str], None, CrawlReport]:
     """Crawl a host: yield batches of URLs of "ok" pages once they are committed, and return the CrawlReport.
 
     A batch holds at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the callable
-    that opens `ledger_url`. Closing the generator kills the crawler. Raises CrawlFailed.
+    that opens `ledger_url`. `note_queue` hears with each batch how many known URLs were not visited yet. Closing the
+    generator kills the crawler. Raises CrawlFailed.
     """
     job = dict(settings=asdict(settings), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
     with _CrawlerProcess({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as child:
@@ -160,6 +162,7 @@ def crawl(
                 return CrawlReport(**message["report"])
             if "error" in message:
                 raise CrawlFailed(message["error"])
+            note_queue(message["queued"])
             yield message["ok"]
         raise CrawlFailed(f"the crawler ended with status {child.wait()}:\n{child.last_words()}")
 

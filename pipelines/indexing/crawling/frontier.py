@@ -40,6 +40,14 @@ class Frontier:
         """Whether the page budget is spent."""
         return self._max_pages is not None and self.ok_pages >= self._max_pages
 
+    @property
+    def queued(self) -> int:
+        """How many URLs wait to be handed out, as far as the page budget allows."""
+        waiting = len(self._depths) - len(self._taken)
+        if self._max_pages is None:
+            return waiting
+        return max(0, min(waiting, self._max_pages - self.ok_pages - len(self._in_hand)))
+
     def stop(self) -> None:
         """Hand out nothing more."""
         self._levels.clear()

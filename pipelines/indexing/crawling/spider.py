@@ -1,7 +1,8 @@
 """The crawler process: a Scrapy engine around one SiteCrawl.
 
 crawl.py starts it and writes a job as one line of JSON to its stdin. It answers in lines of JSON on stdout: {"ok":
-[URLs]} after their commit, and {"report": …} or {"error": …} at the end. It ends as soon as its stdin is closed.
+[URLs], "queued": N} after their commit, and {"report": …} or {"error": …} at the end. It ends as soon as its stdin is
+closed.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 from urllib.parse import urlsplit
@@ -43,8 +44,8 @@ class CrawlJob:
         self._answers = answers
         self.ledger = open_ledger(values["ledger"], values["ledger_url"])
 
-    def outbox(self) -> Outbox:
-        return Outbox(self._save, lambda urls: self.say(ok=urls), *self._flush)
+    def outbox(self, count_queued: Callable[[], int]) -> Outbox:
+        return Outbox(self._save, lambda urls: self.say(ok=urls, queued=count_queued()), *self._flush)
 
     def say(self, **message: Any) -> None:
         self._answers.write(json.dumps(message) + "\n")
@@ -85,7 +86,8 @@ class SiteSpider(scrapy.Spider):
         if not settings.allow_private:
             await asyncio.to_thread(check_start_urls, settings.start_urls)
         fetcher = Fetcher(self.crawler, settings, resolver)
-        site = SiteCrawl(settings, fetcher, self.job.ledger, self.job.collection, self.job.outbox())
+        outbox = self.job.outbox(lambda: site.queued)
+        site = SiteCrawl(settings, fetcher, self.job.ledger, self.job.collection, outbox)
         return await site.run()
 
 

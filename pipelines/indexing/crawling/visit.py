@@ -61,6 +61,11 @@ class SiteCrawl:
             await self._outbox.close()
         return self._report(time.monotonic() - began)
 
+    @property
+    def queued(self) -> int:
+        """How many known URLs were not visited yet."""
+        return self._frontier.queued
+
     def _may_revisit(self) -> bool:
         """Return whether to visit known URLs that no page of this crawl led to."""
         done = self._frontier.exhausted or self._fetcher.given_up

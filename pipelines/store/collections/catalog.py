@@ -33,14 +33,19 @@ class Collections(Database):
         return dict(row["settings"]) if row else {}
 
     def status(self, collection: str, most: int = 5) -> dict[str, Any]:
-        """Return the indexes, pages by state, last runs and failed pages of one collection."""
+        """Return the settings, indexes, pages by state, last runs and failed pages of one collection."""
         values: dict[str, Any] = {"collection": collection, "most": most}
         return {
+            "settings": self.collection_settings(collection),
             "indexes": self._all("indexes", values),
             "pages": {row["state"]: row["pages"] for row in self._all("page_states", values)},
             "runs": self._all("last_runs", values),
-            "failures": self._all("page_failures", values),
+            "failures": self.failed_pages(collection, most),
         }
+
+    def failed_pages(self, collection: str, most: int | None = None, since: int = 0) -> list[DictRow]:
+        """Return the first failed pages that a run not older than `since` saw: url, http_status, error, attempts."""
+        return self._all("page_failures", {"collection": collection, "most": most, "since": since})
 
     def set_default(self, collection: str | None) -> None:
         """Make `collection` the one that answers questions which name none; None: no collection is.

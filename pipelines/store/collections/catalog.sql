@@ -5,15 +5,19 @@ select c.name, c.is_default, i.id as index, i.revision, coalesce(i.stats, jsonb_
 from collection c left join index i on i.collection = c.name and i.state = 'live' order by c.name;
 
 -- name: last_runs
-select id, kind, state, counts, error, started, ended from run
-where collection = %(collection)s order by id desc limit %(most)s;
+-- A run that is running holds the lock of its collection (runs.sql): `alive` is false for one that died.
+select id, kind, state, counts, error, started, ended, state = 'running' and exists (
+    select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+      and database = (select oid from pg_database where datname = current_database())
+      and (classid::bigint << 32 | objid::bigint) = hashtextextended('raydex collection ' || collection, 0)) as alive
+from run where collection = %(collection)s order by id desc limit %(most)s;
 
 -- name: page_states
 select state, count(*) as pages from page where collection = %(collection)s group by state order by state;
 
 -- name: page_failures
 select url, http_status, error, attempts from page
-where collection = %(collection)s and state = 'failed' order by url limit %(most)s;
+where collection = %(collection)s and state = 'failed' and run >= %(since)s order by url limit %(most)s;
 
 -- name: collection_settings
 select settings from collection where name = %(collection)s;

@@ -1,0 +1,74 @@
+"""`raydex status` lists collections readably and shows one in full: sources, settings, runs, failed pages."""
+
+from pathlib import Path
+
+import pytest
+from kit.reindexing import Jobs
+from kit.workshop import Workshop, small_site
+
+from jobs import status
+from jobs.cli import run_job
+from pipelines.indexing.collection import Collection, Site
+from pipelines.services import announce
+from pipelines.store import RunLock, Store
+
+
+@pytest.fixture
+def jobs(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Jobs:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
+    return Jobs(database_url, capsys)
+
+
+def shown(jobs: Jobs, *words: str) -> str:
+    """Return what `raydex status` prints for a person."""
+    jobs.capsys.readouterr()
+    assert run_job(status.arguments(), status.work, words) == 0
+    return str(jobs.capsys.readouterr().out)
+
+
+def test_several_collections_are_a_table_with_the_default_marked(jobs: Jobs, store: Store, tmp_path: Path) -> None:
+    assert shown(jobs) == "no collection yet: create one with `raydex index URL`\n"
+    for name, pages in (("docs", 2), ("tune", 3)):
+        Workshop(store, name).reindex(small_site(pages))
+    store.set_default("tune")
+    with announce(tmp_path, "http://127.0.0.1:8000"):
+        head, docs, tune, _, hint, service = shown(jobs).splitlines()
+    assert head.split()[:3] == ["collection", "pages", "chunks"]
+    assert docs.startswith("  docs") and docs.split()[1] == "2"
+    assert tune.startswith("* tune") and tune.split()[2] == "3"
+    assert "`raydex status NAME`" in hint and service.startswith("service http://127.0.0.1:8000 since ")
+    summary = jobs.run("status").summary
+    assert summary["default"] == "tune" and set(summary["collections"]) == {"docs", "tune"}
+
+
+def test_one_collection_shows_its_sources_with_what_is_not_the_default(jobs: Jobs, store: Store) -> None:
+    Workshop(store, "docs").reindex(small_site(1))
+    lock = RunLock(store, "docs")
+    assert lock.try_acquire()
+    site = Site(start_urls=["https://d.test/guide/"], max_pages=200, exclude=["/old/"])
+    run = lock.begin("reindex", Collection(name="docs", sites=[site]).model_dump())
+    text = shown(jobs, "docs")
+    assert "  source     https://d.test/guide/ (exclude: /old/, max_pages: 200)\n" in text
+    assert "hash:64 (64 dimensions)" in text
+    assert f"  run {run:<6} " in text and "reindex running, " in text
+    lock.release()
+    assert "reindex ended without a word" in shown(jobs, "docs")
+
+
+def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> None:
+    workshop = Workshop(store, "docs")
+    workshop.reindex(small_site(2) | {f"f{number:02}": "failed" for number in range(12)})
+    assert "and 7 more: `raydex status docs --failed`" in shown(jobs, "docs")
+    listed = shown(jobs, "docs", "--failed").splitlines()
+    assert len(listed) == 13 and listed[0].startswith("https://docs.test/f00: ")
+    assert "--retry-failed" in listed[-1]
+    assert len(jobs.run("status", "docs", "--failed", "--most", 3).summary["collections"]["docs"]["failures"]) == 3
+
+
+def test_a_name_that_does_not_exist_is_bad_input(jobs: Jobs) -> None:
+    wrong = jobs.run("status", "dcos")
+    assert wrong.code == 2 and "there is no collection 'dcos'; there are: none" in wrong.messages
+    assert jobs.run("status", "one", "--collection", "other").code == 2
