@@ -74,6 +74,32 @@ def test_overloads_of_a_java_method_are_two_sections_with_whole_signatures():
     assert "millis - how long to wait" in text_of(long)
 
 
+def test_a_method_of_an_old_javadoc_has_its_own_anchor():
+    push = section("javadoc-8", "push-T-")
+    assert push.headings == ("Class Buffer<T>", "Method Detail", "push")
+    assert push.blocks[0] == Block("code", "public boolean push(T value)")
+    assert "boolean | push(T value) Appends an element." in text_of(section("javadoc-8", "method.summary"))
+
+
+def test_headings_that_nobody_can_link_to_are_lines_of_their_method():
+    push = section("typedoc", "push")
+    assert push.blocks[0] == Block("code", "push(value: T): boolean")
+    lines = [line.strip() for line in text_of(push).split("\n")]
+    assert lines[1:] == ["Appends an element.", "Parameters:", "- value: T", "what is appended", "Returns boolean:",
+                         "false if it is full"]  # fmt: skip
+
+
+def test_a_card_is_a_line_of_its_page():
+    cards = '<a href="one"><h2>One</h2><p>First guide.</p></a><a href="two"><h2>Two</h2><p>Second guide.</p></a>'
+    (page,) = read_html(f"<main><h1>Guides</h1><p>All guides.</p>{cards}</main>").sections
+    assert text_of(page) == "All guides.\n\nOne:\n\nFirst guide.\n\nTwo:\n\nSecond guide."
+
+
+def test_asciidoctors_admonitions_are_prose():
+    assert "Settings are read once." in text_of(section("asciidoctor", "_install"))
+    assert all(block.kind != "table" or "Note" not in block.text for block in section("asciidoctor", "_install").blocks)
+
+
 def test_javas_summary_of_methods_is_a_table():
     (table,) = section("javadoc", "method-summary").blocks
     assert table.header == "Modifier and Type | Method | Description"

@@ -198,6 +198,9 @@ def table_block(table: Element) -> Block | None:
 
 
 def _cell(cell: Element) -> str:
+    for block in cell.iter("div", "p", "li"):
+        block.tail = f" {block.tail or ''}"
+        block.text = f" {block.text or ''}"
     return text_of(cell).replace("\n", " ")
 
 

@@ -31,8 +31,9 @@ _NOISE = _names(
     "headerlink viewcode-link viewcode-back sphinxsidebar related prev-next-area prev-next-bottom prev-next-footer "
     "rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page tocsection "
     "copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link "
-    # DocBook
-    "navheader navfooter "
+    # DocBook, Javadoc, TypeDoc, JSDoc, mkdocstrings
+    "navheader navfooter topNav subNav bottomNav skipNav legalCopy tsd-breadcrumb tsd-page-toolbar tsd-index-group "
+    "tsd-sources tsd-navigation col-sidebar mkdocstrings-source "
     # MkDocs, Docusaurus, VitePress, Hugo, GitHub
     "md-content__button md-source-file md-feedback md-source hash-link headerlink header-anchor "
     "tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs theme-edit-this-page "
@@ -46,8 +47,9 @@ _NOISE = _names(
 _OUTSIDE = _names("sidebar header footer menu navbar nav topbar toc breadcrumb breadcrumbs")
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
 _NOISY = ("a", "div", "ul", "ol", "p", "td", "aside", "header", "form", "section", "details")
-_NOISY_SPAN = etree.XPath(
-    ".//label[contains(@class,'view-source')] | .//div[@class='pdoc-code codehilite'] | "
+_NOISY_PARTS = etree.XPath(
+    ".//label[contains(@class,'view-source')] | .//dt[@class='tag-source'] | .//dd[@class='tag-source'] | "
+    ".//div[@class='pdoc-code codehilite'] | "
     ".//span[contains(@class,'lineno') or contains(@class,'viewcode-link') or @class='katex-html' or "
     "contains(@class,'MathJax') or contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
 )
@@ -113,7 +115,7 @@ def _size(element: Element) -> int:
 def _drop_noise(main: Element, marked: bool) -> None:
     noise = _NOISE if marked else _NOISE | _OUTSIDE
     doomed = [element for element in main.iter(*_DROP) if not _is_kept(element)]
-    doomed += _NOISY_SPAN(main)
+    doomed += _NOISY_PARTS(main)
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     for element in doomed:
         drop_element(element)

@@ -46,6 +46,7 @@ _DOCBOOK = _names(
 _BOX = _names("note tip warning caution important admonition alert callout sidebar")
 _TOC = _names("toctree-wrapper toc local-toc")
 _TOC_KINDS = _names("topic local")
+_DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
 _NOT_ENTRIES = _names("footnote citation field-list toc")
 
@@ -209,9 +210,16 @@ class SectionWriter:
             innermost.heading, innermost.level = title, level
             innermost.anchors = self._take_targets([*anchors, *innermost.anchors])
             return
+        if not anchors and not self._targets and self._is_unlinkable(element, level):
+            self._paragraph([f"{title}:" if title[-1].isalnum() else title])
+            return
         while not self._open[-1].container and self._open[-1].level >= level:
             self._open.pop()
         self._push(SectionFrame(self._open[-1], self._take_targets(anchors), title, level, container=False))
+
+    def _is_unlinkable(self, heading: Element, level: int) -> bool:
+        """Return whether a heading without an id is a line of its section: a deep one, or the title of a card."""
+        return level >= _DEEP or next(heading.iterancestors("a"), None) is not None
 
     # -- text ---------------------------------------------------------------------------------------------
 

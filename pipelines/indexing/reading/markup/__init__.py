@@ -19,9 +19,9 @@ from pipelines.indexing.reading.markup.tabs import label_tabs
 _REWRITERS: tuple[tuple[frozenset[str], Callable[[Element], None]], ...] = (
     (frozenset(["rustdoc", "code-header"]), rewrite_rustdoc),
     (frozenset(["headertitle", "contents"]), rewrite_doxygen),
-    (frozenset(["summary-table", "member-signature", "type-signature", "memberSummary"]), rewrite_javadoc),
-    (frozenset(["table", "grid"]), rewrite_grids),
-    (frozenset(["boring", "md-typeset", "lang"]), clean_listings),
+    (frozenset(["summary-table", "member-signature", "type-signature", "blockList", "blockListLast"]), rewrite_javadoc),
+    (frozenset(["table", "grid", "admonitionblock"]), rewrite_grids),
+    (frozenset(["boring", "md-typeset", "lang", "tsd-signature"]), clean_listings),
     (frozenset(["tablist", "tabbed-set", "sd-tab-set", "tab-set", "vp-code-group"]), label_tabs),
 )
 

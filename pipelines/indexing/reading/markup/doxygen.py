@@ -18,7 +18,7 @@ _TITLE = etree.XPath(".//div[@class='headertitle']//div[@class='title']")
 _NOISE = etree.XPath(
     ".//span[@class='permalink'] | .//p[@class='definition'] | .//div[@class='ttc'] | .//span[@class='lineno'] | "
     ".//div[@class='ingroups'] | .//a[.='More...'] | .//tr[starts-with(@class,'separator')] | "
-    ".//div[@class='dynheader' or @class='dyncontent']"
+    ".//div[@class='dynheader' or @class='dyncontent' or @class='levels'] | .//span[@class='arrow' or @class='icona']"
 )
 _FRAGMENTS = with_class("fragment", "div")
 _LINES = with_class("line", "div")
