@@ -80,11 +80,13 @@ class Pages(Database):
         return self._run("mark_unseen", {"collection": collection, "run": run, "prefix": prefix, "error": reason})
 
     def mark_duplicates(self, collection: str, run: int) -> None:
-        """Leave out pages whose `rel=canonical` was itself fetched, and what `run` has staged of them."""
+        """Leave out pages whose `rel=canonical` was itself fetched, pages whose URL gives the same bytes without its
+        query, and what `run` has staged of them.
+        """
         values = {"collection": collection, "run": run}
 
         def work(connection: Connection) -> None:
-            for name in ("unmark_duplicates", "mark_duplicates", "drop_staged_duplicates"):
+            for name in ("unmark_duplicates", "mark_duplicates", "mark_same_content", "drop_staged_duplicates"):
                 connection.execute(statement(name), values)
 
         self._do(work)

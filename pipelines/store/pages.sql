@@ -62,6 +62,12 @@ where p.collection = %(collection)s and p.state = 'ok' and target.collection = p
   and target.url = p.canonical and target.url <> p.url and target.state = 'ok'
   and (target.canonical is distinct from p.url or p.url > target.url);
 
+-- name: mark_same_content
+update page p set state = 'duplicate', error = 'same content as ' || target.url
+from page target
+where p.collection = %(collection)s and p.state = 'ok' and strpos(p.url, '?') > 0 and target.collection = p.collection
+  and target.url = split_part(p.url, '?', 1) and target.state = 'ok' and target.content_hash = p.content_hash;
+
 -- name: unmark_duplicates
 update page p set state = 'ok', error = null
 where p.collection = %(collection)s and p.state = 'duplicate' and not exists (

@@ -358,6 +358,21 @@ def test_the_canonical_url_is_kept_in_the_spelling_of_page_urls(ledger):
     assert rows["/b"]["canonical"] is None
 
 
+def test_links_with_tracking_parameters_lead_to_one_page(ledger):
+    links = page("/a", "/a?utm_source=mail", "/a?fbclid=1#part", "/a?page=2&gclid=3")
+    canonical = '<html><head><link rel="canonical" href="/a?utm_medium=web"></head></html>'
+    with Site({"/": links, "/a": canonical, "/a?page=2": page()}) as site:
+        crawled = Crawled(site, ledger, start=("/?utm_campaign=start",))
+        assert sorted(site.paths()) == ["/", "/a", "/a?page=2"]
+    assert crawled.ok == sorted(crawled.rows) == ["/", "/a", "/a?page=2"]
+    assert crawled.rows["/a"]["canonical"] is None
+
+
+def test_a_server_that_adds_tracking_parameters_is_followed(ledger):
+    with Site({"/": page("/a"), "/a": redirect("/a?utm_source=self"), "/a?utm_source=self": page()}) as site:
+        assert Crawled(site, ledger).ok == ["/", "/a?utm_source=self"]
+
+
 def test_a_second_crawl_revalidates_and_follows_stored_links(ledger):
     def tagged(handler: Handler) -> Answer:
         if handler.headers.get("If-None-Match") == 'W/"1"':

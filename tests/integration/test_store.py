@@ -221,6 +221,20 @@ def test_a_canonical_counts_only_when_its_target_was_fetched(store):
     }  # fmt: skip
 
 
+def test_a_query_that_changes_nothing_makes_no_second_page(store):
+    run = begin(store)
+    same, other = {"s": "same"}, {"s": "other"}
+    pages = {"a": same, "a?ref=news": same, "a?ref=main&b=1": other, "b?ref=x": same, "c": other, "c?page=2": same}
+    store.save_pages("docs", run, [fetched(path, body) for path, body in pages.items()])
+    store.mark_duplicates("docs", run)
+    states = {path: page_row(store, path)["state"] for path in pages}
+    assert [path for path, state in states.items() if state == "duplicate"] == ["a?ref=news"]
+    again = begin(store)
+    store.save_pages("docs", again, [fetched("a", {"s": "new"}), fetched("a?ref=news", same)])
+    store.mark_duplicates("docs", again)
+    assert page_row(store, "a?ref=news")["state"] == "ok"
+
+
 def test_a_duplicate_comes_back_when_its_original_is_gone(store):
     first, second = begin(store), begin(store)
     store.save_pages("docs", first, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"}, canonical=BASE + "a")])

@@ -30,6 +30,23 @@ def test_no_rule_rewrites_a_path(path):
     assert normalize_url(f"http://h{path}") == f"http://h{path}"
 
 
+@pytest.mark.parametrize(
+    ("query", "written"),
+    [
+        ("?utm_source=x&utm_Medium=y", ""),
+        ("?page=2&fbclid=x", "?page=2"),
+        ("?gclid=1&id=7&mc_cid=2&mc_eid=3&tab=b", "?id=7&tab=b"),
+        ("?_ga=1.2&pk_campaign=x&mtm_source=y&msclkid=z&srsltid=q&_hsenc=p2", ""),
+        ("?ref=main&source=git&from=x&campaign=2&sort=utm_source", None),
+        ("?utm_source", None),
+        ("?custom=1&xutm_source=2&gclid2=3&b=&c", None),
+        ("?q=a%26utm_source%3Db", None),
+    ],
+)
+def test_tracking_parameters_are_not_a_part_of_a_url(query, written):
+    assert normalize_url(f"http://h/a{query}") == f"http://h/a{query if written is None else written}"
+
+
 def test_an_endless_url_is_no_page():
     assert normalize_url("http://h/" + "a/" * 2000) is None
 

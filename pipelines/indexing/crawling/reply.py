@@ -65,12 +65,15 @@ def page_refusal(headers: dict[str, str], url: str) -> str:
 
 
 def redirect_target(reply: HttpReply) -> str | None:
-    """Return the URL that a redirect leads to; None for any other reply, or if it is not an http(s) URL."""
+    """Return the URL that a redirect leads to; None for any other reply, or if it is not an http(s) URL.
+
+    It keeps tracking parameters: a server that adds them would send the URL without them back here.
+    """
     location = reply.headers.get("location", "")
     if reply.status not in REDIRECTS or not location:
         return None
     try:
-        return normalize_url(urljoin(reply.url, location))
+        return normalize_url(urljoin(reply.url, location), keep_tracking=True)
     except ValueError:
         return None
 

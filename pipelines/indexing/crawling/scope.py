@@ -27,10 +27,22 @@ BINARY_SUFFIXES = frozenset([
 ])
 # fmt: on
 
+# Parameters that analytics, advertising and mailing services append (Google, Meta, Microsoft, Matomo, HubSpot,
+# Mailchimp and others): they say where a reader came from, never what page to show. Names that choose content somewhere
+# (ref, source, campaign) are not among them: a page that is the same with them as without is known by its content.
+_TRACKING = re.compile(
+    r"utm_\w+|mtm_\w+|pk_(?:campaign|kwd|keyword|source|medium|content|cid|cpn)|piwik_\w+|matomo_\w+|itm_\w+|at_medium|"
+    r"at_campaign|[dg]clid|gclsrc|[gw]braid|gad_\w+|srsltid|fbclid|fb_(?:action_ids|action_types|source|ref)|msclkid|"
+    r"yclid|ymclid|ysclid|_openstat|twclid|ttclid|li_fat_id|igshid|igsh|epik|rdt_cid|sccid|mc_[ce]id|mkt_tok|_hsenc|_hsmi|"
+    r"__hs(?:sc|tc|fp)|hsctatracking|hsa_\w+|vero_(?:id|conv)|oly_(?:anon|enc)_id|_ga|_gl|_ke|_kx|rb_clickid|wickedid|"
+    r"ml_subscriber(?:_hash)?|bsft_\w+|dm_i|trk_\w+|__s|_branch_match_id|ga_(?:source|medium|term|content|campaign|place)",
+    re.IGNORECASE,
+)
+
 
 @lru_cache(maxsize=1 << 16)  # every page of a site repeats its navigation, and a link takes 30 µs
-def normalize_url(url: str) -> str | None:
-    """Return the URL that a page is known by: escaped, lower-case host, no fragment, no default port.
+def normalize_url(url: str, *, keep_tracking: bool = False) -> str | None:
+    """Return the URL that a page is known by: escaped, lower-case host, no fragment, default port or tracking.
 
     None for a URL that may not be fetched: another scheme than http(s), a user name, no host, too long. Dot segments
     are resolved as in a browser; no other rule rewrites the path.
@@ -44,8 +56,15 @@ def normalize_url(url: str) -> str | None:
         return None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     netloc = host if port in (None, DEFAULT_PORTS[parts.scheme]) else f"{host}:{port}"
-    result = urlunsplit((parts.scheme, netloc, _resolve_dots(parts.path), parts.query, ""))
+    query = parts.query if keep_tracking else _without_tracking(parts.query)
+    result = urlunsplit((parts.scheme, netloc, _resolve_dots(parts.path), query, ""))
     return result if len(result) <= MAX_URL_LENGTH else None
+
+
+def _without_tracking(query: str) -> str:
+    if "=" not in query:
+        return query
+    return "&".join(part for part in query.split("&") if not _TRACKING.fullmatch(part.partition("=")[0]))
 
 
 def _resolve_dots(path: str) -> str:

@@ -100,9 +100,9 @@ class SiteCrawl:
                 yield url
 
     async def _known_urls(self) -> list[str]:
-        return await asyncio.to_thread(
-            lambda: [url for url in self._ledger.known_urls(self._collection) if url in self._scope]
-        )
+        """Return the URLs of earlier crawls, in the spelling that links have today."""
+        known = await asyncio.to_thread(lambda: list(self._ledger.known_urls(self._collection)))
+        return [url for url in known if url in self._scope and normalize_url(url) == url]
 
     async def _drain(self) -> None:
         async with asyncio.TaskGroup() as workers:
