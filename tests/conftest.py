@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from kit.databases import DatabaseServer
+from kit.databases import EMPTY, DatabaseServer, url_of
 from kit.reporting import Tables
 from kit.scheduling import FileScheduling, longest_first
 from xdist.remote import Producer
@@ -52,16 +52,17 @@ def nothing_of_this_machine() -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: None) -> Iterator[DatabaseServer]:
     """The session's Postgres; under pytest-xdist each worker has one."""
-    with embedded.run_postgres(tmp_path_factory.mktemp("raydex")) as url:
-        server = DatabaseServer(url)
+    home = tmp_path_factory.mktemp("raydex")
+    with embedded.run_postgres(home):
+        server = DatabaseServer(home)
         yield server
         server.close()
 
 
 @pytest.fixture
 def empty_database_url(server: DatabaseServer) -> Iterator[str]:
-    """URL of a database without any table, dropped after the test."""
-    with server.database("template1") as url:
+    """A superuser's URL of a database without any table, dropped after the test."""
+    with server.database(EMPTY) as url:
         yield url
 
 
@@ -70,6 +71,12 @@ def database_url(server: DatabaseServer) -> Iterator[str]:
     """URL of a fresh database with Raydex's tables, dropped after the test."""
     with server.database() as url:
         yield url
+
+
+@pytest.fixture
+def superuser_url(server: DatabaseServer, database_url: str) -> str:
+    """The superuser's URL of the same database."""
+    return url_of(server.url, database_url.rpartition("/")[2])
 
 
 @pytest.fixture

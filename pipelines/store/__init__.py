@@ -8,7 +8,7 @@ from pipelines.store.collections import Copies, NoSuchCollection, copy_name, is_
 from pipelines.store.connection import DATABASE_PATIENCE_S, StoreUnavailable, UnusableDatabase, can_connect
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
-from pipelines.store.migrations import MigrationFailed, Schema
+from pipelines.store.migrations import MigrationFailed, Schema, give_database
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BUILD_ROWS_PER_S,
@@ -72,6 +72,7 @@ __all__ = [
     "choose_vector_type",
     "copy_name",
     "dump",
+    "give_database",
     "is_copy",
     "key_hash",
     "promote_index",

@@ -1,7 +1,9 @@
 """The embedded Postgres: found and shared, restarted after a crash, stopped when nobody needs it, rights left alone."""
 
 import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +15,12 @@ import psutil
 import psycopg
 import pytest
 from kit.processes import alive, eventually, keeper, kill_9, postmaster
+from kit.reporting import leave_table
+from kit.workshop import Workshop, small_site
 
 from pipelines import embedded
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
+from pipelines.keeper import superuser_url
 from pipelines.store import Store, StoreUnavailable, can_connect
 
 pytestmark = pytest.mark.slow
@@ -210,9 +215,93 @@ def test_users_of_one_server_replace_its_keeper_once(home):
         keepers = [
             process.pid
             for process in psutil.process_iter(["cmdline"])
-            if "pipelines.embedded" in (process.info["cmdline"] or []) and str(home) in process.info["cmdline"]
+            if "pipelines.keeper" in (process.info["cmdline"] or []) and str(home) in process.info["cmdline"]
         ]
         assert keepers == [keeper(home)]
+
+
+# ---------------------------------------------------------------------------------------------- rights
+
+
+def tables_of(url: str) -> dict[str, str]:
+    """Return the owner of every table and sequence."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select c.relname, pg_get_userbyid(c.relowner) from pg_class c "
+            "where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'S')"
+        ).fetchall()
+    return dict(rows)
+
+
+OF_THE_MACHINE = [
+    "copy (select 1) to program 'id'",
+    "copy (select 1) to '/tmp/raydex-was-here'",
+    "create temp table t (line text); copy t from program 'id'",
+    "create temp table t (line text); copy t from '/etc/passwd'",
+    "select pg_read_file('/etc/passwd')",
+    "select pg_read_file('postgresql.conf')",
+    "select pg_read_binary_file('/etc/passwd')",
+    "select pg_ls_dir('/')",
+    "select lo_import('/etc/passwd')",
+    "create function f() returns int language c as 'libc.so.6', 'getpid'",
+    "alter system set archive_command = 'id'",
+    "select pg_reload_conf()",
+    "select rolpassword from pg_authid",
+    "set session authorization raydex",
+    "set role raydex",
+    "alter role raydex_owner superuser",
+    "create role other",
+    "create database other",
+    "grant pg_execute_server_program to raydex_owner",
+]
+
+
+def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(home, request):
+    held = []
+    with run_postgres(home) as url:
+        for command in OF_THE_MACHINE:
+            with psycopg.connect(url, autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
+                connection.execute(command)
+            held.append((command, str(refused.value).split("\n")[0]))
+        with psycopg.connect(url) as connection:
+            rights = connection.execute(
+                "select rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls from pg_roles "
+                "where rolname = current_user"
+            ).fetchone()
+            roles = connection.execute("select roleid::regrole::text from pg_auth_members "
+                                       "where member = current_user::regrole").fetchall()  # fmt: skip
+    leave_table(request.config, "what the owner of the embedded database may not", ("tried", "refused with"), held)
+    assert {reason for _, reason in held if not re.match(r"permission denied|must be", reason)} == set()
+    assert rights == (False,) * 5 and roles == []
+
+
+def test_tables_of_the_superuser_are_carried_over_to_the_owner(home):
+    """The homes of earlier versions: everything belongs to the superuser, whose URL everybody had."""
+    with run_postgres(home) as url:
+        with Store(url) as store:
+            store.migrate()
+            Workshop(store).reindex(small_site(3))
+        with psycopg.connect(superuser_url(home), autocommit=True) as connection:
+            others = "select count(*) from pg_stat_activity where usename = 'raydex_owner'"
+            eventually(lambda: connection.execute(others).fetchone() == (0,), "the owner's sessions have ended")
+            connection.execute("reassign owned by raydex_owner to raydex")
+            connection.execute("drop owned by raydex_owner")
+            connection.execute("drop role raydex_owner")
+        assert set(tables_of(superuser_url(home)).values()) == {"raydex"}
+        server, old_url = postmaster(home), superuser_url(home)
+    eventually(lambda: not alive(server), "the server is stopped")
+    (home / "postgres.owner").unlink()
+    (home / "postgres.json").write_text(json.dumps({"url": old_url, "keeper": 1}))  # as after kill -9 of its keeper
+    with run_postgres(home) as url, Store(url) as store:
+        assert url.startswith("postgresql://raydex_owner:")
+        assert set(tables_of(url).values()) == {"raydex_owner"}
+        store.migrate()
+        workshop = Workshop(store)
+        assert len(workshop.search("part", 100)) == 9
+        workshop.reindex(small_site(4))
+        workshop.use("hash:64", chunk_size=64)
+        workshop.reindex(small_site(4))
+        assert store.prune("docs", keep=0) != []
 
 
 def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):

@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import psycopg
 import pytest
 import yaml
 from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.databases import new_database
 from kit.processes import alive, eventually, kill_9, kill_seed, postmaster
 from kit.reindexing import BASE, html_page
 from kit.reporting import leave_table
@@ -60,21 +60,17 @@ class Kill:
 
 @dataclass
 class Bench:
-    """Shared by all cases: corpus, model, server, the undisturbed index and the rows of the final table."""
+    """Shared by all cases: corpus, the server's folder, model, the undisturbed index, the rows of the final table."""
 
     file: Path
     home: Path
-    server_url: str
     model: CountingModel
     random: random.Random
     table: list[tuple[str, ...]] = field(default_factory=list)
     undisturbed: dict[str, dict] = field(default_factory=dict)
 
     def database(self) -> str:
-        name = f"kills_{next(_numbers)}"
-        with psycopg.connect(self.server_url, autocommit=True) as connection:
-            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        return urlunsplit(urlsplit(self.server_url)._replace(path=f"/{name}"))
+        return new_database(self.home, f"kills_{next(_numbers)}")
 
     def reindex(self, database: str) -> ReindexSummary:
         """Run undisturbed, in this process."""
@@ -96,8 +92,8 @@ def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: py
         "index": {"model": MODEL, "dimension": DIMENSION},
     }))  # fmt: skip
     seed = kill_seed()
-    with embedded.run_postgres(home) as url, CountingModel(SECONDS_PER_TEXT) as model:
-        bench = Bench(folder / "docs.yaml", home, url, model, random.Random(seed))
+    with embedded.run_postgres(home), CountingModel(SECONDS_PER_TEXT) as model:
+        bench = Bench(folder / "docs.yaml", home, model, random.Random(seed))
         database = bench.database()
         assert bench.reindex(database).chunks["embedded"] == PAGES
         bench.undisturbed = index_of(database)

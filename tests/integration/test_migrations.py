@@ -179,15 +179,15 @@ def test_a_database_that_is_newer_than_the_code_is_refused_with_its_migration(st
 
 
 @pytest.fixture
-def limited_url(database_url: str) -> Iterator[str]:
+def limited_url(database_url: str, superuser_url: str) -> Iterator[str]:
     """URL of a role that may read and write every table and create none."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("create role limited login password 'x'")
         connection.execute("revoke create on schema public from public")
         connection.execute("grant select, insert, update, delete on all tables in schema public to limited")
     parts = urlsplit(database_url)
     yield urlunsplit(parts._replace(netloc=f"limited:x@{parts.hostname}:{parts.port}"))
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("drop owned by limited")
         connection.execute("drop role limited")
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from kit.databases import new_database
 from kit.processes import eventually, keeper, kill_9, postmaster
 from kit.reporting import leave_table
 from kit.workshop import Site, Workshop, small_site
@@ -34,19 +35,15 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Bench:
-    """Shared by all cases: the server, its folder and the rows of the final table."""
+    """Shared by all cases: the folder of the server and the rows of the final table."""
 
     home: Path
-    url: str
     table: list[tuple[str, ...]] = field(default_factory=list)
 
     @contextmanager
     def workshop(self) -> Iterator[Workshop]:
         """A workshop in a database of its own, in which BEFORE is published."""
-        name = f"publish_{next(_numbers)}"
-        with closing(psycopg.connect(self.url, autocommit=True)) as connection:
-            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        with Store(urlunsplit(urlsplit(self.url)._replace(path=f"/{name}")), retry_s=60) as store:
+        with Store(new_database(self.home, f"publish_{next(_numbers)}"), retry_s=60) as store:
             store.migrate()
             workshop = Workshop(store)
             workshop.reindex(BEFORE)
@@ -56,8 +53,8 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
     home = tmp_path_factory.mktemp("home")
-    with embedded.run_postgres(home) as url:
-        bench = Bench(home, url)
+    with embedded.run_postgres(home):
+        bench = Bench(home)
         yield bench
     head = ("killed", "before it needs", "how it publishes", "done after", "index, compared with undisturbed")
     leave_table(request.config, "kill -9 during publish", head, bench.table)

@@ -74,8 +74,8 @@ def test_a_database_that_may_not_have_pgvector_is_a_clear_error(empty_database_u
 
 
 @pytest.mark.parametrize("version", ["0.8.1", "0.7.4", "0.8"])
-def test_a_pgvector_that_is_too_old_is_a_clear_error(database_url, version):
-    with psycopg.connect(database_url, autocommit=True) as connection:
+def test_a_pgvector_that_is_too_old_is_a_clear_error(database_url, superuser_url, version):
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute("update pg_extension set extversion = %s where extname = 'vector'", [version])
     with pytest.raises(UnusableDatabase, match=rf"pgvector {version} is too old.*0\.8\.2"):
         Store(database_url).migrate()

@@ -6,49 +6,66 @@ Nothing in it outlives the session, so the server never waits for the disk. Test
 
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
 
-from pipelines.store import Store
+from pipelines.keeper import OWNER, read_url, superuser_url
+from pipelines.store import Store, give_database
 
 # All three take effect without a restart.
 UNSAFE = ("fsync", "full_page_writes", "synchronous_commit")
-TABLES = "raydex_tables"
+TABLES, EMPTY = "raydex_tables", "template1"
+
+
+def url_of(server: str, name: str) -> str:
+    """Return the URL of another database of the server."""
+    return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+
+
+def new_database(home: Path, name: str) -> str:
+    """Create a database without tables on the embedded Postgres of `home`; return the URL of its owner."""
+    superuser, owner = superuser_url(home), read_url(home) or ""
+    with closing(psycopg.connect(superuser, autocommit=True)) as connection:
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    parts = urlsplit(owner)
+    give_database(url_of(superuser, name), parts.username or "", parts.password or "")
+    return url_of(owner, name)
 
 
 class DatabaseServer:
-    """The Postgres at `url` (a superuser's URL), with durability switched off."""
+    """The embedded Postgres of `home`, with durability switched off; `url` is its superuser's."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._numbers = itertools.count(1)
-        self._connection = psycopg.connect(url, autocommit=True)
+    def __init__(self, home: Path) -> None:
+        self.url, self._numbers = superuser_url(home), itertools.count(1)
+        self._connection = psycopg.connect(self.url, autocommit=True)
         for name in UNSAFE:
             self._do("alter system set {} = off", name)
         self._connection.execute("select pg_reload_conf()")
-        self._do("create database {}", TABLES)
-        with Store(self.url_of(TABLES)) as store:
+        self._owner = new_database(home, TABLES)
+        with Store(self._owner) as store:
             store.migrate()
 
     def close(self) -> None:
         self._connection.close()
 
-    def url_of(self, name: str) -> str:
-        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
-
     @contextmanager
     def database(self, template: str = TABLES) -> Iterator[str]:
         """Yield the URL of a copy of `template` (a name or a URL of this server); drop the copy at the end.
 
-        Nobody may be connected to the template while it is copied.
+        It is the URL of the owner of Raydex's tables; that of the superuser for a database without any. Nobody may be
+        connected to the template while it is copied.
         """
         name = f"test_{next(self._numbers)}"
+        empty = template == EMPTY
         self._do("create database {} template {}", name, template.rpartition("/")[2])
+        if not empty:
+            self._do("alter database {} owner to {}", name, OWNER)
         try:
-            yield self.url_of(name)
+            yield url_of(self.url if empty else self._owner, name)
         finally:
             self._do("drop database {} with (force)", name)
 
