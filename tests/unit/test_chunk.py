@@ -91,7 +91,7 @@ def test_a_single_heading_too_long_keeps_its_beginning() -> None:
     assert all(chunk.tokens <= 256 for chunk in chunks)
 
 
-block_texts = st.text(st.characters(codec="utf-8"), max_size=400) | st.lists(
+block_texts = st.text(st.characters(codec="utf-8", exclude_characters="…"), max_size=400) | st.lists(
     st.sampled_from(["word", "Sentence end. ", "\n", "\n\n", "    indented", "x" * 300, "文字。", "| cell |", " "]),
     max_size=60,
 ).map("".join)
@@ -112,7 +112,8 @@ documents = st.lists(
 def test_all_text_is_there_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
     chunks = Chunker(counter, size)(document)
     expected = [block.text for section in document.sections for block in section.blocks]
-    assert squeezed("".join(chunk.text for chunk in chunks)) == squeezed("".join(expected))
+    own = (chunk.text.rpartition("…\n")[2] for chunk in chunks)  # without the scope that a part of code repeats
+    assert squeezed("".join(own)) == squeezed("".join(expected))
     assert all(chunk.tokens <= (size or counter.max_tokens) for chunk in chunks)
     assert [chunk.tokens for chunk in chunks] == counter.count_tokens([chunk.embed_text for chunk in chunks])
     assert len({chunk.id for chunk in chunks}) == len(chunks)
