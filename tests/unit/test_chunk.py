@@ -100,7 +100,7 @@ documents = st.lists(
     st.builds(
         lambda anchor, headings, blocks: section(*blocks, anchor=anchor, headings=tuple(headings)),
         st.sampled_from("abc"),
-        st.lists(st.text(max_size=40), max_size=4),
+        st.lists(st.text(max_size=40), min_size=2, max_size=2),  # none is the parent of another
         st.lists(blocks, max_size=6),
     ),
     max_size=4,

@@ -104,13 +104,14 @@ def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:
 
 def _break_cost(before: Block, block: Block, *, first: bool) -> int:
     """Return the cost of a break between two blocks; `first` says that only one atom stands before it."""
+    goes_on = block.under[: len(before.under)] == before.under  # within the same item, note or entry
     last = before.text.rstrip().rpartition("\n")[2]
-    if block.under and before.kind == "prose" and before.text.endswith(block.under[-1]):
+    if before.kind == "prose" and block.under and before.text.endswith(block.under[-1]):
         return INTRODUCED
-    if before.kind == "prose" and (last.endswith(":") or (introduces(last) and not _ITEM.match(last))):
+    if before.kind == "prose" and goes_on and introduces(last) and (last.endswith(":") or not _ITEM.match(last)):
         return INTRODUCED
     if before.kind == "code" and block.kind == "prose" and (first or _GOES_ON.match(block.text)):
         return INTRODUCED  # a signature has its description
-    if block.under[: len(before.under)] == before.under and (before.under or block.kind != "prose"):
+    if goes_on and (before.under or block.kind != "prose"):
         return RELATED
     return ITEM if before.under[:1] == block.under[:1] != () else APART

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 _PROMPT = re.compile(r">>> ?|\$ |\S{1,20}[=#][#>] ")
 _CLOSES = re.compile(r"\s*(?:[)\]}]|</|(?:else|elif|except|finally|catch|end|done|fi|esac)\b)")
-_PREPARES = ("@", "#", "//", "--", "/*", "*")  # decorators, attributes and comments belong to the line after them
+# Decorators, attributes and comments belong to the line after them.
+_PREPARES = re.compile(r"\s*(?:>>> |\.\.\. )?(?:@|#|//|--|/?\*)")
 _DEEPEST = 20  # levels that are followed; more are no code that a person wrote
 
 
@@ -33,7 +34,7 @@ class Scopes:
 
     def holds_on(self, part: str) -> bool:
         """Return whether `part` closes what was opened before, or belongs to the comment or decorator before it."""
-        return bool(_CLOSES.match(next(_lines(part), ""))) or self._before.lstrip().startswith(_PREPARES)
+        return bool(_CLOSES.match(next(_lines(part), ""))) or bool(_PREPARES.match(self._before))
 
     def _above(self, line: str) -> list[tuple[int, str]]:
         depth = self._depth(line)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from pipelines.indexing.reading.blocks import introduces
 from pipelines.records import Block, Section
 
 # A section of prose with at most this many words is a lead-in to its subsections: two sentences.
@@ -26,7 +27,7 @@ def with_outlines(sections: Sequence[Section]) -> list[Section]:
         carried = ()
         if place + 1 < len(sections) and _opens(whole, sections[place + 1]):
             carried = whole.blocks
-        elif section.headings and _only_introduces(whole):
+        elif section.headings and _words(whole) > 0 and _only_introduces(whole):
             found.append(_with_titles(whole, list(islice(_subsections(sections, place), MOST_TITLES))))
         else:
             found.append(whole)
@@ -42,7 +43,7 @@ def _opens(section: Section, part: Section) -> bool:
 
 def _only_introduces(section: Section) -> bool:
     last = section.blocks[-1] if section.blocks else Block("prose", "")
-    if last.kind == "prose" and last.text.rstrip().endswith(":"):
+    if last.kind == "prose" and last.under == () and introduces(last.text):
         return True
     return all(block.kind == "prose" for block in section.blocks) and _words(section) <= SHORT
 

@@ -22,6 +22,7 @@ A_CHUNK = 6  # the cost of a chunk: a sentence is torn rather than a chunk added
 UNEVEN = 2  # the cost of an empty chunk beside full ones, so that the last chunk of a section is not a single sentence
 OMITTED = "…\n"  # stands between what a chunk repeats and where it goes on, but in a table
 BARE = 6  # the cost of a chunk without the lead-in that it could repeat
+HEADER = 2  # and the header of a table at most this part: rows say little without it
 REPEATED = 3  # lines that a chunk repeats take at most this part of it
 GRAINS = 32  # atoms lighter than this part of the budget are joined, which bounds the search
 
@@ -133,7 +134,8 @@ class Packer:
     def _head(self, atom: Atom) -> _Head:
         """Return the lines that introduce `atom`, those next to it first, as long as they are short."""
         left = self.budget // REPEATED
-        scope = [] if _has_header(atom) else self._short(atom.scope, left)
+        most = self.budget // HEADER if atom.kind == "table" else left
+        scope = [] if _has_header(atom) else self._short(atom.scope, most)
         left -= sum(self.weigh(scope))
         leads = self._short([_gist(paragraph) for paragraph in atom.under], left)
         text = "".join(line + "\n" for line in leads)
