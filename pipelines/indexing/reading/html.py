@@ -22,8 +22,8 @@ _LONG_TAG = 2 * _MAX_ATTRIBUTES  # the least number of characters of that many a
 
 # Listings: source code (Sphinx's viewcode, rustdoc, Doxygen), and indexes of names (Sphinx, DocBook, Javadoc, Doxygen).
 _LISTINGS = frozenset((
-    *("viewcode-back", "viewcode-block", "genindex-jumpbox", "modindex-jumpbox", "indexdiv", "classindex"),
-    *("index-page", "tree-page", "package-tree-page"),
+    *("viewcode-back", "viewcode-block", "genindex-jumpbox", "modindex-jumpbox", "indextable", "indexdiv"),
+    *("classindex", "index-page", "tree-page", "package-tree-page"),
 ))  # fmt: skip
 _DOXYGEN_LISTING = etree.XPath(
     "boolean(//div[@class='fragment']/div[@class='line']/a[@id='l00001' or @name='l00001'] | "
@@ -49,6 +49,7 @@ _FRAMED = (
     *("script", "style", "noscript", "template", "title"),
 )
 FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
+_FRAME_SHARE = 0.01  # of the characters of a long table of contents: Python's has 0.2 %
 _UNSEEN = ("script", "style", "noscript", "template", "title")
 
 
@@ -118,7 +119,9 @@ def _is_waiting(text: str) -> bool:
 def is_contents(text: str) -> bool:
     """Return whether the page `text` is a table of contents: links, and no more prose than a page's frame has."""
     root = parse_html(text)
-    return root is not None and next(root.iter("a"), None) is not None and prose_size(root) < FRAME_SIZE
+    if root is None or next(root.iter("a"), None) is None:
+        return False
+    return prose_size(root) < max(FRAME_SIZE, _FRAME_SHARE * _characters(root))
 
 
 def prose_size(element: Element) -> int:
