@@ -95,6 +95,7 @@ def _torn_rows(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[
 
 def code_lines(text: str) -> list[str]:
     """Return the lines of a listing without white space, none empty."""
+    text = re.sub("[\u200b\ufe0f]", "", text)  # no reader sees them
     return [line for line in ("".join(line.split()) for line in text.split("\n")) if line]
 
 

@@ -152,6 +152,8 @@ def test_a_table_of_contents_is_no_source():
     assert read("docbook-contents").sections == ()
     links = '<ul><li><a href="a.html">A</a><ul><li><a href="b.html">B</a></li></ul></li></ul>'
     assert read_html(f'<main><h1 id="t">T</h1>{links}</main>').sections == ()
+    described = '<dl class="toc">' + '<dt><a href="a.html">A</a> &#8212; does one thing to another</dt>' * 20 + "</dl>"
+    assert read_html(f'<body><div class="navheader">Prev</div><h1>T</h1>{described}</body>').sections == ()
     (intro,) = read_html(f'<main><h1 id="t">T</h1><p>An introduction.</p>{links}</main>').sections
     assert text_of(intro) == "An introduction.\n\n- A\n  - B"
 

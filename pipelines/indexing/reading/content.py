@@ -32,8 +32,8 @@ _NOISE = _names(
     "rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page tocsection "
     "copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link "
     # DocBook, Javadoc, TypeDoc, JSDoc, mkdocstrings
-    "navheader navfooter topNav subNav bottomNav skipNav legalCopy tsd-breadcrumb tsd-page-toolbar tsd-index-group "
-    "tsd-sources tsd-navigation col-sidebar mkdocstrings-source "
+    "navheader navfooter nav-panel topNav subNav bottomNav skipNav legalCopy tsd-breadcrumb tsd-page-toolbar "
+    "tsd-index-group tsd-sources tsd-navigation col-sidebar mkdocstrings-source "
     # MkDocs, Docusaurus, VitePress, Hugo, GitHub
     "md-content__button md-source-file md-feedback md-source hash-link headerlink header-anchor "
     "tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs theme-edit-this-page "
@@ -46,7 +46,7 @@ _NOISE = _names(
 # Only where the page marks no main content: within main content, real text has these names as well.
 _OUTSIDE = _names("sidebar header footer menu navbar nav topbar toc breadcrumb breadcrumbs")
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
-_NOISY = ("a", "div", "ul", "ol", "p", "td", "aside", "header", "form", "section", "details")
+_NOISY = ("a", "div", "ul", "ol", "p", "table", "td", "aside", "header", "form", "section", "details")
 _NOISY_PARTS = etree.XPath(
     ".//label[contains(@class,'view-source')] | .//dt[@class='tag-source'] | .//dd[@class='tag-source'] | "
     ".//div[@class='pdoc-code codehilite'] | "

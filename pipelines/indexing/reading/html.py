@@ -116,6 +116,11 @@ def _is_waiting(text: str) -> bool:
     return not words or bool(_WAITING.fullmatch(words))
 
 
+def holds_words(element: Element) -> bool:
+    """Return whether `element` has any text."""
+    return any(map(str.strip, element.itertext()))
+
+
 def is_contents(text: str) -> bool:
     """Return whether the page `text` is a table of contents: links, and no more prose than a page's frame has."""
     root = parse_html(text)

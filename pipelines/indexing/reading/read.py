@@ -14,6 +14,7 @@ from pipelines.indexing.reading.child_process import Child, ChildNotStarted, Chi
 from pipelines.indexing.reading.content import main_content
 from pipelines.indexing.reading.html import (
     TooDeep,
+    holds_words,
     is_contents,
     is_listing,
     is_redirect,
@@ -80,7 +81,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "") -
     sections = () if listed else section_html(main, url)
     if not listed and needs_javascript(text, sum(len(block.text) for part in sections for block in part.blocks)):
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
-    if not sections and not listed and not is_contents(text):
+    if not (sections or listed or holds_words(main) or is_contents(text)):
         return _document_of_text(url, strip_tags(text), title)
     return Document(url, title or _first_heading(sections) or _file_name(url), language, sections)
 
