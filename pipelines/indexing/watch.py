@@ -5,13 +5,14 @@ The database knows the counts of all processes; this reads them every few second
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from pipelines.progress import Passing, Progress, describe_seconds, seconds_left
 from pipelines.store import Store, StoreUnavailable
 
-# Two short queries each time; a person sees a line move.
+# A few short queries each time; a person sees a line move.
 EVERY_S = 2.0
 
 
@@ -30,32 +31,34 @@ class RunWatch:
     @contextmanager
     def embedding(self, pages: int) -> Iterator[None]:
         """Report while the body embeds so many stored pages."""
-        before = self._store.staged_counts(self._run)["pages"]
+        before = self._count()
         with self._every(lambda elapsed_s: self._report_embedding(pages, before, elapsed_s)):
             yield
 
     def _report_crawl(self, elapsed_s: float) -> None:
-        pages, staged = self._store.page_counts(self._collection, self._run), self._store.staged_counts(self._run)
+        seen = self._store.page_counts(self._collection, self._run)["seen"]
         queued = sum(row["counts"].get("queued", 0) for row in self._store.crawls(self._run))
-        seen, fresh = pages["seen"], pages["new"] + pages["changed"]
-        if not seen:
+        if seen:
+            self._say(f"{seen:,} of {seen + queued:,} known pages", seen, seen + queued, self._count(), elapsed_s)
+        else:
             self._tell(Passing("waiting for the first page"))
-            return
-        total = seen + queued
-        ends = [seconds_left(seen, total, elapsed_s)]
-        if fresh > staged["pages"]:  # embedding lags behind the crawl
-            ends.append(seconds_left(staged["pages"], fresh * total / seen, elapsed_s))
-        self._say(f"{seen:,} of {total:,} pages known so far", staged, ends)
 
-    def _report_embedding(self, pages: int, before: int, elapsed_s: float) -> None:
-        staged = self._store.staged_counts(self._run)
-        done = staged["pages"] - before
-        self._say(f"{done:,} of {pages:,} stored pages", staged, [seconds_left(done, pages, elapsed_s)])
+    def _report_embedding(self, pages: int, before: Counter[str], elapsed_s: float) -> None:
+        counts = self._count() - before
+        self._say(f"{counts['pages']:,} of {pages:,} stored pages", counts["pages"], pages, counts, elapsed_s)
 
-    def _say(self, pages: str, staged: dict[str, int], ends: list[float | None]) -> None:
+    def _say(self, what: str, pages: int, total: int, counts: Counter[str], elapsed_s: float) -> None:
+        """Tell how many pages and texts are done; the one of the two that takes longer decides about the end."""
+        ends = [seconds_left(pages, total, elapsed_s)]
+        if pages and counts["claimed"]:
+            ends.append(seconds_left(counts["embedded"], counts["claimed"] * total / pages, elapsed_s))
         known = [end for end in ends if end is not None]
-        left = f", about {describe_seconds(max(known))} left" if len(known) == len(ends) else ""
-        self._tell(Passing(f"{pages}, {staged['chunks']:,} chunks, {staged['embedded']:,} embedded{left}"))
+        left = f", about {describe_seconds(max(known))} left" if len(known) == len(ends) and max(known) else ""
+        self._tell(Passing(f"{what}, {counts['chunks']:,} chunks, {counts['embedded']:,} embedded{left}"))
+
+    def _count(self) -> Counter[str]:
+        """Count what the run has staged so far: pages, chunks, texts claimed and embedded."""
+        return Counter({**self._store.staged_counts(self._run), "claimed": self._store.claimed_texts(self._run)})
 
     @contextmanager
     def _every(self, report: Callable[[float], None]) -> Iterator[None]:

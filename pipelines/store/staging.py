@@ -92,6 +92,10 @@ class Staging(ChunkTables):
         """Count the pages, sections, chunks and vectors (`embedded`) that `run` has staged so far."""
         return dict(self._one("staged_counts", {"run": run}) or {})
 
+    def claimed_texts(self, run: int) -> int:
+        """Return how many texts `run` has found so far that it must embed itself."""
+        return int((self._one("claimed_texts", {"run": run}) or {})["texts"])
+
 
 def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
     row = {field.name: getattr(page, field.name) for field in fields(page)}

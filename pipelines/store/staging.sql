@@ -46,6 +46,9 @@ select (select count(*) from staged_page where run = %(run)s) as pages,
        (select count(*) from staged_chunk where run = %(run)s) as chunks,
        (select count(*) from staged_vector where run = %(run)s) as embedded;
 
+-- name: claimed_texts
+select count(*) as texts from embedding_claim where run = %(run)s;
+
 -- name: staged_changes
 select count(*) filter (where s.id is null or c.id is null or c.embed_hash <> s.embed_hash) as chunks
 from (select id, embed_hash from staged_chunk where run = %(run)s) s
