@@ -6,6 +6,8 @@ holds the collection.
 """
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from jobs.cli import (
     DONE,
@@ -19,6 +21,7 @@ from jobs.cli import (
     command,
     finish,
     main,
+    say,
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, compose_collection
@@ -110,9 +113,8 @@ def work(args: argparse.Namespace) -> int:
     try:
         with open_store() as store:
             if args.dry_run:
-                plan = plan_reindex(store, collection, options)
-                lines = [f"  {key:22} {value}" for key, value in plan.items()]
-                finish(plan, args.json, "\n".join(["dry run, nothing is changed:", *lines]))
+                plan = plan_reindex(store, collection, options, say)
+                finish(plan, args.json, describe_plan(plan))
                 return DONE
             with Messages() as messages:
                 summary = reindex(store, collection, options, messages)
@@ -120,6 +122,24 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
     finish(summary.as_dict(), args.json, str(summary))
     return EXIT_CODES[summary.outcome]
+
+
+def describe_plan(plan: Mapping[str, Any]) -> str:
+    """Return what a run would do, for a person."""
+    lines = [f"dry run of collection {plan['collection']}, nothing is changed"]
+    for site in plan["sites"]:
+        lines.append(f"  site      {', '.join(site['start_urls'])}")
+        named = f"{site['pages']:,} pages ({site['new_pages']:,} new)"
+        lines.append(f"            start page, sitemap and llms.txt name {named}; these may lead to more")
+        if site["max_pages"]:
+            lines.append(f"            at most {site['max_pages']:,} are fetched")
+    lines += [f"  folder    {folder['path']}: {folder['files']:,} files" for folder in plan["folders"]]
+    known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
+    lines.append(f"  known     {known or 'no page yet'}")
+    lines.append(f"  stored    {plan['stored_pages_to_index']:,} pages that the index lacks")
+    lines.append(f"  index     {plan['index']}")
+    lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

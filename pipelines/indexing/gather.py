@@ -23,7 +23,7 @@ class Gatherer:
     """Stages the pages of a collection that `base` lacks.
 
     `base` is the index that the run brings up to date, None if it builds a new one. Afterwards `stopped_by` is the
-    reason why a crawl ended early ("" if none did), and `failed` whether that was a failure.
+    reason why a crawl ended early ("" if none did), and `failed` whether that was a failure. `hosts` are the crawls.
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class Gatherer:
         self._name = collection.name
         self._watch = RunWatch(store, collection.name, run, log.tell)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
-        self._hosts = self._choose_hosts()
+        self.hosts = self._choose_hosts()
         self.stopped_by, self.failed = "", False
 
     def check_sites(self) -> None:
         """Warn of sites that can't be reached. Raises SiteUnreachable if all are, and nothing else is to be done."""
         if self._options.ray_address != "local":
             return  # the crawl runs on other machines, with another network
-        unreachable = find_unreachable(self._hosts, self._log.tell)
+        unreachable = find_unreachable(self.hosts, self._log.tell)
         reasons = [f"{url}: {reason}" for url, reason in unreachable.items()]
-        if reasons and len(reasons) == len(self._hosts) and not (self._collection.folders or self._ranges_to_index()):
+        if reasons and len(reasons) == len(self.hosts) and not (self._collection.folders or self.ranges_to_index()):
             raise SiteUnreachable(f"{'; '.join(reasons)}: nothing was read, nothing is changed")
         for reason in reasons:
             self._log.warn(reason)
@@ -63,19 +63,19 @@ class Gatherer:
         for folder in self._collection.folders:
             with self._log.timed("read_files"):
                 self._read_files(folder, job)
-        if self._hosts:
+        if self.hosts:
             build.configure(slow_source=True)
             with self._log.timed("crawl_and_embed"), self._watch.crawling():
-                self._consume(build.build(build.crawled_pages(self._hosts, job), job))
-            self._note_crawls(self._hosts)
+                self._consume(build.build(build.crawled_pages(self.hosts, job), job))
+            self._note_crawls(self.hosts)
         self._store.mark_duplicates(self._name, self._run)
-        if ranges := self._ranges_to_index(build.PAGES_PER_TASK):
+        if ranges := self.ranges_to_index(build.PAGES_PER_TASK):
             build.configure(slow_source=False)
             with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
                 self._consume(build.build(build.stored_pages(ranges, job), job))
         self._store.mark_duplicates(self._name, self._run)
 
-    def _ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
+    def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
         index, rules = self._base.id if self._base else None, self._collection.rules().digest
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)

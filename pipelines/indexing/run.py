@@ -15,6 +15,7 @@ from typing import Any
 
 from pipelines.cluster import check_reach, connect_ray
 from pipelines.indexing.collection import Collection
+from pipelines.indexing.crawling.crawl import CrawlSettings, survey
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import Deletion, decide_deletion, find_base_index, find_live_index, publish_run
@@ -62,19 +63,41 @@ def reindex_copy(
                 lambda run: store.copy_pages(original, copy.name, run))  # fmt: skip
 
 
-def plan_reindex(store: Store, collection: Collection, options: ReindexOptions = DEFAULTS) -> dict[str, Any]:
-    """Return what a reindex would do; fetch nothing, write nothing."""
-    collection.check_folders(options.relative_paths)
-    base = find_base_index(store, collection.name, index_settings(collection.index, options))
-    stale = store.ranges_to_index(collection.name, 0, base.id if base else None, collection.rules().digest, 10**9)
+def plan_reindex(
+    store: Store, collection: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
+) -> dict[str, Any]:
+    """Return what a reindex would do; fetch start pages, sitemaps and llms.txt alone, write nothing.
+
+    Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
+    """
+    _check(collection, options, progress)
+    settings = index_settings(collection.index, options)
+    base = find_base_index(store, collection.name, settings)
+    gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
+    gatherer.check_sites()
     return {
         "collection": collection.name,
-        "sites": [site.start_urls for site in collection.sites],
-        "folders": [folder.path for folder in collection.folders],
+        "sites": [_plan_site(store, collection.name, host) for host in gatherer.hosts],
+        "folders": [
+            {"path": folder.path, "files": len(folder.settings().recognised().files().paths)}
+            for folder in collection.folders
+        ],
         "known_pages": store.status(collection.name)["pages"],
-        "stored_pages_to_index": sum(row["pages"] for row in stale),
+        "stored_pages_to_index": sum(part["pages"] for part in gatherer.ranges_to_index()),
         "index": "bring up to date" if base else "build new",
         "settings": collection.index.model_dump(),
+    }
+
+
+def _plan_site(store: Store, collection: str, host: CrawlSettings) -> dict[str, Any]:
+    """Return how many pages the start pages and seeds of a host name, and how many of them are not known yet."""
+    urls = survey(host, store.url, collection)
+    known = store.content_hashes(collection, urls)
+    return {
+        "start_urls": list(host.start_urls),
+        "pages": len(urls),
+        "new_pages": len(set(urls) - known.keys()),
+        "max_pages": host.max_pages,
     }
 
 

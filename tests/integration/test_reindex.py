@@ -10,7 +10,7 @@ import pytest
 import ray
 import yaml
 from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
-from kit.web import Answer, Handler, Site
+from kit.web import Answer, Handler, Site, redirect
 from ray.data import DataContext
 
 from pipelines.indexing import build
@@ -335,11 +335,28 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, datab
     dry = jobs.reindex("--dry-run")
     assert dry.code == 0
     assert dry.summary["index"] == "build new"
-    assert site.requests == []
+    [planned] = dry.summary["sites"]
+    assert (planned["pages"], planned["new_pages"]) == (10, 10)
+    assert site.paths() == ["/"]
     with psycopg.connect(database_url) as connection:
         for table in ("run", "page", "index", "collection"):
             count = connection.execute(psycopg.sql.SQL("select count(*) from {}").format(psycopg.sql.Identifier(table)))
             assert count.fetchone() == (0,), table
+
+
+def test_a_dry_run_counts_what_is_known_and_what_a_sitemap_names(jobs, site, tmp_path):
+    jobs.reindex()
+    site.routes["/sitemap.xml"] = f"<urlset><url><loc>{site.url}/alone.html</loc></url></urlset>"
+    site.routes["/"] = redirect("/p00.html")
+    file = tmp_path / "docs.yaml"
+    file.write_text(file.read_text().replace("sitemap: false", "sitemap: true"))
+    dry = jobs.reindex("--dry-run").summary
+    [planned] = dry["sites"]
+    assert (planned["pages"], planned["new_pages"]) == (3, 1)  # the start, what it leads to, and that of the sitemap
+    assert dry["known_pages"] == {"ok": 10} and dry["stored_pages_to_index"] == 0
+    site.routes["/"] = Answer("", 404)
+    missing = jobs.reindex("--dry-run")
+    assert missing.code == 1 and "is gone: the server answered 404" in missing.messages
 
 
 SITE = {"sites": [{"start_urls": ["https://a.test/"]}]}

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -75,6 +75,7 @@ class CrawlSettings:
     user_agent: str = USER_AGENT
     verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
+    survey_only: bool = False  # name the URLs that the start pages and seeds lead to, and record nothing
 
     def __post_init__(self) -> None:
         if isinstance(self.start_urls, str):
@@ -165,6 +166,12 @@ def crawl(
             note_queue(message["queued"])
             yield message["ok"]
         raise CrawlFailed(f"the crawler ended with status {child.wait()}:\n{child.last_words()}")
+
+
+def survey(settings: CrawlSettings, ledger_url: str, collection: str) -> list[str]:
+    """Return the URLs in scope that the start pages, sitemaps and llms.txt of a host name. Raises CrawlFailed."""
+    batches = crawl(replace(settings, survey_only=True), ledger_url, collection, 0)
+    return [url for urls in batches for url in urls]
 
 
 class _CrawlerProcess:

@@ -88,6 +88,9 @@ class SiteSpider(scrapy.Spider):
         fetcher = Fetcher(self.crawler, settings, resolver)
         outbox = self.job.outbox(lambda: site.queued)
         site = SiteCrawl(settings, fetcher, self.job.ledger, self.job.collection, outbox)
+        if settings.survey_only:
+            self.job.say(ok=await site.survey(), queued=0)
+            return CrawlReport(complete=False, stopped_by="survey_only")
         return await site.run()
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from urllib.parse import urljoin
 
-from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, PageLedger
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import GIVE_UP, Fetcher
 from pipelines.indexing.crawling.frontier import Frontier, FrontierEntry
 from pipelines.indexing.crawling.outbox import Outbox
@@ -60,6 +60,22 @@ class SiteCrawl:
                 await self._drain()
             await self._outbox.close()
         return self._report(time.monotonic() - began)
+
+    async def survey(self) -> list[str]:
+        """Return the URLs in scope that the start pages and seeds name; record nothing. Raises CrawlFailed."""
+        found = dict.fromkeys([url async for url in self._seeds()])
+        for start in self._settings.start_urls:
+            waiting = [FrontierEntry(start)]
+            for _ in range(self._settings.max_redirects + 1):
+                page = await self._visit(waiting[0])
+                self._note(waiting[0], page)
+                waiting = self._next_entries(waiting[0], page)
+                found |= dict.fromkeys(entry.url for entry in waiting)
+                if page.state != "redirect" or not waiting:
+                    break
+        if self._start_errors:
+            raise CrawlFailed("; ".join(self._start_errors))
+        return list(found)
 
     @property
     def queued(self) -> int:
