@@ -41,7 +41,7 @@ Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 # A streamed answer waits at most this long for the vectors that check its citations: many times what a model takes
 # for some sentences. After that words alone decide.
 CHECK_S = 5.0
-QUOTED_AROUND = 1  # chunks of its section on each side of a hit that may be quoted with it
+QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
 
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, content_terms
 from pipelines.answering.grounding.citations import SUPPORTED, Support
-from pipelines.answering.hits import heading
+from pipelines.answering.hits import heading, snippet
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.passages import (
     Kind,
     Passage,
     TextBlock,
+    count_sentences,
     is_aside,
     is_code,
     leans,
@@ -36,14 +37,24 @@ log = logging.getLogger(__name__)
 
 Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 
+COSINE = 1.5  # weight of a passage's cosine beside its words
 FINALISTS = 5  # passages that are embedded, the others are out by their words
 GIST_WORDS, GIST_CODE_WORDS = 40, 12  # of a passage that is embedded: its beginning says what it is about
+LONGEST_SIGNATURE = 200  # characters: the types of every parameter answer nothing
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
+ABOUT = 0.5  # share of a heading's words that a question has which is about that section
+LEAD_SENTENCES = 3  # longer beginnings without code introduce, they do not answer
 NEAR = 4  # words between two words of the question that belong together
 SECOND = 0.9  # share of the best score that a second section needs
 
+_LETTER = re.compile(r"[^\W\d_]")  # what is without is the number of a section
 _HISTORY = re.compile(r"what.?s new|release (?:notes|history|\d)|change ?log|version history", re.IGNORECASE)
 _ASKS_HISTORY = re.compile(r"\b(?:new|changed?|release|version|since|deprecated|removed)\b|\d\.\d", re.IGNORECASE)
+# What a question asks for shows in its words, and in those of a passage that answers it.
+_COMPARES = re.compile(r"\b(?:differen\w+|vs\.?|versus|compared?|or)\b", re.IGNORECASE)
+_CONTRAST = re.compile(r"\b(?:differ\w*|whereas|while|unlike|contrast|instead|in comparison|but)\b", re.IGNORECASE)
+_ASKS_WHAT = re.compile(r"\s*what(?:'s| is| are)\b(?!.*differen)", re.IGNORECASE)
+_SAYS_WHAT = re.compile(r"\W*(?:\S+\s+){1,6}?(?:is|are) (?:an? |the |essentially |one of )", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +95,23 @@ class ExtractiveSynthesizer:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A passage of hit n (from 0), with its terms in order, its distinct terms and its score."""
+    """A passage of hit n (from 0), with its terms in order, its distinct terms and its score.
+
+    `found` tells whether it is of the chunk that was found, not of one beside it.
+    """
 
     hit: int
     passage: Passage
     terms: tuple[str, ...]
     words: frozenset[str]
+    found: bool
     score: float = 0.0
     cosine: float | None = None
 
     @classmethod
-    def of(cls, hit: int, passage: Passage) -> "_Candidate":
+    def of(cls, n: int, hit: Hit, passage: Passage) -> "_Candidate":
         found = tuple(terms(passage.text))
-        return cls(hit, passage, found, frozenset(found))
+        return cls(n, passage, found, frozenset(found), passage.blocks[-1].text[:50] in hit.text)
 
 
 class _Candidates:
@@ -105,15 +120,18 @@ class _Candidates:
     def __init__(self, question: str, hits: Sequence[Hit]) -> None:
         asked = [term for term in terms(question) if term not in STOP_TERMS]
         self._pairs = list(dict.fromkeys(itertools.pairwise(asked)))
+        self._compares = bool(_COMPARES.search(question))
+        self._asks_what = bool(_ASKS_WHAT.match(question))
         self._asks_history = bool(_ASKS_HISTORY.search(question))
         self.hits = hits
         self._passages = [split_passages(hit.passage) for hit in hits]
-        self._all = [_Candidate.of(n, passage) for n, own in enumerate(self._passages) for passage in own]
+        self._all = [_Candidate.of(n, hits[n], passage) for n, own in enumerate(self._passages) for passage in own]
         self._headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in hits]
         self._own = [frozenset(terms(hit.text)) for hit in hits]
-        frequency = Counter(term for one in self._all for term in one.words | self._headings[one.hit])
+        own = [one for one in self._all if one.found]
+        frequency = Counter(term for one in own for term in one.words | self._headings[one.hit])
         self._weights = {
-            term: math.log(1 + (1 + len(self._all)) / (1 + frequency[term])) for term in sorted(content_terms(question))
+            term: math.log(1 + (1 + len(own)) / (1 + frequency[term])) for term in sorted(content_terms(question))
         }
 
     def share(self, words: frozenset[str]) -> float:
@@ -129,8 +147,7 @@ class _Candidates:
     def _score(self, one: _Candidate) -> float:
         """Return how well a passage fits: its section, then its words, then its place."""
         hit, passage, above = self.hits[one.hit], one.passage, self._headings[one.hit]
-        last = content_terms(hit.headings[-1] if hit.headings else hit.title)
-        covered = len(last & self._weights.keys()) / max(len(last), 1)
+        covered = self._covered(hit)
         section = (
             1.5 * self.share(self._own[one.hit] | above)
             + 0.4 * covered
@@ -144,17 +161,20 @@ class _Candidates:
             0.9 * self.share(one.words)
             + 1.1 * self.share(one.words | above)
             + 0.9 * self.share(frozenset(terms(first)))
-            + 1.4 * self._near(one.terms)
+            + 1.4 * (self.share(one.words) if self._compares else self._near(one.terms))
         )
-        place = (0.2 + 0.5 * covered) / (1 + passage.place) + 0.3 * (passage.blocks[-1].text[:50] in hit.text)
+        kind = 0.5 * (self._compares and bool(_CONTRAST.search(passage.prose))) + 0.4 * (
+            self._asks_what and bool(_SAYS_WHAT.match(first))
+        )
+        place = (0.2 + 0.3 * covered) / (1 + passage.place) + 0.3 * one.found
         faults = (
             0.5 * (len(passage.text.split()) < 12)
-            + 0.6 * (not whole and not _has_code([passage]))
+            + 1.2 * (not whole and not _has_code([passage]))
             + 0.25 * leans(passage)
             + 0.4 * is_aside(passage)
             + 1.5 * passage.text.endswith("?")
         )
-        return section + words + place - faults
+        return section + words + kind + place - faults
 
     def _near(self, found: Sequence[str]) -> float:
         """Return the share of the question's neighbouring words that are near each other in `found`."""
@@ -176,10 +196,24 @@ class _Candidates:
         return (best,)
 
     def _quote(self, one: _Candidate) -> Quote:
-        passages = tuple(widen(self._passages[one.hit], one.passage.place))
+        section = self._passages[one.hit]
+        passages = tuple(widen(section, one.passage.place))
+        if passages[0].place and self._begins_with_an_answer(one.hit):
+            passages = (section[0], *passages)
         words = frozenset(terms("\n".join(passage.text for passage in passages))) | self._headings[one.hit]
         support = estimate_support(self.share(words), self._near(one.terms), one.cosine)
         return Quote(one.hit, passages, one.score, support, words)
+
+    def _begins_with_an_answer(self, hit: int) -> bool:
+        """Return whether the question is what the section is about, by its heading: then its beginning answers too."""
+        first = self._passages[hit][0]
+        telling = bool(first.attached) or count_sentences(first.prose) <= LEAD_SENTENCES
+        return self._covered(self.hits[hit]) >= ABOUT and bool(first.prose) and telling and not is_aside(first)
+
+    def _covered(self, hit: Hit) -> float:
+        """Return the share of the words of the section's own heading that are the question's."""
+        last = {term for term in content_terms(hit.headings[-1] if hit.headings else hit.title) if _LETTER.search(term)}
+        return len(last & self._weights.keys()) / max(len(last), 1)
 
     def _adds(self, one: _Candidate, best: Quote) -> bool:
         """Return whether a passage has a word of the question that the best lacks, or code where that has none."""
@@ -209,7 +243,7 @@ async def _add_cosines(
         log.warning("choosing a passage by words alone: %s: %s", type(error).__name__, error)
         return best
     scored = [
-        replace(one, score=one.score + 1.5 * float(cosine), cosine=float(cosine))
+        replace(one, score=one.score + COSINE * float(cosine), cosine=float(cosine))
         for one, cosine in zip(best, cosines, strict=True)
     ]
     return sorted(scored, key=lambda one: -one.score)
@@ -251,21 +285,33 @@ def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
 
 
 def _write_quote(quote: Quote, hit: Hit) -> str:
-    blocks = [block for passage in quote.passages for block in passage.blocks]
-    parts = [_write_block(block) for block in blocks]
-    prose = [at for at, block in enumerate(blocks) if block.kind is Kind.PROSE]
+    written = [_write_passage(passage) for passage in quote.passages]
+    prose = [
+        (n, at)
+        for n, passage in enumerate(quote.passages)
+        for at, block in enumerate(passage.blocks)
+        if block.kind is Kind.PROSE
+    ]
     if prose:
-        parts[prose[-1]] += f" [{quote.hit + 1}]"
+        n, at = prose[-1]
+        written[n][at] += f" [{quote.hit + 1}]"
     else:
-        parts.append(f"[{quote.hit + 1}]")
-    return "\n\n".join([f"**{heading(hit)}**", *parts])
+        written.append([f"[{quote.hit + 1}]"])
+    gaps = [n for n, (one, other) in enumerate(itertools.pairwise(quote.passages)) if other.place > one.place + 1]
+    for n in gaps:
+        written[n].append("…")
+    return "\n\n".join([f"**{heading(hit)}**", *itertools.chain.from_iterable(written)])
+
+
+def _write_passage(passage: Passage) -> list[str]:
+    return [_write_block(block) for block in passage.blocks]
 
 
 def _write_block(block: TextBlock) -> str:
     if block.kind in (Kind.CODE, Kind.TABLE):
         return fence(block.text)
-    if block.kind is Kind.LABEL and (is_code(block.text) or "(" in block.text):
-        return f"`{block.text}`" if "`" not in block.text else fence(block.text)
+    if block.kind is Kind.LABEL and (is_code(block.text) or "(" in block.text) and "`" not in block.text:
+        return f"`{snippet(block.text, LONGEST_SIGNATURE)}`"
     return hide_numbers(block.text)
 
 

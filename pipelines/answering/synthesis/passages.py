@@ -11,13 +11,14 @@ from enum import Enum
 
 MOST_SENTENCES = 5  # of a passage: what is read at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
-MOST_WORDS = 150
+MOST_WORDS = 100
 LONGEST_CODE_LINE = 120  # a longer line is prose that looks like code (a parameter's description)
 LABEL_WORDS = 8  # a longer line without a sentence's end is prose
 
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
 _ENDS = re.compile(r"[.!?:。！？：][\"')\]”’`*]*$")
+_CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)]|[a-z][.)])\s+\S")
 _ROW = re.compile(r"\S.*\s\|(?:\s|$)")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.|\$|#|[\w-]+[=\-(*]*[#>$]|In ?\[\d+\]:|PS [A-Z]:\\.*>|[A-Z]:\\.*>)\s+\S")
@@ -33,7 +34,8 @@ _LEANING = re.compile(
     r"|Finally)\b"
 )
 _ASIDE = re.compile(
-    r"See |(?:For|To learn|Learn|Read) more|Refer to|\W*(?:Contributed|Patch) by|PEP \d|(?:Public|Developer)API"
+    r"See |(?:For|To learn|Learn|Read) more|Refer to|\W*(?:Contributed|Patch) by|PEP \d|\[\w\] |(?:Table|Figure) \d"
+    r"|(?:Public|Developer)API"
     r"|(?:Changed|New|Added|Deprecated|Removed) (?:in|since) (?:version )?\W?v?\d",
     re.IGNORECASE,
 )
@@ -103,7 +105,7 @@ def _kind(part: str) -> Kind:
     lines = [line for line in part.splitlines() if line.strip()]
     if lines and _ITEM.match(lines[0]) and sum(bool(_ITEM.match(line)) for line in lines) * 2 >= len(lines):
         return Kind.LIST
-    if len(lines) > 1 and all(_ROW.match(line) and not line.startswith(" ") for line in lines[:2]):
+    if len(lines) > 1 and _ROW.match(lines[0]) and sum(bool(_ROW.match(line)) for line in lines) * 2 >= len(lines):
         return Kind.TABLE
     if len(lines) == 1 and _SIGNATURE.match(part):
         return Kind.LABEL
@@ -178,7 +180,9 @@ def split_passages(text: str) -> list[Passage]:
             groups[-1].append(block if is_tab else TextBlock(Kind.CODE, block.text))
             continue
         if block.kind is Kind.LABEL:
-            label.append(block)
+            if label:  # two in a row: the first ends what is before it
+                groups = [*groups[:-1], [*(groups[-1] if groups else []), *label]]
+            label = [block]
             continue
         if groups and _belongs(groups[-1], block, bool(label)):
             groups[-1] += [*label, block]
@@ -210,8 +214,8 @@ def is_definition(block: TextBlock) -> bool:
 
 
 def _introduces(group: Sequence[TextBlock]) -> bool:
-    """Return whether a passage ends in a lead-in: a sentence with a colon that has nothing below it yet."""
-    return group[-1].kind is Kind.PROSE and group[-1].text.endswith(":")
+    """Return whether a passage ends in a lead-in: prose that does not end as a sentence, with nothing below it yet."""
+    return group[-1].kind is Kind.PROSE and not _CLOSES.search(group[-1].text)
 
 
 def _belongs(group: Sequence[TextBlock], block: TextBlock, labelled: bool) -> bool:
@@ -260,12 +264,14 @@ def leans(passage: Passage) -> bool:
 
 def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
     """Return whether `following` may be marked too: the chosen ones are short, and it goes on with their subject."""
-    if (
-        is_aside(following)
-        or is_definition(following.blocks[0])
-        or is_definition(chosen[-1].blocks[0])
-        or not following.prose
-    ):
+    definition = is_definition(following.blocks[0]) or is_definition(chosen[-1].blocks[0])
+    if definition or is_aside(following) or not following.prose:
         return False
-    enough = sum(count_sentences(passage.prose) for passage in chosen) >= ENOUGH_SENTENCES
-    return not enough and sum(len(passage.text.split()) for passage in [*chosen, following]) <= MOST_WORDS
+    said = sum(_count_closed(passage.prose) for passage in chosen)
+    wanted = said < ENOUGH_SENTENCES or (leans(following) and said < MOST_SENTENCES)
+    return wanted and sum(len(passage.prose.split()) for passage in [*chosen, following]) <= MOST_WORDS
+
+
+def _count_closed(prose: str) -> int:
+    """Return the number of sentences that say something themselves: a lead-in does not."""
+    return sum(bool(_CLOSES.search(sentence)) for sentence in _split_sentences(prose))
