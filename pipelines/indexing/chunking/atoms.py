@@ -17,12 +17,13 @@ GAP = "\n\n"  # between blocks
 # chunks of three sites missed what stood in the chunk before. INTRODUCED is more than a further chunk and two other
 # breaks cost together, so that what is introduced is never torn off where both fit into a chunk.
 APART = 0  # between paragraphs
-ITEM = 1  # between items of a list, rows of a table, statements of a listing
-SENTENCE = 4  # within a paragraph
+ITEM = 1  # between items of a list, rows of a table, listing lines after a blank one
+STATEMENT = 4  # between lines of a listing
 RELATED = 5  # between code and the sentence before it or its output, between the paragraphs of a note
 LINE = 6  # within a statement of a listing
-INTRODUCED = 40  # after a lead-in, a label, a term, a signature
-WORD = 50  # within a sentence or a line
+SENTENCE = 8  # within a paragraph
+INTRODUCED = 60  # after a lead-in, a label, a term, a signature
+WORD = 80  # within a sentence or a line
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
 _SENTENCE = re.compile(r"(?<=[.!?]\s)(?=[^\sa-z])|(?<=[。！？])")

@@ -11,17 +11,17 @@ from functools import cache
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, SENTENCE, WORD, Atom, join_atoms
+from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
 from pipelines.indexing.chunking.listings import Scopes
 from pipelines.indexing.reading.blocks import introduces
 from pipelines.records import BlockKind
 
 Weigh = Callable[[list[str]], list[int]]
 
-A_CHUNK = 6  # the cost of a chunk: a sentence is torn rather than a chunk added, a lead-in is not
+A_CHUNK = 6  # the cost of a chunk: one is added before a paragraph is torn
 UNEVEN = 2  # the cost of an empty chunk beside full ones, so that the last chunk of a section is not a single sentence
 OMITTED = "…\n"  # stands between what a chunk repeats and where it goes on, but in a table
-BARE = 6  # the cost of a chunk without the lead-in that it could repeat
+BARE = 10  # the cost of a chunk without the lead-in that it could repeat
 HEADER = 2  # and the header of a table at most this part: rows say little without it
 REPEATED = 3  # lines that a chunk repeats take at most this part of it
 GRAINS = 32  # atoms lighter than this part of the budget are joined, which bounds the search
@@ -30,7 +30,7 @@ GRAINS = 32  # atoms lighter than this part of the budget are joined, which boun
 _PARAGRAPH = re.compile(r"(?<=\n)(?=[ \t]*\n)")
 _LINE = re.compile(r"(?<=\n)")
 BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {"prose": (), "code": (_PARAGRAPH, _LINE), "table": (_LINE,)}
-_SENTENCE = re.compile(r"(?<=[.!?:]\s)(?=\S)|(?<=[。！？])|\n")
+_SENTENCE = re.compile(r"(?<=[^\d][.!?:]\s)(?=\S)|(?<=[。！？])|\n")  # the number of an item is none
 _WORD = re.compile(r"\S+\s*")
 _CLAUSE = re.compile(r"[^\s,;:、，；：]+[,;:、，；：]?")
 
@@ -226,7 +226,7 @@ def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
         return LINE
     depth = len(scopes.scope_of(text))
     after_blank_line = text.lstrip(" \t").startswith("\n")
-    return min(depth + (ITEM if after_blank_line else SENTENCE), LINE)
+    return min(depth + (ITEM if after_blank_line else STATEMENT), LINE)
 
 
 def _has_header(atom: Atom) -> bool:
