@@ -133,6 +133,7 @@ HOSTILE = [
     "[x](" + "/" * 2 + "evil.example/" + "q" * 3000 + ")",
     "https://docs.ray.io/../@evil.example:80\\@https://evil.example",
     "<a\nhref\n=\n'https://evil.example'>",
+    "<a href='java\tscript:fetch(`evil.example`)'>x</a>",
     "[x](https://evil.example",
     "<img src=https://evil.example",
     "http://user:pass@evil.example",

@@ -24,6 +24,10 @@ def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
     assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
 
 
+def test_a_control_character_in_the_text_of_an_image_costs_no_page():
+    assert text('<main><p>Before <img alt="a&#12;b&#1;c"> after.</p></main>') == "Before abc after."
+
+
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 <dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
 ><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"

@@ -14,6 +14,7 @@ _NO_HOST = re.compile(r"[a-z]+://$", re.IGNORECASE)  # http://<host>:80 in a man
 # Whatever makes a browser leave the page: a scheme, slashes of either kind, entities that may hide them.
 _LEADS_AWAY = re.compile(r"[:\\&<\s]|//")
 _LEADS_AWAY_IN_CODE = re.compile(r"[\\&]|//|(?:https?|ftps?|wss?|javascript|vbscript):", re.IGNORECASE)
+_DROPPED = re.compile(r"[\t\n\r]")  # a browser drops them from a URL, wherever in it they stand
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
 _PATH_BEGUN = re.compile(r"[^/]*//[^/?#]*[/?#]")
@@ -59,6 +60,7 @@ class AllowedOrigins:
 
     def allow_attribute(self, value: str) -> bool:
         """Return whether an HTML attribute leads nowhere else, as its one URL or among its words."""
+        value = _DROPPED.sub("", value)
         return self.allow_target(value) if " " not in value.strip() else not leads_away_in_code(value)
 
     def allow_bare(self, url: str, rest: str, *, code: bool) -> bool:

