@@ -1,4 +1,6 @@
-"""PDFs with an outline: a section begins at an entry's title, carries its path, and is cited by page."""
+"""PDFs: sections by outline or headings, cited by page; no contents, running headers or page numbers; code as lines."""
+
+import pytest
 
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
@@ -70,3 +72,152 @@ def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() 
         (("page=3",), ("Installing", "On Linux"), "More on the script."),
         (("page=3",), ("Using",), "Call the tool."),
     ]
+
+
+FONTS = {"prose": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
+# A line of a page: font, size, left and lower edge, text.
+Shown = tuple[str, float, float, float, str]
+
+
+def pdf_of(pages: list[list[Shown]], title: str | None = None) -> bytes:
+    """A PDF of lines at their places."""
+    objects: dict[int, bytes] = {}
+    numbers = [20 + 2 * place for place in range(len(pages))]
+    for number, lines in zip(numbers, pages, strict=True):
+        shown = "".join(
+            f"BT /{font} {size} Tf {left} {base} Td ({_escaped(text)}) Tj ET\n"
+            for font, size, left, base, text in lines
+        ).encode("cp1252")
+        objects[number] = f"<< /Type /Page /Parent 2 0 R /Contents {number + 1} 0 R >>".encode()
+        objects[number + 1] = b"<< /Length %d >> stream\n%s\nendstream" % (len(shown), shown)
+    kids = " ".join(f"{number} 0 R" for number in numbers)
+    fonts = " ".join(f"/{name} {3 + place} 0 R" for place, name in enumerate(FONTS))
+    objects[1] = b"<< /Type /Catalog /Pages 2 0 R >>"
+    shared = f"/MediaBox [0 0 612 792] /Resources << /Font << {fonts} >> >>"
+    objects[2] = f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} {shared} >>".encode()
+    for place, base in enumerate(FONTS.values()):
+        objects[3 + place] = f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>".encode()
+    if title is not None:
+        objects[10] = f"<< /Title ({_escaped(title)}) >>".encode()
+    return _file(objects).replace(b"/Root 1 0 R", b"/Root 1 0 R /Info 10 0 R" if title is not None else b"/Root 1 0 R")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+
+
+def prose(base: float, text: str, left: float = 72, size: float = 10) -> Shown:
+    return "prose", size, left, base, text
+
+
+def read(pages: list[list[Shown]], title: str | None = None):
+    return read_page(Page("https://x.org/guide.pdf", pdf_of(pages, title), "application/pdf"))
+
+
+def words(document) -> str:
+    return "\n\n".join(block.text for section in document.sections for block in section.blocks)
+
+
+BODY = [
+    prose(600 - 12 * line, f"Words of line {line} go on and on until the margin of the page is reached")
+    for line in range(6)
+]
+COVER = [("bold", 24, 72, 650, "The Large"), ("bold", 24, 72, 622, "Guide"), ("prose", 12, 72, 580, "Version 3")]
+
+
+@pytest.mark.parametrize(
+    ("given", "title"),
+    [
+        ("A given title", "A given title"),
+        ("Guide to Node.js", "Guide to Node.js"),
+        *((name, "The Large Guide") for name in (
+            None, "", "Microsoft Word - x.doc", "untitled", "Untitled-1", "report_final.docx", "C:\\docs\\report 2",
+            "(pixel.eps)", "Slide 1", "main.dvi", "file:///tmp/a.html",
+        )),
+    ],
+)  # fmt: skip
+def test_the_title_is_the_given_one_unless_a_program_made_it_up(given, title):
+    assert read([COVER, BODY], given).title == title
+
+
+def test_without_any_title_it_is_the_first_heading_or_the_file_name():
+    headed = [("bold", 10, 72, 700, "First heading"), *BODY]
+    assert read([headed]).title == "First heading"
+    assert read([BODY]).title == "guide.pdf"
+
+
+def test_contents_are_left_out_wherever_they_stand():
+    contents = [
+        ("bold", 14, 72, 700, "Contents"), ("bold", 10, 72, 660, "1 Introduction 7"),
+        prose(640, "1.1 Getting started ........................ 8"),
+        prose(620, "1.2 Going on . . . . . . . . . . . . . 9"),
+        prose(600, "1.3 Ending \u2026\u2026\u2026\u2026\u2026\u2026 10"), prose(580, "2 Appendix 11"),
+    ]  # fmt: skip
+    text = words(read([contents, [prose(700, "A sentence ... with dots, and one more."), *BODY]]))
+    assert "A sentence ... with dots" in text
+    assert not any(part in text for part in ("Introduction", "Getting started", "Going on", "Ending", "Appendix"))
+
+
+def test_an_index_of_words_is_left_out():
+    index = [prose(700 - 14 * line, f"word{line}, {line + 3}, {2 * line + 20}") for line in range(20)]
+    assert words(read([BODY, index])) == words(read([BODY]))
+
+
+def test_running_headers_and_page_numbers_are_left_out():
+    def page(number: int, chapter: str) -> list[Shown]:
+        header = prose(760, f"{number} Chapter {chapter}", left=72 if number % 2 else 300)
+        return [
+            header,
+            prose(700, f"Page {'abcdefgh'[number - 1]} begins here."),
+            *BODY,
+            prose(40, f"- {number} -", left=300),
+        ]
+
+    text = words(read([page(number, "One" if number < 5 else "Two") for number in range(1, 9)]))
+    assert "Chapter" not in text and "- 3 -" not in text
+    assert all(f"Page {letter} begins here." in text for letter in "abcdefgh")
+
+
+def test_code_keeps_its_lines_and_columns():
+    code = [("code", 10, 96, 500, "def f(x):"), ("code", 10, 120, 488, "if x:"),
+            ("code", 10, 144, 476, "return 1   # one"), ("code", 10, 96, 452, "f(2)")]  # fmt: skip
+    after = [prose(430, "The word"), ("code", 10, 120, 430, "f"), prose(430, "is a function.", left=130)]
+    [section] = read([[*BODY, prose(515, "For example:"), *code, *after]]).sections
+    assert [block.kind for block in section.blocks] == ["prose", "code", "prose"]
+    assert section.blocks[0].text.endswith("For example:")
+    assert section.blocks[1].text == "def f(x):\n    if x:\n        return 1   # one\n\nf(2)"
+    assert section.blocks[2].text == "The word f is a function."
+
+
+def test_indented_lines_of_code_in_any_font_keep_their_lines():
+    code = [prose(500, "$ tool --all --now", left=100), prose(488, "$ tool --stop | less", left=100)]
+    listed = [prose(460, "1. First $item = new;", left=100), prose(448, "2. Second item", left=100)]
+    [section] = read([[*BODY, *code, *listed]]).sections
+    assert section.blocks[1].kind == "code"
+    assert section.blocks[1].text == "$ tool --all --now\n$ tool --stop | less"
+    assert "First" in section.blocks[2].text and section.blocks[2].kind == "prose"
+
+
+def test_headings_of_a_pdf_without_an_outline_come_from_its_fonts():
+    page = [("bold", 18, 72, 740, "1. Large part"), *BODY, ("bold", 13, 72, 500, "1.1. Small"),
+            ("bold", 13, 72, 486, "part"), prose(470, "Words of the small part."), ("bold", 18, 72, 440, "2. Other"),
+            prose(420, "Words of the other.")]  # fmt: skip
+    document = read([page, [prose(700, "It goes on here.")]])
+    assert [(section.anchor, section.headings) for section in document.sections] == [
+        ("page=1", ("1. Large part",)), ("page=1", ("1. Large part", "1.1. Small part")), ("page=1", ("2. Other",)),
+        ("page=2", ("2. Other",)),
+    ]  # fmt: skip
+
+
+def test_lines_become_paragraphs_and_hyphens_disappear():
+    page = [
+        prose(700, "The first paragraph is long enough to reach the margin, and some-"),
+        prose(688, "where it ends."),
+        prose(664, "The second begins after a gap and holds a long line of words"),
+        prose(652, "- a point"),
+        prose(640, "- another point"),
+    ]
+    assert words(read([page])).split("\n\n") == [
+        "The first paragraph is long enough to reach the margin, and somewhere it ends.",
+        "The second begins after a gap and holds a long line of words", "- a point", "- another point",
+    ]  # fmt: skip

@@ -1,23 +1,50 @@
-"""Reads a PDF into sections: one for each page, divided where an outline entry begins."""
+"""Reads a PDF into sections: one for each page, divided where an outline entry or a heading begins."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 
 import pypdfium2
 
 from pipelines.characters import clean_page
+from pipelines.indexing.reading.formats.pdf_layout import (
+    blocks_of,
+    body_height,
+    is_heading,
+    without_contents,
+    without_running_lines,
+)
+from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines, lines_of
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import Block, Document, Page, Section
+from pipelines.records import Document, Page, Section
 
 _MAX_OUTLINE = 10_000  # entries: outlines may be cyclic
-_HYPHEN = re.compile(r"(?<=\w)[-\u00ad\ufffe\x02]\n(?=[a-z])")
-_Entry = tuple[int, tuple[str, ...]]  # page index, heading path
+_MAX_TITLE = 3  # lines of a title on the first page
+# What programs write where no title was given, names of files, and headings that name no document.
+_NO_TITLE = re.compile(
+    r"\W*(?:untitled|unbenannt|sans titre|no title|title|document|presentation|slide|new document|print(?:ed)?|unknown|"
+    r"none|null|name|(?:table of )?contents|abstract|preface)?\W*\d*\W*|microsoft \w+ - .*|"
+    r".*\.\s?(?:docx?|rtf|odt|pptx?|xlsx?|indd|qxd|fm|tex|dvi|e?ps|html?|txt|md|pdf|wpd|pub|book|mif|sgml|xml)\W*|"
+    r"(?:file|https?):.*|[a-z]:\\.*|\S*[/\\]\S*",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?:chapter|appendix|part|section)?[\divxa-h]{0,8}")  # before a heading, without signs
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An outline entry: the index of its page, and its heading path."""
+
+    page: int
+    path: tuple[str, ...]
 
 
 def read_pdf(page: Page) -> Document:
-    """Return the text of a PDF, cited as `#page=7` (counted from 1); headings come from its outline.
+    """Return the text of a PDF, cited as `#page=7` (counted from 1); headings come from its outline or its fonts.
 
-    Raises UnreadablePage if it is broken or encrypted, or if it has no text (a scan).
+    Contents, running headers and page numbers are left out. Raises UnreadablePage if it is broken or encrypted, or if
+    it has no text (a scan).
     """
     try:
         pdf = pypdfium2.PdfDocument(page.body)
@@ -25,70 +52,130 @@ def read_pdf(page: Page) -> Document:
         locked = "password" in str(error).lower() or "security" in str(error).lower()
         raise UnreadablePage(page.url, "encrypted PDF" if locked else f"broken PDF ({error})") from error
     try:
-        sections = tuple(_sections(page.url, pdf))
-        title = clean_page(str(pdf.get_metadata_dict().get("Title") or "")).strip()
+        pages = [lines_of(pdf, number) for number in range(len(pdf))]
+        outline = list(_outline(pdf))
+        given = " ".join(clean_page(str(pdf.get_metadata_dict().get("Title") or "")).split())
     finally:
         pdf.close()
+    sections = tuple(_sections(page.url, pages, outline))
     if not sections:
         raise UnreadablePage(page.url, "a PDF without text (scanned?)")
-    title = title or (sections[0].headings[0] if sections[0].headings else page.url.rsplit("/", 1)[-1])
+    title = "" if _NO_TITLE.fullmatch(given) else given
+    title = title or _title_on(pages, sections) or page.url.rsplit("/", 1)[-1]
     return Document(page.url, title, "", sections)
 
 
-def _sections(url: str, pdf: pypdfium2.PdfDocument) -> Iterator[Section]:
-    entries = _outline(pdf)
+def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
+    """Return the first of the largest lines of the first page, if they stand out, else the first heading, or ""."""
+    lines = next((page.lines for page in pages if page.lines), ())
+    largest = max((line.height for line in lines), default=0.0)
+    titles = [next((section.headings[0] for section in sections if section.headings), "")]
+    if largest >= 1.2 * body_height(pages):
+        first = next(place for place, line in enumerate(lines) if line.height >= 0.7 * largest)
+        height = lines[first].height
+        alike = takewhile(lambda line: abs(line.height - height) < 0.05 * height, lines[first : first + _MAX_TITLE])
+        titles.insert(0, " ".join(" ".join(line.text.split()) for line in alike))
+    return next((title for title in titles if not _NO_TITLE.fullmatch(title) and len(title) <= 200), "")
+
+
+def _sections(url: str, pages: Sequence[PageLines], outline: Sequence[Entry]) -> Iterator[Section]:
     headings: tuple[str, ...] = ()
-    for number in range(len(pdf)):
-        starting = [path for index, path in entries if index == number]
-        for path, text in _split_at(_page_text(pdf, number), starting, headings):
+    fonts = FontHeadings()
+    shown = [without_contents(page) for page in without_running_lines(pages)]
+    body = body_height(shown)
+    for number, page in enumerate(shown):
+        starting = [entry for entry in outline if entry.page == number]
+        parts = _split_at(page.lines, starting, headings) if outline else fonts.split(page.lines, body)
+        for path, lines in parts:
             headings = path
-            if text:
-                yield Section(url, (f"page={number + 1}",), path, (Block("prose", text),))
+            blocks = blocks_of(lines)
+            if blocks:
+                yield Section(url, (f"page={number + 1}",), path, blocks)
 
 
-def _outline(pdf: pypdfium2.PdfDocument) -> list[_Entry]:
-    entries: list[_Entry] = []
+def _outline(pdf: pypdfium2.PdfDocument) -> Iterator[Entry]:
     path: list[str] = []
     for count, bookmark in enumerate(pdf.get_toc()):
         if count >= _MAX_OUTLINE:
-            break
+            return
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
         title = " ".join(clean_page(bookmark.get_title() or "").split())
         path = [*path[: bookmark.level], title]
         if index is not None and title:
-            entries.append((index, tuple(part for part in path if part)))
-    return entries
-
-
-def _page_text(pdf: pypdfium2.PdfDocument, number: int) -> str:
-    page = pdf[number]
-    text_page = page.get_textpage()
-    try:
-        text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
-    finally:
-        text_page.close()
-        page.close()
-    return "\n".join(" ".join(line.split()) for line in clean_page(_HYPHEN.sub("", text)).split("\n"))
+            yield Entry(index, tuple(part for part in path if part))
 
 
 def _split_at(
-    text: str, starting: list[tuple[str, ...]], before: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the parts of a page's text with their heading paths; a part begins at the line of an entry's title."""
-    path, rest = before, text
+    lines: Sequence[Line], starting: Sequence[Entry], before: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Sequence[Line]]]:
+    """Yield the parts of a page with their heading paths; a part begins at the line, or lines, of an entry's title."""
+    path, rest = before, lines
     for entry in starting:
-        found = re.search(rf"^[\d.\s]*{re.escape(entry[-1])}\s*$", rest, re.MULTILINE | re.IGNORECASE)
+        found = _find_title(rest, entry.path[-1])
         if found:
-            yield path, _prose(rest[: found.start()])
-            rest = rest[found.end() :]
-        path = entry
-    yield path, _prose(rest)
+            yield path, rest[: found[0]]
+            rest = rest[found[1] :]
+        path = entry.path
+    yield path, rest
 
 
-def _prose(text: str) -> str:
-    """Join lines into paragraphs: one ends where a line ends a sentence well before the margin."""
-    lines = [line for line in text.split("\n") if line]
-    margin = 0.75 * max(map(len, lines), default=0)
-    ends = ("\n" if len(line) < margin and line.endswith((".", ":", "?", "!", ";")) else " " for line in lines)
-    return "".join(line + end for line, end in zip(lines, ends, strict=True)).strip()
+def _find_title(lines: Sequence[Line], title: str) -> tuple[int, int] | None:
+    """Return the lines at which `title` stands, alone but for its number; a long one takes two or three lines."""
+    wanted = _plain(title)
+    for start in range(len(lines)):
+        words = ""
+        for end in range(start, min(start + _MAX_TITLE, len(lines))):
+            words += _plain(lines[end].text)
+            if words.endswith(wanted) and _NUMBER.fullmatch(words.removesuffix(wanted)):
+                return start, end + 1
+            if not wanted.startswith(words[-len(wanted) :]) and len(words) > len(wanted):
+                break
+    return None
+
+
+def _plain(text: str) -> str:
+    return "".join(sign for sign in text.lower() if sign.isalnum())
+
+
+class FontHeadings:
+    """Divides the pages of a document without an outline where a line looks like a heading.
+
+    A heading stands below those before it that are larger, or as large with fewer parts in their number (3.1, 3.1.2).
+    """
+
+    def __init__(self) -> None:
+        self._open: list[tuple[float, int, str]] = []
+
+    def split(self, lines: Sequence[Line], body: float) -> Iterator[tuple[tuple[str, ...], Sequence[Line]]]:
+        """Yield the parts of the next page with their heading paths."""
+        start = place = 0
+        while place < len(lines):
+            end = self._end_of_heading(lines, place, body)
+            if end > place:
+                yield self._path(), lines[start:place]
+                self._add(lines[place:end])
+                start = end
+            place = max(end, place + 1)
+        yield self._path(), lines[start:]
+
+    def _end_of_heading(self, lines: Sequence[Line], place: int, body: float) -> int:
+        end = place
+        while end < min(len(lines), place + _MAX_TITLE) and is_heading(lines[end], body):
+            if lines[end].height != lines[place].height:
+                break
+            end += 1
+        return end
+
+    def _add(self, lines: Sequence[Line]) -> None:
+        words = " ".join(" ".join(line.text.split()) for line in lines)
+        number = re.match(r"(?:\d+\.)*\d+|$", words)
+        height, parts = lines[0].height, number[0].count(".") + 1 if number and number[0] else 0
+        while self._open and (
+            self._open[-1][0] < height or (self._open[-1][0] == height and self._open[-1][1] >= parts)
+        ):
+            self._open.pop()
+        self._open.append((height, parts, words))
+
+    def _path(self) -> tuple[str, ...]:
+        return tuple(words for _, _, words in self._open)
