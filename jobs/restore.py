@@ -1,15 +1,13 @@
 """Loads an index with its pages from a file that `raydex dump` wrote."""
 
 import argparse
-import json
 import time
-import zipfile
 from pathlib import Path
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
-from pipelines.store import BuildResources, promote_index, restore
+from pipelines.store import BuildResources, NotADump, promote_index, read_manifest, restore
 
 DEFAULTS = BuildResources()
 
@@ -40,7 +38,7 @@ def work(args: argparse.Namespace) -> int:
         hold_collection(store, name, args.wait, say) as lock,
         record_run(lock, "restore", None) as record,
     ):
-        index, manifest = restore(lock, record.run, args.file, resources)
+        index, found = restore(lock, record.run, args.file, resources)
         revision = None if args.no_publish else promote_index(lock, record.run, index)
         seconds = round(time.perf_counter() - began, 3)
         record.counts = {
@@ -48,7 +46,7 @@ def work(args: argparse.Namespace) -> int:
             "index": index,
             "revision": revision,
             "seconds": seconds,
-            **manifest["counts"],
+            **found,
         }
     state = "a candidate" if revision is None else f"live, revision {revision}"
     counts = record.counts
@@ -63,12 +61,11 @@ def work(args: argparse.Namespace) -> int:
 def dumped_collection(path: Path) -> str:
     """Return the name of the collection in a dump. Raises BadInput."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return str(json.loads(archive.read("manifest.json"))["collection"])
+        return read_manifest(path).collection
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror}") from error
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise BadInput(f"{path} is not a file that `raydex dump` wrote: {error}") from error
+    except NotADump as error:
+        raise BadInput(str(error)) from error
 
 
 if __name__ == "__main__":

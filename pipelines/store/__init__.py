@@ -5,7 +5,13 @@ Every method is one transaction; loading staging tables may be repeated after an
 """
 
 from pipelines.store.collections import Copies, NoSuchCollection, copy_name, is_copy
-from pipelines.store.connection import DATABASE_PATIENCE_S, StoreUnavailable, UnusableDatabase, can_connect
+from pipelines.store.connection import (
+    DATABASE_PATIENCE_S,
+    DatabaseFull,
+    StoreUnavailable,
+    UnusableDatabase,
+    can_connect,
+)
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
 from pipelines.store.migrations import MigrationFailed, Schema, give_database
@@ -25,7 +31,7 @@ from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
 from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.staging import StagedPage, Staging
-from pipelines.store.transfer import NotADump, dump, restore
+from pipelines.store.transfer import NotADump, dump, read_manifest, restore
 
 
 class Store(Schema, Copies, Pages, Staging, Indexes, Questions, Keys, Evaluations):
@@ -43,6 +49,7 @@ __all__ = [
     "BuildResources",
     "ChangesPruned",
     "CollectionBusy",
+    "DatabaseFull",
     "EvaluatedQuestion",
     "Evaluations",
     "JudgementRow",
@@ -77,5 +84,6 @@ __all__ = [
     "key_hash",
     "promote_index",
     "publish_in_place",
+    "read_manifest",
     "restore",
 ]

@@ -126,6 +126,9 @@ CHUNK_COLUMNS = ChunkColumns(
 )
 
 
+VECTOR_TYPES = ("vector", "halfvec")
+
+
 class ChunkTables(Database):
     """A database whose chunk tables have `columns`."""
 
@@ -140,7 +143,12 @@ def chunk_table(index: int) -> sql.Identifier:
 def create_chunk_table(
     connection: Connection, index: int, vector_type: str, dimension: int, columns: ChunkColumns = CHUNK_COLUMNS
 ) -> None:
-    """Create the empty chunk table of an index, without keys and indexes."""
+    """Create the empty chunk table of an index, without keys and indexes.
+
+    Raises ValueError for another vector type than `vector` and `halfvec`: settings may come from a file.
+    """
+    if vector_type not in VECTOR_TYPES:
+        raise ValueError(f"{vector_type!r} is no type of a vector: {' or '.join(VECTOR_TYPES)}")
     vector = sql.SQL(f"{vector_type}({dimension:d})")
     connection.execute(statement("create_chunks", chunk=chunk_table(index), vector=vector, **columns.parts))
 

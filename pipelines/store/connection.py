@@ -44,6 +44,10 @@ class StoreUnavailable(ConnectionError):
     """The database can't be reached, or ended the session; the same call may succeed later."""
 
 
+class DatabaseFull(StoreUnavailable):
+    """The database has no room; nothing was changed. To wait does not help."""
+
+
 class UnusableDatabase(RuntimeError):
     """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
 
@@ -132,6 +136,8 @@ class Database:
             try:
                 return work()
             except StoreUnavailable as error:
+                if not is_worth_waiting(error):
+                    raise
                 log.warning("%s: waiting for it, then doing it again", error)
                 time.sleep(PAUSE_S)
                 self._do(lambda connection: connection.execute("select"))
@@ -140,7 +146,7 @@ class Database:
     def _do(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`)."""
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(StoreUnavailable),
+            retry=tenacity.retry_if_exception(is_worth_waiting),
             stop=tenacity.stop_after_delay(self._retry_s),
             wait=tenacity.wait_exponential_jitter(initial=0.1, max=2.0),
             reraise=True,
@@ -176,11 +182,23 @@ class Database:
             connection.execute("select")
 
 
+def is_worth_waiting(error: BaseException) -> bool:
+    """Return whether the same call may succeed in a while."""
+    return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull)
+
+
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise StoreUnavailable for the driver's errors of a database that can't be reached."""
+    """Raise StoreUnavailable for errors of a database that can't be reached, DatabaseFull for those of a full one."""
     try:
         yield
+    except psycopg.errors.ProgramLimitExceeded:
+        raise  # it would be exceeded again
+    except psycopg.errors.DiskFull as error:
+        raise DatabaseFull(
+            f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there (old "
+            "indexes go with `raydex prune`), then do the same again"
+        ) from error
     except PoolTimeout as error:
         raise StoreUnavailable(f"no database connection in time: {error}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -208,10 +208,11 @@ def _count_left_behind(connection: Connection, base: Index | None, values: Mappi
     return row["chunks"], row["pages"]
 
 
-def save_stats(connection: Connection, index: int) -> None:
-    """Store the number of chunks, pages and sections of an index."""
-    counts = connection.execute(statement("index_counts", chunk=chunk_table(index)), {"index": index}).fetchone()
+def save_stats(connection: Connection, index: int) -> dict[str, int]:
+    """Store the number of chunks, pages and sections of an index; return them."""
+    counts = connection.execute(statement("index_counts", chunk=chunk_table(index)), {"index": index}).fetchone() or {}
     connection.execute(statement("save_stats"), {"index": index, "stats": Jsonb(counts)})
+    return counts
 
 
 def _clear_staged(connection: Connection, collection: str, run: int) -> None:

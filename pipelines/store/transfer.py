@@ -8,27 +8,44 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import psycopg
 from psycopg import sql
+from psycopg.errors import ProgramLimitExceeded
 from psycopg.types.json import Jsonb
+from pydantic import TypeAdapter, ValidationError
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
 from pipelines.store.connection import Connection, snapshot, statement
-from pipelines.store.publish import BuildResources, index_chunks, save_stats
+from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
 from pipelines.whole import whole_file
 
 FORMAT = "raydex index 1"
+MOST_MANIFEST_BYTES = 1 << 20
+ENCRYPTED = 1  # a bit of a member's flags
+# What a file raises that is no zip, was cut or damaged, or is packed in a way that is not known here.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError)
 PIECE = 1 << 20
 
 
 class NotADump(ValueError):
     """The file is not a dump of an index, or is damaged."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a dump says of itself; `columns` None: those of the first release."""
+
+    collection: str
+    fingerprint: str
+    settings: IndexSettings
+    counts: dict[str, int]
+    columns: list[str] | None = None
 
 
 def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
@@ -44,24 +61,60 @@ def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
         return store.in_transaction(lambda connection: _write(connection, index, store.columns, archive))
 
 
-def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> tuple[int, dict[str, Any]]:
-    """Load a dump into the lock's collection as a candidate index; return its id and the manifest.
+def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> tuple[int, dict[str, int]]:
+    """Load a dump into the lock's collection as a candidate index; return its id and its counts.
 
     Pages of the dump replace the collection's pages with the same URLs. Raises NotADump, LostCollection.
     """
+    manifest = read_manifest(path)
     try:
         with zipfile.ZipFile(path) as archive, lock.transaction(run) as connection:
-            manifest = _manifest(archive, path)
             names = _column_names(manifest, lock.store.columns, path)
             index = _read_pages(connection, lock.collection, run, archive, manifest)
             _read_chunks(connection, index, lock.store.columns, names, archive)
             index_chunks(connection, chunk_table(index.id), index.settings.vector_type, resources)
-            save_stats(connection, index.id)
-            return index.id, manifest
-    except (zipfile.BadZipFile, zlib.error, KeyError, psycopg.DataError) as error:
-        raise NotADump(
-            f"{path} is not a complete dump of an index: {error}. Write it again with `raydex dump`"
-        ) from error
+            _check_counts(save_stats(connection, index.id), manifest, path)
+            return index.id, manifest.counts
+    except (*_UNREADABLE, psycopg.DataError, psycopg.IntegrityError, ProgramLimitExceeded) as error:
+        raise _incomplete(path, error) from error
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return what a dump says of itself, checked: whoever wrote it may be a stranger. Raises NotADump, OSError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if any(info.flag_bits & ENCRYPTED for info in archive.infolist()):
+                raise zipfile.BadZipFile("it is encrypted")
+            if archive.getinfo("manifest.json").file_size > MOST_MANIFEST_BYTES:
+                raise zipfile.BadZipFile(f"its manifest has more than {MOST_MANIFEST_BYTES:,} bytes")
+            values = json.loads(archive.read("manifest.json"))
+    except (*_UNREADABLE, ValueError, RecursionError) as error:
+        raise _incomplete(path, error) from error
+    form = values.get("format") if isinstance(values, dict) else None
+    if form != FORMAT:
+        raise NotADump(f"{path} has format {form!r}, this version reads {FORMAT!r}: use the one that wrote it")
+    try:
+        manifest = TypeAdapter(Manifest).validate_python(values)
+        choose_vector_type(manifest.settings, 0)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise _incomplete(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except ValueError as error:
+        raise _incomplete(path, error) from error
+    if unknown := set(values["settings"]) - {field.name for field in fields(IndexSettings)}:
+        raise NotADump(f"{path} has settings that this version does not know: {', '.join(sorted(unknown))}")
+    return manifest
+
+
+def _incomplete(path: Path, reason: object) -> NotADump:
+    said = str(reason).partition("\n")[0]
+    return NotADump(f"{path} is not a complete dump of an index: {said}. Write it again with `raydex dump`")
+
+
+def _check_counts(counts: Mapping[str, int], manifest: Manifest, path: Path) -> None:
+    """Raise NotADump unless the counts that the manifest has (an older one has fewer) are those of what was loaded."""
+    if not {"chunks", "pages"} <= manifest.counts.keys() or not manifest.counts.items() <= counts.items():
+        raise _incomplete(path, f"it holds {dict(counts)}, its manifest says {manifest.counts}")
 
 
 def _write(connection: Connection, index: Index, columns: ChunkColumns, archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -88,18 +141,11 @@ def _write(connection: Connection, index: Index, columns: ChunkColumns, archive:
     return manifest
 
 
-def _manifest(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
-    if manifest.get("format") != FORMAT:
-        raise NotADump(
-            f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT!r}: use the one that wrote it"
-        )
-    return manifest
-
-
-def _column_names(manifest: Mapping[str, Any], columns: ChunkColumns, path: Path) -> list[str]:
+def _column_names(manifest: Manifest, columns: ChunkColumns, path: Path) -> list[str]:
     """Return the chunk columns that a dump holds; one without a list of them holds those of the first release."""
-    names: list[str] = manifest.get("columns", columns.first_names)
+    names = columns.first_names if manifest.columns is None else manifest.columns
+    if not names:
+        raise _incomplete(path, "it has no columns")
     if unknown := set(names) - set(columns.names):
         raise NotADump(
             f"{path} holds columns of chunks that this version does not know ({', '.join(sorted(unknown))}): "
@@ -109,14 +155,16 @@ def _column_names(manifest: Mapping[str, Any], columns: ChunkColumns, path: Path
 
 
 def _read_pages(
-    connection: Connection, collection: str, run: int, archive: zipfile.ZipFile, manifest: Mapping[str, Any]
+    connection: Connection, collection: str, run: int, archive: zipfile.ZipFile, manifest: Manifest
 ) -> Index:
     """Load the pages; return a new index of them, without chunks."""
-    settings = IndexSettings(**manifest["settings"])
+    settings = replace(
+        manifest.settings, vector_type=choose_vector_type(manifest.settings, manifest.counts.get("chunks", 0))
+    )
     values: dict[str, Any] = {
         "collection": collection,
         "run": run,
-        "fingerprint": manifest["fingerprint"],
+        "fingerprint": manifest.fingerprint,
         "settings": Jsonb(asdict(settings)),
     }
     connection.execute(statement("incoming_pages"))
@@ -126,7 +174,7 @@ def _read_pages(
     connection.execute(statement("incoming_indexed_pages"))
     _copy(connection, statement("restore_indexed_pages"), archive, "indexed_pages")
     connection.execute(statement("adopt_indexed_pages"), {"index": index})
-    return Index(index, collection, settings, "candidate", 0, manifest["fingerprint"])
+    return Index(index, collection, settings, "candidate", 0, manifest.fingerprint)
 
 
 def _read_chunks(

@@ -19,7 +19,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(TESTS).as_posix()
 
 
-@pytest.mark.parametrize("path", files("integration", "acceptance"), ids=name_of)
+@pytest.mark.parametrize("path", files("integration", "acceptance", "attacks"), ids=name_of)
 def test_what_takes_long_names_its_tier(path):
     text = path.read_text()
     assert not SLOW.search(text) or TIER.search(text)
