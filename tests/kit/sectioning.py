@@ -72,7 +72,7 @@ def _misplaced_texts(root: etree._Element, sections: tuple[Section, ...]) -> Ite
 def _torn_listings(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[str]:
     found = [code_lines(block.text) for part in sections for block in part.blocks if block.kind == "code"]
     held = {tuple(lines) for lines in found}
-    for pre in root.iter("pre"):
+    for pre in root.xpath("//pre[not(ancestor::div[starts-with(@class,'pdoc-code')])]"):  # its source, folded
         if next(pre.iterancestors("pre", "nav", "button", "td"), None) is not None:
             continue
         for hidden in pre.xpath(HIDDEN):

@@ -74,6 +74,12 @@ def test_overloads_of_a_java_method_are_two_sections_with_whole_signatures():
     assert "millis - how long to wait" in text_of(long)
 
 
+def test_a_python_method_of_pdoc_has_its_signature_and_not_its_source():
+    push = section("pdoc", "Buffer.push")
+    assert push.blocks[0] == Block("code", "def push(self, value, timeout=None):")
+    assert "Append an element." in text_of(push) and "def pop" not in text_of(push)
+
+
 def test_a_method_of_an_old_javadoc_has_its_own_anchor():
     push = section("javadoc-8", "push-T-")
     assert push.headings == ("Class Buffer<T>", "Method Detail", "push")

@@ -32,9 +32,10 @@ _NOISE = _names(
     "headerlink viewcode-link viewcode-back sphinxsidebar related prev-next-area prev-next-bottom prev-next-footer "
     "rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page tocsection "
     "copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link "
-    # DocBook, Javadoc, TypeDoc, JSDoc, mkdocstrings
+    # DocBook, Javadoc, TypeDoc, mkdocstrings, YARD
     "navheader navfooter nav-panel topNav subNav bottomNav skipNav legalCopy tsd-breadcrumb tsd-page-toolbar "
-    "tsd-index-group tsd-sources tsd-navigation col-sidebar mkdocstrings-source "
+    "tsd-index-group tsd-sources tsd-navigation col-sidebar mkdocstrings-source source_code "
+    "summary_toggle inheritanceTree "
     # MkDocs, Docusaurus, VitePress, Hugo, GitHub
     "md-content__button md-source-file md-feedback md-source hash-link headerlink header-anchor "
     "tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs theme-edit-this-page "
@@ -56,7 +57,8 @@ _NOISY_PARTS = etree.XPath(
 )
 # What themes without names of their own (GitBook, sites of utility classes) show below the text.
 _ENDING = re.compile(
-    r"(was this .{0,20}helpful\W*|(page )?last (updated|modified|edited)\b.{0,60}|edit (this page|on github).{0,20})",
+    r"(was this .{0,20}helpful\W*|(page )?last (updated|modified|edited)\b.{0,60}|edit (this page|on github).{0,20}|"
+    r"generated (by|on) .{0,80})",
     re.IGNORECASE,
 )
 _PAGER = re.compile(r"(previous|prev|next|←|→)", re.IGNORECASE)

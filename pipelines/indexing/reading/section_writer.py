@@ -45,6 +45,7 @@ _DOCBOOK = _names(
 # Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
 _BOX = _names("note tip warning caution important admonition alert callout sidebar")
 _TOC = _names("toctree-wrapper toc local-toc")
+_LAYOUT = _names("content main main-content page-content documentation")  # ids that themes give, not authors
 _TOC_KINDS = _names("topic local")
 _DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
@@ -167,6 +168,8 @@ class SectionWriter:
         if element.tag == "div" and not _DOCBOOK.isdisjoint(classes):
             return bool(element.get("id")) or classes[0] == "refsynopsisdiv"
         if not element.get("id"):
+            return False
+        if element.get("id") in _LAYOUT and element.tag == "div":
             return False
         return element.tag == "section" or (len(element) > 0 and element[0].tag in HEADINGS)
 

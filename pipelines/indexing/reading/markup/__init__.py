@@ -13,16 +13,18 @@ from pipelines.indexing.reading.markup.doxygen import rewrite_doxygen
 from pipelines.indexing.reading.markup.grids import rewrite_grids
 from pipelines.indexing.reading.markup.javadoc import rewrite_javadoc
 from pipelines.indexing.reading.markup.listings import clean_listings
+from pipelines.indexing.reading.markup.pdoc import rewrite_pdoc
 from pipelines.indexing.reading.markup.rustdoc import rewrite_rustdoc
 from pipelines.indexing.reading.markup.tabs import label_tabs
 
 _REWRITERS: tuple[tuple[frozenset[str], Callable[[Element], None]], ...] = (
     (frozenset(["rustdoc", "code-header"]), rewrite_rustdoc),
+    (frozenset(["attr"]), rewrite_pdoc),
     (frozenset(["headertitle", "contents"]), rewrite_doxygen),
     (frozenset(["summary-table", "member-signature", "type-signature", "blockList", "blockListLast"]), rewrite_javadoc),
     (frozenset(["table", "grid", "admonitionblock"]), rewrite_grids),
     (frozenset(["boring", "md-typeset", "lang", "tsd-signature"]), clean_listings),
-    (frozenset(["tablist", "tabbed-set", "sd-tab-set", "tab-set", "vp-code-group"]), label_tabs),
+    (frozenset(["tablist", "tabbed-set", "sd-tab-set", "tab-set", "vp-code-group", "book-tabs"]), label_tabs),
 )
 
 

@@ -1,7 +1,7 @@
 """Puts the label of each tab with its content, because a reader sees one tab at a time and a chunk holds several.
 
-Labels and panels belong together by ARIA's roles (Docusaurus, sphinx-tabs,
-Starlight, GitBook) or by the class of the set (MkDocs Material, sphinx-design, sphinx-inline-tabs, VitePress).
+Labels and panels belong together by ARIA's roles (Docusaurus, sphinx-tabs, Starlight, GitBook) or by the class of the
+set (MkDocs Material, sphinx-design, sphinx-inline-tabs, VitePress, Hugo Book).
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from pipelines.indexing.reading.text import as_paragraph
 
 LABEL = "data-tab-label"  # the attribute of a panel that holds its label
 
-_SETS = frozenset(["tabbed-set", "sd-tab-set", "tab-set", "vp-code-group"])
-_PANELS = frozenset(["tabbed-block", "sd-tab-content", "tab-content"])
+_SETS = frozenset(["tabbed-set", "sd-tab-set", "tab-set", "vp-code-group", "book-tabs"])
+_PANELS = frozenset(["tabbed-block", "sd-tab-content", "tab-content", "book-tabs-content"])
 _TAB_LISTS = etree.XPath(".//*[@role='tablist']")
 _TABS = etree.XPath(".//*[@role='tab']")
 _TAB_PANELS = etree.XPath(".//*[@role='tabpanel']")
