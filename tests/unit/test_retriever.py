@@ -494,3 +494,10 @@ def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Model
     found, vectors, index = asyncio.run(ask())
     assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1
     assert all(name.startswith("raydex-retrieve") for name in threads) and threads
+
+
+def test_lines_that_a_chunk_repeats_are_joined_once() -> None:
+    code = "Call it:\n\ndef f():\n    a()"
+    assert join_chunks(code, "Call it:\n\ndef f():\n…\n    b()", 0) == "Call it:\n\ndef f():\n    a()\n    b()"
+    assert join_chunks("name | size\na | 1", "name | size\nb | 2", 0) == "name | size\na | 1\nb | 2"
+    assert join_chunks("One is here.", "Two\n…\nmore", 0) == "One is here.\n\nTwo\n…\nmore"

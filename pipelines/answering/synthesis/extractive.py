@@ -149,9 +149,9 @@ class _Candidates:
         hit, passage, above = self.hits[one.hit], one.passage, self._headings[one.hit]
         covered = self._covered(hit)
         section = (
-            1.5 * self.share(self._own[one.hit] | above)
-            + 0.4 * covered
-            + 0.6 * hit.scores.get(VECTOR, 0.0)
+            1.65 * self.share(self._own[one.hit] | above)
+            + 0.6 * covered
+            + 0.7 * hit.scores.get(VECTOR, 0.0)
             + 0.8 / (1 + one.hit)
             - 1.0 * (not self._asks_history and bool(_HISTORY.search(f"{hit.title} {heading(hit)}")))
         )
@@ -161,15 +161,15 @@ class _Candidates:
             0.9 * self.share(one.words)
             + 1.1 * self.share(one.words | above)
             + 0.9 * self.share(frozenset(terms(first)))
-            + 1.4 * (self.share(one.words) if self._compares else self._near(one.terms))
+            + 1.6 * (self.share(one.words) if self._compares else self._near(one.terms))
         )
         kind = 0.5 * (self._compares and bool(_CONTRAST.search(passage.prose))) + 0.4 * (
             self._asks_what and bool(_SAYS_WHAT.match(first))
         )
-        place = (0.2 + 0.3 * covered) / (1 + passage.place) + 0.3 * one.found
+        place = (0.2 + 0.4 * covered) / (1 + passage.place) + 0.3 * one.found
         faults = (
             0.5 * (len(passage.text.split()) < 12)
-            + 1.2 * (not whole and not _has_code([passage]))
+            + 0.6 * (not whole and not _has_code([passage]))
             + 0.25 * leans(passage)
             + 0.4 * is_aside(passage)
             + 1.5 * passage.text.endswith("?")
