@@ -177,6 +177,7 @@ def test_links_to_other_sites_are_text():
         "<app-root></app-root>",
         '<header><a href="/">Docs</a></header><div id="__next"></div><div>© 2024 Example</div>',
         "<noscript><p>This page requires JavaScript.</p></noscript>",
+        '<div id="app"><p>Please enable JavaScript to continue.</p></div>',
     ],
 )
 def test_a_page_that_a_script_fills_is_not_indexed(body):
@@ -195,6 +196,16 @@ def test_a_page_that_a_script_fills_is_not_indexed(body):
 )
 def test_a_short_page_with_scripts_is_indexed(body):
     assert len(read_html(f'<body>{body}<script src="main.js"></script></body>').sections) == 1
+
+
+def test_a_page_to_search_at_is_no_source():
+    note = '<div id="fallback"><p>Please activate JavaScript to enable the search.</p></div><p>Type words.</p>'
+    assert read_html(f'<div role="main"><h1>Search</h1>{note}<div id="search-results"></div></div>').sections == ()
+
+
+def test_the_mark_of_a_footnote_stands_apart_from_its_word():
+    page = read_html('<main><p>A fact<sup><a class="footnote-ref" href="#fn:1">1</a></sup>.</p></main>')
+    assert text_of(page.sections[0]) == "A fact [1]."
 
 
 def test_a_redirect_is_no_source():

@@ -75,6 +75,7 @@ _MAIN = tuple(
 )
 
 _MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not its main content
+_FOOTNOTES = etree.XPath(".//sup/a[starts-with(@href,'#fn') or starts-with(@href,'#user-content-fn')]")
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
@@ -122,6 +123,9 @@ def _drop_noise(main: Element, marked: bool) -> None:
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     for element in doomed:
         drop_element(element)
+    for mark in _FOOTNOTES(main):
+        mark.text = f" [{as_paragraph(''.join(mark.itertext()))}]"
+        del mark[:]
     for element in list(main.iter(*_REPLACED)):
         _replace(element)
     for element in list(main.iter("p", "div"))[:-_LAST:-1]:

@@ -29,18 +29,22 @@ _DOXYGEN_LISTING = etree.XPath(
     "boolean(//div[@class='fragment']/div[@class='line']/a[@id='l00001' or @name='l00001'] | "
     "//div[@class='contents']/div[@class='textblock'][starts-with(normalize-space(.),'Here is a list of all')])"
 )
-_NAMES = etree.XPath("//@class | //@role")
+_SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # Sphinx's page to search at
+_NAMES = etree.XPath("//@class | //@role", smart_strings=False)
 # Where single-page applications are drawn.
 _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
     "@id='redoc' or self::app-root]"
 )
 _WAITING = re.compile(
-    r"(loading|please wait|initiali[sz]ing)( the| your)?( page| app(lication)?| content| doc(s|umentation))?\W*",
+    r"(loading|please wait|initiali[sz]ing)( the| your)?( page| app(lication)?| content| doc(s|umentation))?\W*|"
+    r".{0,60}\b(enable|activate|requires|needs|without) javascript\b.{0,60}",
     re.IGNORECASE,
 )
 _MAYBE_SCRIPTED = re.compile(
-    r"<noscript|<app-root|id=.?(root|app|__|swagger-ui|redoc)|loading|wait|initiali", re.IGNORECASE
+    r"<noscript.{0,400}?javascript|<app-root|id=.?(root|app|__next|___gatsby|__nuxt|swagger-ui|redoc)\b|"
+    r">\s*(loading|please wait|initiali)|(enable|activate|requires|needs|without) javascript",
+    re.IGNORECASE | re.DOTALL,
 )
 _LITTLE = 200  # characters; a page of an application shows a name and a footer before its script has run
 _SHELL = 500  # characters of a whole page, with its navigation, before its script has run
@@ -83,7 +87,7 @@ def is_listing(root: Element, names: frozenset[str]) -> bool:
         return True
     if "rustdoc" in names:
         return _is_rust_source(root)
-    return not names.isdisjoint(("fragment", "textblock")) and bool(_DOXYGEN_LISTING(root))
+    return bool(_SEARCH(root)) or (not names.isdisjoint(("fragment", "textblock")) and bool(_DOXYGEN_LISTING(root)))
 
 
 def _is_rust_source(root: Element) -> bool:

@@ -79,7 +79,8 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "") -
     main = main_content(root, names)
     title = title or title_of(root, main)
     sections = () if listed else section_html(main, url)
-    if not listed and needs_javascript(text, sum(len(block.text) for part in sections for block in part.blocks)):
+    shown = sum(len(block.text) for part in sections for block in part.blocks)
+    if not listed and (shown or not holds_words(main)) and needs_javascript(text, shown):
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
     if not (sections or listed or holds_words(main) or is_contents(text)):
         return _document_of_text(url, strip_tags(text), title)
