@@ -115,7 +115,7 @@ def show(reply: Mapping[str, Any]) -> None:
         console.print(f"[{citation['n']}] {citation['title']}", markup=False, style="cyan")
         console.print(f"    {citation['source']}", markup=False)
     notes = [f"agent {reply['agent']}", f"{reply['timings']['total'] * 1000:.0f} ms"]
-    notes += [f"without {leg}" for leg in reply["degraded"]]
+    notes += ["cut off" if part == "truncated" else f"without {part}" for part in reply["degraded"]]
     console.print(f"\n{', '.join(notes)}", style="dim")
 
 

@@ -113,3 +113,8 @@ def test_without_a_service_the_process_says_that_it_answers_itself(home, capsys,
 
 def refuse() -> None:
     raise ask.ServiceFailed("this test has no database")
+
+
+def test_what_an_answer_went_without_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    ask.show(REPLY | {"degraded": ["bm25", "truncated"]})
+    assert "without bm25, cut off" in capsys.readouterr().out
