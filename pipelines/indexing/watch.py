@@ -21,6 +21,8 @@ class RunWatch:
 
     def __init__(self, store: Store, collection: str, run: int, tell: Progress) -> None:
         self._store, self._collection, self._run, self._tell = store, collection, run, tell
+        self._state: tuple[object, ...] = ()
+        self._end_s = 0.0
 
     @contextmanager
     def crawling(self) -> Iterator[None]:
@@ -52,8 +54,11 @@ class RunWatch:
         ends = [seconds_left(pages, total, elapsed_s)]
         if pages and counts["claimed"]:
             ends.append(seconds_left(counts["embedded"], counts["claimed"] * total / pages, elapsed_s))
-        known = [end for end in ends if end is not None]
-        left = f", about {describe_seconds(max(known))} left" if len(known) == len(ends) and max(known) else ""
+        state = (pages, total, *counts.items())
+        if state != self._state:  # between two batches of the model nothing new is known: count down
+            known = [end for end in ends if end is not None]
+            self._state, self._end_s = state, elapsed_s + max(known) if len(known) == len(ends) else 0.0
+        left = f", about {describe_seconds(self._end_s - elapsed_s)} left" if self._end_s > elapsed_s else ""
         self._tell(Passing(f"{what}, {counts['chunks']:,} chunks, {counts['embedded']:,} embedded{left}"))
 
     def _count(self) -> Counter[str]:

@@ -32,7 +32,10 @@ def test_texts_that_wait_for_the_model_decide_about_the_end(watched, store):
     watch, told, run = watched
     store.claim(run, {f"text{number}": "page" for number in range(24)})
     watch._report_crawl(20.0)
-    assert told == ["4 of 4 known pages, 12 chunks, 12 embedded, about 40 s left"]
+    watch._report_crawl(50.0)
+    watch._report_crawl(70.0)
+    words = "4 of 4 known pages, 12 chunks, 12 embedded"
+    assert told == [f"{words}, about 40 s left", f"{words}, about 10 s left", words]
 
 
 def test_before_the_first_page_and_at_the_end_no_end_is_expected(watched, store):
