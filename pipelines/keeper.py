@@ -43,6 +43,14 @@ def read_url(home: Path) -> str | None:
         return None
 
 
+def _read_port(home: Path) -> int:
+    """Return the port of the server when it last ran, 0 if it never did."""
+    try:
+        return int((home / "postgres.port").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
 def superuser_url(home: Path) -> str:
     """Return the URL of the running server for its superuser, for what its owner may not do."""
     port = urlsplit(read_url(home) or "").port or 0
@@ -102,6 +110,7 @@ class Keeper:
         except StoreUnavailable:
             return False
         url = _url(OWNER, password, port)
+        (self.home / "postgres.port").write_text(str(port))
         _write_private(self.home / "postgres.json", json.dumps({"url": url, "keeper": os.getpid()}))
         return True
 
@@ -141,14 +150,17 @@ class Keeper:
         return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
 
     def _port(self) -> int:
-        """Return the port of the server under a keeper that was killed, once it is free; else any free port."""
+        """Return the port that the server had last, once it is free; else any free port.
+
+        A URL that stays the same lets users of a killed keeper go on, and commands find their BM25 files again.
+        """
         left = read_url(self.home)  # its users still have that URL
         if left and urlsplit(left).username != OWNER:  # an earlier version's; nobody may find a superuser's URL
             (self.home / "postgres.json").unlink()
         if left and can_connect(left):  # nothing has ended the server with its keeper
             stop = [str(self.bin / "pg_ctl"), "stop", "-D", str(self.data), "-m", "fast", "-t", f"{STOP_TIMEOUT_S:.0f}"]
             subprocess.run(_as_server(stop), cwd="/", check=False)
-        wanted = (urlsplit(left).port or 0) if left else 0
+        wanted = (urlsplit(left).port or 0) if left else _read_port(self.home)
         deadline = time.monotonic() + STOP_TIMEOUT_S
         while not _is_free(wanted) and (self.data / "postmaster.pid").exists() and time.monotonic() < deadline:
             time.sleep(POLL_S)

@@ -31,7 +31,7 @@ from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
 from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.staging import StagedPage, Staging
-from pipelines.store.transfer import NotADump, dump, read_manifest, restore
+from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
 
 
 class Store(Schema, Copies, Pages, Staging, Indexes, Questions, Keys, Evaluations):
@@ -50,6 +50,7 @@ __all__ = [
     "ChangesPruned",
     "CollectionBusy",
     "DatabaseFull",
+    "DumpNotWritten",
     "EvaluatedQuestion",
     "Evaluations",
     "JudgementRow",

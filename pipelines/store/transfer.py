@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
-from pipelines.store.connection import Connection, snapshot, statement
+from pipelines.store.connection import Connection, StoreUnavailable, snapshot, statement
 from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
 from pipelines.whole import whole_file
@@ -31,6 +31,10 @@ ENCRYPTED = 1  # a bit of a member's flags
 # What a file raises that is no zip, was cut or damaged, or is packed in a way that is not known here.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError)
 PIECE = 1 << 20
+
+
+class DumpNotWritten(OSError):
+    """A dump could not be written; nothing is left of it."""
 
 
 class NotADump(ValueError):
@@ -51,14 +55,20 @@ class Manifest:
 def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
     """Write `index` and all pages of its collection to `path`, which appears only when it is complete.
 
-    Return the manifest. Raises OSError if the file can't be written.
+    Return the manifest. Raises DumpNotWritten, for example on a full disk.
     """
-    with (
-        whole_file(path) as making,
-        making.open("wb") as file,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-    ):
-        return store.in_transaction(lambda connection: _write(connection, index, store.columns, archive))
+    try:
+        with (
+            whole_file(path) as making,
+            making.open("wb") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        ):
+            return store.in_transaction(lambda connection: _write(connection, index, store.columns, archive))
+    except StoreUnavailable:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DumpNotWritten(f"{path} can't be written: {reason}; nothing is left of it") from error
 
 
 def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> tuple[int, dict[str, int]]:

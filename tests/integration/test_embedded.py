@@ -110,6 +110,15 @@ def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
         assert words(url) == ["kept"]
 
 
+def test_the_url_stays_the_same_so_that_bm25_files_are_found_again(new_home):
+    urls = []
+    for _ in range(2):
+        with run_postgres(new_home) as url:
+            urls.append(url)
+        eventually(lambda: not (new_home / "postgres.json").exists(), "the server has stopped")
+    assert urls[0] == urls[1]
+
+
 def test_a_second_process_finds_the_server_and_shares_it(home):
     with another(home) as user:
         url = user.url

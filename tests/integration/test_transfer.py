@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit.processes import full_disk
 from kit.workshop import SMALL_BUILD, Workshop
 
-from pipelines.store import NoLiveIndex, NotADump, RunLock, Store, dump, promote_index, restore
+from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, RunLock, Store, dump, promote_index, restore
 
 SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pears, number {n}."} for n in range(5)}
 
@@ -58,6 +59,17 @@ def test_a_restore_without_publishing_leaves_a_candidate(store: Store, tmp_path:
     assert store.candidate_index("two") is not None
     with pytest.raises(NoLiveIndex):
         store.live_index("two")
+
+
+def test_a_full_disk_is_a_clear_error_that_loses_nothing(store: Store, tmp_path: Path) -> None:
+    Workshop(store, "one").reindex(SITE)
+    path = tmp_path / "one.dump"
+    path.write_text("an older dump")
+    with full_disk(after_bytes=2_000), pytest.raises(DumpNotWritten, match=f"{path} can't be written: .*; nothing is"):
+        dump(store, store.live_index("one"), path)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["an older dump"]
+    dump(store, store.live_index("one"), path)
+    restored(store, "two", path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])

@@ -1,10 +1,12 @@
-"""Kills processes and waits for what must follow."""
+"""Kills processes and waits for what must follow; fills the disk of this process."""
 
 import os
 import random
+import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -45,3 +47,14 @@ def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> 
 def kill_seed() -> int:
     """Return RAYDEX_KILL_SEED, which repeats the moments of an earlier run, or a random number."""
     return int(os.environ.get("RAYDEX_KILL_SEED") or random.randrange(10**6))
+
+
+@contextmanager
+def full_disk(after_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond so many bytes: writing fails as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (after_bytes, hard))  # Python ignores the signal that comes with it
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.processes import full_disk
 
 from pipelines.lexical import LexicalIndex, LexicalNotBuilt, name_parts
 from pipelines.records import Filters, Hit, Index, IndexSettings
@@ -271,6 +272,16 @@ def test_a_build_that_failed_leaves_nothing_visible(store: FakeChunks, tmp_path:
     assert index.sync(store, store.index) == 1 and ids(index, "half") == []
 
 
+def test_a_full_disk_fails_a_sync_and_loses_nothing(lexical: LexicalIndex, store: FakeChunks) -> None:
+    words = " ".join(f"word{number}" for number in range(3_000))
+    large = store.publish(make_hit("large", words))
+    with full_disk(after_bytes=2_000), pytest.raises(Exception, match="File too large"):
+        lexical.sync(store, large)
+    assert lexical.search("actors", 3).revision == 1 and not lexical.search("word7", 3).scores
+    lexical.sync(store, large)
+    assert lexical.search("word7", 3).scores[0][0] == "large"
+
+
 def test_a_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: FakeChunks) -> None:
     store.publish(make_hit("new", "bundles"))
     store.pruned_below = 2
@@ -310,7 +321,7 @@ def test_readers_see_what_another_process_wrote(lexical: LexicalIndex, store: Fa
         "chunks = FakeChunks([]); index = chunks.publish(make_hit('new', 'bundles'))\n"
         "LexicalIndex(Path(sys.argv[1])).sync(chunks, index)\n"
     )
-    folders = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+    folders = map(str, Path(__file__).parents[:3])
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "7"), *folders], check=True, env={**os.environ})
     index = store.publish(make_hit("new", "bundles"))
     lexical.sync(store, index)
