@@ -178,6 +178,7 @@ class QueryEngine:
             question.variables,
             question.context,
             question.collection,
+            evidence=retrieval.evidence,
         )
         if mode != NO_TEXT:
             task = await self._chain.prepare(task, trace)

@@ -49,10 +49,15 @@ def lexical_folder(home: Path, database_url: str, index: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The result of a search in one commit: chunk ids with their BM25 scores, best first, as of `revision`."""
+    """The result of a search in one commit: chunk ids with their BM25 scores, best first, as of `revision`.
+
+    `terms` is the number of terms that were searched for, `full_score` that of a text that holds each of them once.
+    """
 
     revision: int
     scores: tuple[tuple[str, float], ...]
+    terms: int = 0
+    full_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +113,14 @@ class LexicalIndex:
         view = self._view
         if view is None:
             raise LexicalNotBuilt(self._folder)
-        query = QueryBuilder(self._schema, view.searcher, self._boosts).build(question, filters)
+        builder = QueryBuilder(self._schema, view.searcher, self._boosts)
+        searched = builder.terms(question)
+        query = builder.build(searched, filters)
         if query is None or k < 1:
             return Matches(view.marker.revision, ())
         hits = view.searcher.search(query, k, count=False).hits
         scores = ((str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in hits)
-        return Matches(view.marker.revision, tuple(scores))
+        return Matches(view.marker.revision, tuple(scores), len(searched), builder.full_score(searched))
 
     def correct(self, question: str, is_english: Callable[[str], bool]) -> str:
         """Return `question` with its spelling corrected by the words of this index; as it is before the first sync."""

@@ -1,5 +1,6 @@
 """Builds the BM25 query of a question and its filters."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import tantivy
@@ -23,14 +24,14 @@ class QueryBuilder:
         self._searcher = searcher
         self._boosts = boosts
 
-    def build(self, question: str, filters: Filters) -> Query | None:
-        """Return the query: any term in any field, in chunks that `filters` keep. None for a question without terms.
+    def build(self, terms: Sequence[str], filters: Filters) -> Query | None:
+        """Return the query: any of `terms` in any field, in chunks that `filters` keep. None without terms.
 
         The terms are one flat union, which tantivy prunes best.
         """
         wanted: list[tuple[Occur, Query]] = [
             (Occur.Should, Query.boost_query(self._has_term(field, term), boost))
-            for term in self._terms(question)
+            for term in terms
             for field, boost in self._boosts.items()
         ]
         if not wanted:
@@ -39,7 +40,13 @@ class QueryBuilder:
         kept = [(Occur.Must, Query.const_score_query(query, 0.0)) for query in self._conditions(filters)]
         return Query.boolean_query([(Occur.Must, scored), *kept]) if kept else scored
 
-    def _terms(self, question: str) -> Sequence[str]:
+    def full_score(self, terms: Sequence[str]) -> float:
+        """Return the BM25 score of a text of average length that holds each of `terms` once."""
+        texts = self._searcher.num_docs
+        frequencies = [self._searcher.doc_freq("text", term) for term in terms]
+        return sum(math.log(1 + (texts - n + 0.5) / (n + 0.5)) for n in frequencies)
+
+    def terms(self, question: str) -> Sequence[str]:
         """Return the distinct terms of a question; of a very long one, the rarest that occur."""
         words = " ".join(question.split(maxsplit=MAX_WORDS)[:MAX_WORDS])
         all_terms = list(dict.fromkeys(terms(words)))

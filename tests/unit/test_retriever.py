@@ -272,7 +272,10 @@ def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStor
 
 
 def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store: MemoryStore, models: Models) -> None:
-    found = make().retrieve(Search(("csv", "actors state", "csv")))
+    retriever = make()
+    retriever.prepare()
+    models.embedder.calls = 0
+    found = retriever.retrieve(Search(("csv", "actors state", "csv")))
     assert found.queries == ("csv", "actors state") and found.question == "csv"
     assert models.embedder.calls == 2 and store.searches == 1
     assert {hit.source for hit in found.hits if hit.ranks["bm25"] == 1} == {CSV.source, ACTORS.source}
@@ -286,6 +289,9 @@ def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
         def embed_query(self, text: str) -> np.ndarray:
             both.wait()
             return super().embed_query(text)
+
+        def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+            return WordEmbedder().embed_chunks(texts)
 
     models.embedder = Together()
     assert make().retrieve(Search(("csv", "actors"))).degraded == ()

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.lexical import ChunkSource, LexicalIndex
 from pipelines.records import Index
 from pipelines.store import is_copy
@@ -82,11 +83,12 @@ class QueryEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
-    """An index with what searches it. `embedder` is None if its model does not load."""
+    """An index with what searches it. `embedder` is None if its model does not load; `yardstick` scales its cosines."""
 
     index: Index
     embedder: QueryEmbedder | None
     lexical: LexicalIndex
+    yardstick: Yardstick | None = None
 
     @property
     def model(self) -> QueryEmbedder:
@@ -120,6 +122,7 @@ class LiveIndexes:
         self._patience_s = patience_s
         self._ready: dict[str, LiveIndex] = {}
         self._embedders: dict[str, QueryEmbedder] = {}
+        self._yardsticks: dict[str, Yardstick | None] = {}
         self._failed: dict[str, float] = {}
         self._background = _Background()
 
@@ -172,7 +175,8 @@ class LiveIndexes:
         if before and before.index.id == index.id and before.embedder:
             return before
         lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
-        live = LiveIndex(index, self._embedder(index.settings.model), lexical)
+        model = index.settings.model
+        live = LiveIndex(index, self._embedder(model), lexical, self._yardsticks.get(model))
         if before is not None and before.index.id != index.id:
             self._try_sync(live)
         self._ready[index.collection] = live
@@ -187,7 +191,8 @@ class LiveIndexes:
     def _embedder(self, model: str) -> QueryEmbedder | None:
         if model not in self._embedders:
             try:
-                self._embedders[model] = self._load_embedder(model)
+                self._embedders[model] = embedder = self._load_embedder(model)
+                self._yardsticks[model] = Yardstick.of(embedder)
             except Exception as error:
                 self._failed[model] = time.monotonic()
                 log.error("model %s does not load: %s: %s", model, type(error).__name__, error)

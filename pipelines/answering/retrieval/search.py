@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.fusion import Fusion, RankedList
 from pipelines.answering.retrieval.legs import (
     BM25,
@@ -96,7 +97,7 @@ class Search:
 class Retrieval:
     """Hits of one snapshot of one index for `question`, its spelling corrected.
 
-    `degraded` names the legs that are missing, `timings` are seconds.
+    `degraded` names the legs that are missing, `timings` are seconds, `evidence` is how well the index fits.
     """
 
     question: str
@@ -106,6 +107,7 @@ class Retrieval:
     degraded: tuple[str, ...]
     timings: dict[str, float]
     queries: tuple[str, ...] = ()
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Searcher:
             degraded=tuple(leg for leg in (*self._legs, NEIGHBOURS) if leg in trace.degraded),
             timings=dict(trace.timings),
             queries=search.queries,
+            evidence=_weigh_evidence(live, results, found),
         )
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
@@ -242,6 +245,17 @@ def _correct(search: Search, live: LiveIndex) -> Search:
     if corrected == question or is_foreign(question):
         return search
     return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
+
+
+def _weigh_evidence(live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
+    """Return how well the index fits the question itself, the first query; None if neither leg has found anything."""
+    nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
+    matches = results.words[0] if results.words else NO_MATCHES
+    if not nearest and not matches.scores:
+        return None
+    cosine = live.yardstick.scale(max(hit.score for hit in nearest)) if live.yardstick and nearest else None
+    words = matches.scores[0][1] / matches.full_score if matches.scores and matches.full_score else None
+    return Evidence(matches.terms, cosine, words)
 
 
 def _embed(query: str, live: LiveIndex) -> Vector | None:

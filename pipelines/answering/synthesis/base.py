@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.extractive import Quote
 from pipelines.llm.session import LLMSession
 from pipelines.records import Hit, Message
@@ -17,7 +18,8 @@ class Task:
 
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
     the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
-    chosen yet, with the model of `collection`.
+    chosen yet, with the model of `collection`. `evidence` is how well the index fits the question, None where none was
+    searched.
     """
 
     question: str
@@ -28,6 +30,7 @@ class Task:
     context: tuple[str, ...] = ()
     collection: str | None = None
     quotes: tuple[Quote, ...] | None = None
+    evidence: Evidence | None = None
 
 
 class UnknownMode(ValueError):

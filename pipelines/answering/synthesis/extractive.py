@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, content_terms
+from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, content_terms, is_likely
 from pipelines.answering.grounding.citations import SUPPORTED, Support
 from pipelines.answering.hits import heading, snippet
+from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.passages import (
     Kind,
@@ -72,20 +73,27 @@ class Quote:
 
 
 class ExtractiveSynthesizer:
-    """Quotes the best passages of the hits, or says that it does not know. `threshold` decides which hits fit."""
+    """Quotes the best passages of the hits, or none. `threshold` decides which hits fit where nothing else tells."""
 
     def __init__(self, *, threshold: Threshold = BEFORE_QUOTING) -> None:
         self._threshold = threshold
 
-    async def choose(self, question: str, hits: Sequence[Hit], embed: Embed | None = None) -> tuple[Quote, ...]:
-        """Return what to quote, best first: one section, a second one if it adds something, none if no hit fits."""
+    async def choose(
+        self, question: str, hits: Sequence[Hit], embed: Embed | None = None, evidence: Evidence | None = None
+    ) -> tuple[Quote, ...]:
+        """Return what to quote, best first: one section, a second one if it adds something.
+
+        None if no hit fits, or if the `evidence` says that the index does not answer the question.
+        """
+        if evidence and not is_likely(evidence):
+            return ()
         candidates = await asyncio.to_thread(_Candidates, question, hits)
-        ranking = await asyncio.to_thread(self._rank, candidates)
+        ranking = await asyncio.to_thread(self._rank, candidates, bool(evidence))
         return candidates.best_of(await _add_cosines(question, ranking, hits, embed)) if ranking else ()
 
-    def _rank(self, candidates: "_Candidates") -> list["_Candidate"]:
+    def _rank(self, candidates: "_Candidates", likely: bool) -> list["_Candidate"]:
         vectors = any(VECTOR in hit.scores for hit in candidates.hits)
-        fits = any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
+        fits = likely or any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
         return candidates.rank() if fits else []
 
     def _fits(self, question: "_Candidates", hit: Hit, vectors: bool) -> bool:

@@ -1,0 +1,70 @@
+"""Measures how well an index fits a question, whatever the scale of its model's cosines.
+
+Knows an embedding model by what it makes of a few questions and their answers; no index and no threshold.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+log = logging.getLogger(__name__)
+
+# Questions with a passage that answers each, about nothing that one site has and another lacks.
+PAIRS = (
+    ("How do I sort a list of numbers?", "Sort a list in place by calling its sort method; pass reverse to turn it."),
+    ("How do I install the package?", "Install the package with the package manager, then check its version."),
+    ("What is a transaction?", "A transaction is a group of statements that are executed as a whole or not at all."),
+    ("How can I limit the memory of a process?", "The memory limit of a process is set in its configuration."),
+    ("How do I read a file line by line?", "Open the file and iterate over it: each step returns its next line."),
+    ("How do I log in with a password?", "Users log in with their name and password; a wrong one is refused."),
+    ("What does connection refused mean?", "Connection refused means that no server listens at that address."),
+    ("How do I draw a chart?", "Call plot with the values of both axes to draw a chart, then save it as an image."),
+)
+LEAST_SPAN = 0.1  # between the two cosines: a model with less can't tell an answer from another text
+
+
+class TextEmbedder(Protocol):
+    """Embeds texts: vectors of length 1, of shape (texts, dimension)."""
+
+    def embed_chunks(self, texts: Sequence[str]) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """The mean cosines that a model gives to a question and its answer, and to a question and another's answer."""
+
+    related: float
+    unrelated: float
+
+    @classmethod
+    def of(cls, model: TextEmbedder) -> "Yardstick | None":
+        """Measure a model by PAIRS, in one batch. Without a measure, words decide."""
+        try:
+            vectors = np.asarray(model.embed_chunks([text for pair in PAIRS for text in pair]))
+        except Exception as error:
+            log.warning("the model's cosines have no measure: %s: %s", type(error).__name__, error)
+            return None
+        cosines = vectors[::2] @ vectors[1::2].T
+        own = np.eye(len(PAIRS), dtype=bool)
+        return cls(float(cosines[own].mean()), float(cosines[~own].mean()))
+
+    def scale(self, cosine: float) -> float | None:
+        """Return 0 for a cosine of unrelated texts and 1 for that of an answer; None if the model has no such scale."""
+        span = self.related - self.unrelated
+        return (cosine - self.unrelated) / span if span >= LEAST_SPAN else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How well an index fits a question of `terms` distinct terms.
+
+    `cosine` is that of the nearest chunk, scaled by the model's yardstick; `words` the best BM25 score as a multiple of
+    what a chunk would have that holds every term once. None: that leg is missing.
+    """
+
+    terms: int
+    cosine: float | None = None
+    words: float | None = None

@@ -1,0 +1,93 @@
+"""A question that the index does not answer is known to be so, whatever the scale of the model's cosines."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.grounding.answerable import UNKNOWN, is_likely
+from pipelines.answering.retrieval.evidence import Evidence, Yardstick
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Search
+from pipelines.embedding.embedder import load_embedder
+from pipelines.lexical import LexicalIndex
+
+HITS = [
+    make_hit("https://d.test/csv", "Call read_csv to read a file of comma separated values into a dataset."),
+    make_hit("https://d.test/index", "CREATE INDEX makes an index on a table, which makes queries of the table fast."),
+    make_hit("https://d.test/actors", "An actor is a process that keeps its state between calls of its methods."),
+]
+
+
+class High:
+    """The packaged model with a constant beside its vectors, which makes every cosine high, as other models' are."""
+
+    def __init__(self) -> None:
+        self._model = load_embedder("all-MiniLM-L6-v2", threads=1)
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return self.embed_chunks([text])[0]
+
+    def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+        vectors = np.asarray(self._model.embed_chunks(texts))
+        return np.hstack([vectors, np.full((len(vectors), 1), 2.0)]) / np.sqrt(5.0)
+
+
+def test_a_yardstick_makes_the_cosines_of_models_alike() -> None:
+    texts = ["How do I read a CSV file?", HITS[0].text]
+    plain, high = load_embedder("all-MiniLM-L6-v2", threads=1), High()
+    cosines = [float(a @ b) for a, b in (plain.embed_chunks(texts), high.embed_chunks(texts))]
+    scaled = [Yardstick.of(model).scale(cosine) for model, cosine in zip((plain, high), cosines, strict=True)]  # type: ignore[union-attr]
+    assert cosines[1] - cosines[0] > 0.2 and scaled == pytest.approx([scaled[0]] * 2, abs=0.01)
+
+
+def test_a_model_that_can_not_tell_has_no_scale() -> None:
+    class Same(WordEmbedder):
+        def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+            return np.ones((len(texts), 4)) / 2
+
+    class Broken(WordEmbedder):
+        def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+            raise RuntimeError("the model broke")
+
+    same = Yardstick.of(Same())
+    assert same is not None and same.scale(1.0) is None and Yardstick.of(Broken()) is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "likely"),
+    [
+        (Evidence(4, 1.0, 1.5), True), (Evidence(4, 0.3, 0.5), False), (Evidence(1, 0.6, 3.0), True),
+        (Evidence(4, None, 1.8), True), (Evidence(4, None, 0.6), False),
+        (Evidence(4, 1.0, None), True), (Evidence(4, 0.2, None), False),
+    ],
+)  # fmt: skip
+def test_a_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, likely: bool) -> None:
+    assert is_likely(evidence) == likely
+
+
+@pytest.fixture
+def retriever(tmp_path: Path) -> Iterator[Retriever]:
+    lexical = LexicalIndex(tmp_path / "lexical")
+    with closing(Retriever(MemoryStore(*HITS), lambda _: WordEmbedder(), lambda _: lexical)) as made:
+        made.prepare()
+        yield made
+
+
+def test_the_index_weighs_what_it_found(retriever: Retriever) -> None:
+    near = retriever.retrieve(Search(("create an index on a table",))).evidence
+    far = retriever.retrieve(Search(("bake a chocolate cake with a table spoon",))).evidence
+    assert near is not None and far is not None and near.words is not None and far.words is not None
+    assert near.words > 1 > far.words and (near.cosine or 0) > (far.cosine or 0)
+    assert retriever.retrieve(Search(("create an index",))).evidence != retriever.retrieve(Search(("index",))).evidence
+
+
+def test_an_answer_that_is_not_there_is_not_quoted(retriever: Retriever) -> None:
+    engine = QueryEngine(retriever)
+    assert engine.query("How do I create an index on a table?").known
+    unknown = engine.query("How do I bake a chocolate cake with a table spoon?")
+    assert not unknown.known and unknown.text.startswith(UNKNOWN)
