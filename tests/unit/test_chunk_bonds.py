@@ -94,6 +94,18 @@ def test_the_last_sentence_of_a_long_paragraph_goes_with_its_code():
     assert any(text.startswith(f"Then run this:\n\n{code}") for text in found)
 
 
+def test_a_caption_below_a_listing_stays_with_it():
+    code = "\n".join(f"call_{n}(argument)" for n in range(20))
+    for text in texts(f"{paragraph(110)}<pre>{code}</pre><p>Listing 7-1: How to call</p>{paragraph(120, 1)}"):
+        assert (code in text) == ("Listing 7-1: How to call" in text)
+
+
+def test_the_sentence_before_code_goes_with_it_even_if_it_ends():
+    code = "\n".join(f"call_{n}(argument)" for n in range(25))
+    found = texts(f"<p>{words(60)} {words(60, 1)} The example below does so.</p><pre>{code}</pre>")
+    assert any(text.startswith(f"The example below does so.\n\n{code}") for text in found)
+
+
 def test_later_parts_of_long_code_repeat_the_lead_in_and_their_function():
     body = "\n".join(f"    value_{n} = compute(value_{n - 1})" for n in range(60))
     first, *later = texts(f"<p>{words(30)} This is the training loop:</p><pre>def train(config):\n{body}</pre>")

@@ -19,9 +19,10 @@ GAP = "\n\n"  # between blocks
 APART = 0  # between paragraphs
 ITEM = 1  # between items of a list, rows of a table, listing lines after a blank one
 STATEMENT = 4  # between lines of a listing
-RELATED = 5  # between code and the sentence before it or its output, between the paragraphs of a note
+RELATED = 5  # between code and its output, between the paragraphs of a note
 LINE = 6  # within a statement of a listing
 SENTENCE = 8  # within a paragraph
+SHOWN = 12  # between a whole sentence and the code or table after it: its paragraph is torn before it
 INTRODUCED = 60  # after a lead-in, a label, a term, a signature
 WORD = 80  # within a sentence or a line
 
@@ -29,6 +30,7 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
 _SENTENCE = re.compile(r"(?<=[.!?]\s)(?=[^\sa-z])|(?<=[。！？])")
 _ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
 _GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # a sentence, after the code in its middle; no signature
+_CAPTION = re.compile(r"\s*\w+ \d[\d.–-]*: ")  # "Listing 7-13: ", below the listing
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
@@ -111,8 +113,15 @@ def _break_cost(before: Block, block: Block, *, first: bool) -> int:
         return INTRODUCED
     if before.kind == "prose" and goes_on and introduces(last) and (last.endswith(":") or not _ITEM.match(last)):
         return INTRODUCED
-    if before.kind == "code" and block.kind == "prose" and (first or _GOES_ON.match(block.text)):
+    if before.kind == "code" and block.kind == "prose" and (first or _follows(block.text)):
         return INTRODUCED  # a signature has its description
+    if before.kind == "prose" and block.kind != "prose" and goes_on:
+        return SHOWN
     if goes_on and (before.under or block.kind != "prose"):
         return RELATED
     return ITEM if before.under[:1] == block.under[:1] != () else APART
+
+
+def _follows(text: str) -> bool:
+    """Return whether `text` belongs to the listing above: as its caption, or as the rest of a sentence."""
+    return bool(_CAPTION.match(text) or _GOES_ON.match(text))
