@@ -12,12 +12,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import IO
 from urllib.parse import urlsplit
 
 from jobs.cli import DONE, NOTHING_DELETED, command, main, say
@@ -58,11 +60,12 @@ def work(args: argparse.Namespace) -> int:
         say("Ray is up")
         collection = collection_name(site)
         environment = child_environment(DATABASE_URL=url, RAY_ADDRESS=address, RAYDEX_COLLECTION=collection)
-        service = stack.enter_context(run_service(environment, args.port))
+        messages = stack.enter_context(tempfile.TemporaryFile("w+"))
+        service = stack.enter_context(run_service(environment, args.port, messages))
         say(f"indexing {site}")
         scope = [*(["--max-pages", str(args.max_pages)] if args.site else []), *private_flag(site)]
         run_command(environment, "index", site, "--collection", collection, *scope)
-        wait_until_ready(service, f"{base}/health/ready")
+        wait_until_ready(service, f"{base}/health/ready", messages)
         print(flush=True)
         run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
         print(farewell(args.port, time.perf_counter() - began), flush=True)
@@ -116,11 +119,11 @@ def run_command(environment: Mapping[str, str], verb: str, *words: str) -> None:
 
 
 @contextlib.contextmanager
-def run_service(environment: Mapping[str, str], port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the service as a child that ends with the demo."""
+def run_service(environment: Mapping[str, str], port: int, messages: IO[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the service as a child that ends with the demo; what it says on standard error goes to `messages`."""
     words = [sys.executable, "-m", "jobs", "serve", "--port", str(port)]
     null = subprocess.DEVNULL
-    service = subprocess.Popen(words, env=environment, cwd=ROOT, stdout=null, stderr=null, start_new_session=True)
+    service = subprocess.Popen(words, env=environment, cwd=ROOT, stdout=null, stderr=messages, start_new_session=True)
     try:
         yield service
     finally:
@@ -132,8 +135,8 @@ def run_service(environment: Mapping[str, str], port: int) -> Iterator["subproce
             os.killpg(service.pid, signal.SIGKILL)
 
 
-def wait_until_ready(service: "subprocess.Popen[bytes]", url: str) -> None:
-    """Poll the service until it can answer. Raises DemoFailed."""
+def wait_until_ready(service: "subprocess.Popen[bytes]", url: str, messages: IO[str]) -> None:
+    """Poll the service until it can answer. Raises DemoFailed, with the service's own message if it has ended."""
     deadline, problem = time.monotonic() + READY_S, "it does not answer"
     while time.monotonic() < deadline and service.poll() is None:
         try:
@@ -144,6 +147,9 @@ def wait_until_ready(service: "subprocess.Popen[bytes]", url: str) -> None:
         except OSError as error:
             problem = str(error)
         time.sleep(0.3)
+    messages.seek(0)
+    if service.poll() is not None and (said := messages.read().strip()):
+        raise DemoFailed(said.splitlines()[-1])
     raise DemoFailed(f"the service is not ready at {url}: {problem}; run `raydex serve` to see its output")
 
 

@@ -31,7 +31,10 @@ class StateRoutes:
         """Say which index answers a question to `collection`, or one that names none."""
         try:
             index = await self._engine.aready(collection)
-        except (CollectionNotNamed, NoLiveIndex) as error:
+        except CollectionNotNamed as error:  # without its names: no key is needed here
+            why = f"{len(error.names)} collections and no default: add ?collection=NAME, or run `raydex default NAME`"
+            raise HTTPException(503, why if error.names else str(error)) from error
+        except NoLiveIndex as error:
             if collection:
                 raise  # one that does not exist is nothing to wait for
             raise HTTPException(503, str(error)) from error

@@ -308,6 +308,8 @@ def test_readiness_agrees_with_questions(client: TestClient, store: FakeStore) -
         assert (ask(client).status_code == 200) is (status == 200)
     assert client.get("/health/ready").json()["collection"] == "other"
     store.default = ""
+    assert "2 collections" in client.get("/health/ready").text and "docs" not in client.get("/health/ready").text
+    store.default = ""
     assert client.get("/health/ready", params={"collection": "docs"}).json()["collection"] == "docs"
     assert client.get("/health/ready", params={"collection": "unpublished"}).status_code == 404
 

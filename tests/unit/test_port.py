@@ -5,10 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from jobs import demo
 from pipelines.services import announce
 from serve.port import AddressUnusable, claim_port, describe_holder, is_of_this_machine
 
@@ -79,6 +81,15 @@ def test_the_flag_beats_the_variable_and_a_taken_port_ends_the_command_before_an
         done = subprocess.run(command, cwd=ROOT, env=variables, text=True, capture_output=True, check=False)
     assert done.returncode == 1 and f"port {port} is taken by" in done.stderr and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_on_a_taken_port_says_what_its_service_said(tmp_path: Path) -> None:
+    variables = home_in(tmp_path) | {"RAY_ADDRESS": "127.0.0.1:1"}
+    with listen_as_ray_does() as other, tempfile.TemporaryFile("w+") as messages:
+        port = other.getsockname()[1]
+        failed = pytest.raises(demo.DemoFailed, match=f"port {port} is taken by")
+        with demo.run_service(variables, port, messages) as service, failed:
+            demo.wait_until_ready(service, "http://127.0.0.1:1/", messages)
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux shows who listens where")
