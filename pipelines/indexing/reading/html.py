@@ -41,11 +41,24 @@ _WAITING = re.compile(
     r".{0,60}\b(enable|activate|requires|needs|without) javascript\b.{0,60}",
     re.IGNORECASE,
 )
-_MAYBE_SCRIPTED = re.compile(
-    r"<noscript.{0,400}?javascript|<app-root|id=.?(root|app|__next|___gatsby|__nuxt|swagger-ui|redoc)\b|"
-    r">\s*(loading|please wait|initiali)|(enable|activate|requires|needs|without) javascript",
-    re.IGNORECASE | re.DOTALL,
-)
+_SCRIPT_MARKS = (
+    *("<noscript", "<app-root", "enable javascript", "activate javascript", "requires javascript", "needs javascript"),
+    *(
+        "without javascript",
+        'id="root"',
+        "id='root'",
+        "id=root",
+        "__next",
+        "___gatsby",
+        "__nuxt",
+        "swagger-ui",
+        "redoc",
+        '"app"',
+        "'app'",
+        "=app",
+    ),
+    *(">loading", "> loading", ">\nloading", "please wait", "initiali"),
+)  # one of them stands in every page that a script fills: looking for them takes a tenth of the time of parsing
 _LITTLE = 200  # characters; a page of an application shows a name and a footer before its script has run
 _SHELL = 500  # characters of a whole page, with its navigation, before its script has run
 _FRAMED = (
@@ -97,7 +110,7 @@ def _is_rust_source(root: Element) -> bool:
 
 def needs_javascript(text: str, shown: int) -> bool:
     """Return whether a script fills the page `text`, of whose own content `shown` characters can be read."""
-    root = parse_html(text) if shown < _LITTLE and (not shown or _MAYBE_SCRIPTED.search(text)) else None
+    root = parse_html(text) if shown < _LITTLE and (not shown or _has_marks(text.lower())) else None
     if root is None or next(root.iter("script"), None) is None:
         return False
     told = any("javascript" in "".join(note.itertext()).lower() for note in root.iter("noscript"))
@@ -105,6 +118,10 @@ def needs_javascript(text: str, shown: int) -> bool:
     seen = as_paragraph("".join(root.itertext()))
     mounted = any(_is_waiting("".join(mount.itertext())) for mount in _MOUNTS(root))
     return len(seen) < _SHELL and (mounted or _is_waiting(seen) or (told and not shown))
+
+
+def _has_marks(text: str) -> bool:
+    return any(mark in text for mark in _SCRIPT_MARKS)
 
 
 def is_redirect(root: Element) -> bool:
