@@ -1,0 +1,96 @@
+"""A full disk under Postgres: an error that says so, nothing lost, and the next run finishes the work.
+
+Needs the right to mount a small tmpfs (root); without it the tests skip, and only the translation of the error, which
+needs none, is tested.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from kit.processes import eventually
+from kit.reporting import leave_table
+from kit.workshop import Workshop, small_site
+
+from pipelines import embedded
+from pipelines.store import DatabaseFull, Store, StoreUnavailable
+
+SIZE_MB, LEFT_MB = 400, 3
+SITE = small_site(20)
+LARGE = SITE | {
+    f"q{page:03}": {f"s{part}": f"Subject {page * 40 + part} " + f"of {page} " * 400 for part in range(10)}
+    for page in range(60)
+}
+
+
+def test_a_full_disk_is_no_database_that_is_away(database_url):
+    with Store(database_url, retry_s=60) as store:
+        calls = []
+
+        def full(connection: psycopg.Connection) -> None:
+            calls.append(1)
+            raise psycopg.errors.DiskFull("could not extend file: No space left on device")
+
+        with pytest.raises(DatabaseFull, match=r"disk of the database is full.*raydex prune"):
+            store._do(full)
+        assert len(calls) == 1  # it is not waited for
+
+
+@contextmanager
+def small_disk() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="raydex-full-"))
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    try:
+        if mounted.returncode:
+            pytest.skip(f"may not mount a small disk: {mounted.stderr.strip()}")
+        yield folder
+    finally:
+        if not mounted.returncode:
+            subprocess.run(["umount", "--lazy", str(folder)], check=False)
+        folder.rmdir()
+
+
+def fill(folder: Path) -> Path:
+    """Leave LEFT_MB free."""
+    disk = os.statvfs(folder)
+    ballast = folder / "ballast"
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - (LEFT_MB << 20))
+    return ballast
+
+
+@pytest.mark.slow
+def test_a_run_on_a_full_disk_fails_clearly_and_loses_nothing(request):
+    with small_disk() as folder, embedded.run_postgres(folder / "home") as url, Store(url, retry_s=3) as store:
+        store.migrate()
+        workshop = Workshop(store)
+        workshop.reindex(SITE)
+        before = workshop.texts()
+        ballast = fill(folder)
+        with pytest.raises(StoreUnavailable) as failed:
+            workshop.reindex(LARGE)
+        ballast.unlink()
+        eventually(lambda: _answers(store), "the database answers again", 60)
+        assert workshop.texts() == before
+        assert workshop.reindex(LARGE).published
+        undisturbed = Workshop(store, "undisturbed")
+        undisturbed.reindex(LARGE)
+        assert workshop.texts() == undisturbed.texts()
+        chunks = sum(map(len, workshop.texts().values()))
+    tried, said = f"{LEFT_MB} MB left for {len(LARGE)} pages", f"{type(failed.value).__name__}: {failed.value}"[:150]
+    rows = [(tried, said, f"{chunks:,} chunks equal to those of a run undisturbed")]
+    leave_table(request.config, "full disk", ("tried", "error", "after room was made"), rows)
+
+
+def _answers(store: Store) -> bool:
+    try:
+        store.ping()
+    except StoreUnavailable:
+        return False
+    return True

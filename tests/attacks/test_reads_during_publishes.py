@@ -1,0 +1,116 @@
+"""Thousands of reads while an index is published ten times: no error, no short result, no mixture of two states.
+
+Reads go through the retriever, by vectors and BM25. Publishes change the index in place, build it anew beside the live
+one, return to the one before, and prune what is retired.
+"""
+
+import itertools
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kit.reporting import leave_table
+from kit.workshop import Site, Workshop, small_site
+
+from pipelines.answering.factory import make_retriever
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Search
+from pipelines.answering.settings import AnswerSettings
+from pipelines.indexing.lock import hold_collection
+from pipelines.indexing.publish import rollback
+from pipelines.store import Store
+
+THREADS, PUBLISHES, K = 4, 10, 10
+
+
+def state(number: int) -> Site:
+    """The site as of a publish: every text names it."""
+    return {
+        path: {anchor: f"{text} This is state {number}." for anchor, text in parts.items()}
+        for path, parts in small_site(20).items()
+    }
+
+
+class Readers:
+    """Threads that read until they have read `reads` times in all, and the publishing is over."""
+
+    def __init__(self, retriever: Retriever, reads: int) -> None:
+        self.ends: Counter[str] = Counter()
+        self.states: set[str] = set()
+        self.slowest_s = 0.0
+        self.published = threading.Event()
+        self._retriever, self._left = retriever, itertools.count(reads - 1, -1)
+        self._threads = [threading.Thread(target=self._run) for _ in range(THREADS)]
+
+    def __enter__(self) -> "Readers":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.published.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while next(self._left) >= 0 or not self.published.is_set():
+            began = time.monotonic()
+            self.ends[self._read()] += 1
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+    def _read(self) -> str:
+        try:
+            found = self._retriever.retrieve(Search(("What is the part of a page?",), k=K))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        states = {hit.text.rpartition("This is ")[2] for hit in found.hits}
+        self.states |= states
+        if found.degraded:
+            return f"without {', '.join(found.degraded)}"
+        if len(states) != 1:
+            return "mixed"
+        return "whole" if len(found.hits) == K else "short"
+
+
+def publish(workshop: Workshop, number: int) -> None:
+    """Publish another state: in place, anew, or by a return to the index before."""
+    store = workshop.store
+    if number % 3 == 2:
+        workshop.use("hash:64", chunk_size=200 + number)
+        workshop.reindex(state(number))
+        with hold_collection(store, "docs") as lock:
+            rollback(store, lock, lock.begin("rollback", None))
+        with hold_collection(store, "docs") as lock:
+            rollback(store, lock, lock.begin("rollback", None))
+    else:
+        workshop.reindex(state(number))
+    with hold_collection(store, "docs"):
+        store.prune("docs", keep=1)
+
+
+@pytest.mark.parametrize("reads", [1_000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, reads):
+    settings = AnswerSettings(home=tmp_path, patience_s=60)
+    with Store(database_url, pool_size=THREADS + 4) as reading, Store(database_url) as writing:
+        workshop = Workshop(writing)
+        workshop.reindex(state(0))
+        retriever = make_retriever(settings, reading)
+        try:
+            retriever.prepare()
+            with Readers(retriever, reads) as readers:
+                for number in range(1, PUBLISHES + 1):
+                    seen = sum(readers.ends.values())
+                    publish(workshop, number)
+                    while sum(readers.ends.values()) < seen + reads // (2 * PUBLISHES):
+                        time.sleep(0.01)
+        finally:
+            retriever.close()
+    count = sum(readers.ends.values())
+    ends = ", ".join(f"{n:,} {end}" for end, n in readers.ends.items())
+    head = ("reads", "how they ended", "states seen", "slowest")
+    row = (f"{count:,}", ends, str(len(readers.states)), f"{readers.slowest_s:.2f} s")
+    leave_table(request.config, f"reads during {PUBLISHES} publishes", head, [row])
+    assert set(readers.ends) == {"whole"} and count >= reads
+    assert len(readers.states) == PUBLISHES + 1
