@@ -86,7 +86,7 @@ PDF = DocumentFormat(
     certain=True,
     weight=0.9,
     max_bytes=64_000_000,  # a manual of some thousand pages
-    timeout_s=120.0,  # 2 to 5 ms a page: R's reference manual of 2,415 pages takes 9 s on an idle core
+    timeout_s=120.0,  # 2 to 5 ms a page: R's reference manual of 2,415 pages takes 7 s
 )
 RESTRUCTURED_TEXT = DocumentFormat(
     suffixes=("rst", "rest", "rst.txt"),

@@ -44,7 +44,7 @@ def test_words_code_and_printed_text_follow_each_other():
         )
     )
     assert document.title == "Title"
-    assert [section.anchor for section in document.sections] == ["title", "step-1"]
+    assert [section.anchor for section in document.sections] == ["Title", "Step-1"]
     assert blocks(document) == [
         ("prose", "An *unclosed"), ("code", "fence"), ("code", "print(1)"), ("code", "1\nred"), ("prose", "Words."),
         ("code", "1/0"), ("code", "ZeroDivisionError: by zero"),
@@ -53,7 +53,7 @@ def test_words_code_and_printed_text_follow_each_other():
 
 def test_sphinx_gives_the_sections_of_a_notebook_other_anchors():
     body = notebook(markdown("# What's new\n\nWords."))
-    assert read(body).sections[0].anchor == "whats-new"
+    assert read(body).sections[0].anchor == "What's-new"
     assert read(body, "application/x-sphinx-ipynb").sections[0].anchor == "what-s-new"
 
 
@@ -73,8 +73,10 @@ def test_pictures_are_left_out_and_long_output_is_cut():
 
 
 def test_a_cell_that_is_removed_from_the_page_is_left_out():
-    hidden = code("setup()") | {"metadata": {"tags": ["remove-cell"]}}
-    assert blocks(read(notebook(hidden, code("shown()")))) == [("code", "shown()")]
+    hidden = [
+        code("setup()") | {"metadata": metadata} for metadata in ({"tags": ["remove-cell"]}, {"nbsphinx": "hidden"})
+    ]
+    assert blocks(read(notebook(*hidden, code("shown()")))) == [("code", "shown()")]
 
 
 def test_an_old_notebook_is_read():

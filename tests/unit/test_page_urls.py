@@ -72,6 +72,9 @@ def test_sphinx_publishes_files_of_html_without_what_it_excludes(tmp_path):
     settings = FolderSettings(str(tmp_path), BASE).recognised()
     types = [settings.media_type_of(str(tmp_path / name)) for name in ("x.md", "x.ipynb", "x.rst")]
     assert types == ["text/x-myst", "application/x-sphinx-ipynb", "text/x-rst"]
+    (tmp_path / "conf.py").write_text(SPHINX + "extensions = ['nbsphinx']\n")
+    settings = FolderSettings(str(tmp_path), BASE).recognised()
+    assert settings.media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
 
 
 def test_sphinx_may_read_text_and_build_directories(tmp_path):

@@ -175,13 +175,14 @@ def _sphinx(read: Read, place: str) -> Generator | None:
     excluded = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list | tuple) else []
     suffixes = values.get("source_suffix", ())
     text_is_source = TEXT.suffixes[0] in str(suffixes if isinstance(suffixes, str) else list(suffixes or ()))
+    notebooks = () if "nbsphinx" in text else ((NOTEBOOK, SPHINX_NOTEBOOK),)
     return Generator(
         name="Sphinx",
         config=place + "conf.py",
         root=place,
         url_style="directory" if _builds_folders(read, place) else "html",
         indexes=("index",),
-        formats=_types((MARKDOWN, MYST), (NOTEBOOK, SPHINX_NOTEBOOK), *((TEXT, RESTRUCTURED_TEXT),) * text_is_source),
+        formats=_types((MARKDOWN, MYST), *notebooks, *((TEXT, RESTRUCTURED_TEXT),) * text_is_source),
         exclude=(
             r"(^|/)(_build|_templates|_themes|_static)/",
             *(() if text_is_source else (r"(?<!\.rst)\.txt$",)),

@@ -48,6 +48,11 @@ def mkdocs_slug(title: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
+def jupyter_slug(title: str) -> str:
+    """Return the id that nbconvert, nbviewer and nbsphinx give a heading of a notebook."""
+    return title.strip().replace(" ", "-").replace('"', "%22")
+
+
 def sphinx_slug(title: str) -> str:
     """Return the id that docutils, and so Sphinx, gives a section."""
     from docutils.nodes import make_id
@@ -57,6 +62,10 @@ def sphinx_slug(title: str) -> str:
 
 def _count_on(name: str, count: int) -> str:
     return f"{name}-{count}"
+
+
+def _repeat(name: str, count: int) -> str:
+    return name
 
 
 def _count_on_mkdocs(name: str, count: int) -> str:
@@ -87,6 +96,7 @@ GITHUB = Dialect()
 MKDOCS = Dialect(mkdocs_slug, _count_on_mkdocs, "/", _from_mkdocs)
 MDX = Dialect(prepare=without_jsx, indented_code=False)
 MYST = Dialect(sphinx_slug, prepare=from_myst)
+JUPYTER = Dialect(jupyter_slug, _repeat)
 
 
 def read_markdown(page: Page) -> Document:

@@ -9,7 +9,7 @@ import nbformat
 from markdown_it.token import Token
 
 from pipelines.formats import TEXT
-from pipelines.indexing.reading.formats.markdown import GITHUB, MYST, Dialect, render
+from pipelines.indexing.reading.formats.markdown import JUPYTER, MYST, Dialect, render
 from pipelines.indexing.reading.read import document_of_html, text_of_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page
@@ -21,12 +21,12 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def read_notebook(page: Page) -> Document:
-    """Read a notebook, with anchors as on GitHub. Raises UnreadablePage."""
-    return _read(page, GITHUB)
+    """Read a notebook, with anchors as nbconvert and nbsphinx give them. Raises UnreadablePage."""
+    return _read(page, JUPYTER)
 
 
 def read_sphinx_notebook(page: Page) -> Document:
-    """Read a notebook, with anchors as Sphinx gives them. Raises UnreadablePage."""
+    """Read a notebook, with anchors as MyST-NB in Sphinx gives them. Raises UnreadablePage."""
     return _read(page, MYST)
 
 
@@ -51,7 +51,8 @@ def _parse(page: Page) -> Any:
 def _parts(cell: Mapping[str, Any]) -> Iterator[str | Token]:
     """Yield a cell as Markdown, or as code and its output."""
     source = str(cell.get("source") or "")
-    if _REMOVED & set(cell.get("metadata", {}).get("tags") or ()):
+    metadata = cell.get("metadata") or {}
+    if _REMOVED & set(metadata.get("tags") or ()) or metadata.get("nbsphinx") == "hidden":
         return
     if cell.get("cell_type") == "markdown":
         yield source
