@@ -16,6 +16,7 @@ READERS = "pipelines.indexing.reading"
 # largest with text of its own 0.6 MB; 5 MB take lxml 0.6 s.
 MAX_BYTES = 5_000_000
 TIMEOUT_S = 2.0
+MARKDOWN_TIMEOUT_S = 10.0  # markdown-it takes 0.6 s for 1 MB on an idle core; change logs have that
 # Media types of servers that do not know: the file name decides, then the first bytes.
 VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
@@ -71,12 +72,14 @@ MARKDOWN = DocumentFormat(
     media_types=("text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"),
     reader=f"{READERS}.formats.markdown:read_markdown",
     links="markdown",
+    timeout_s=MARKDOWN_TIMEOUT_S,
 )
 MDX = DocumentFormat(
     suffixes=("mdx",),
     media_types=("text/mdx",),
     reader=f"{READERS}.formats.markdown:read_mdx",
     links="markdown",
+    timeout_s=MARKDOWN_TIMEOUT_S,
 )
 PDF = DocumentFormat(
     suffixes=("pdf",),

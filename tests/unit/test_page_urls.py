@@ -1,11 +1,13 @@
 """A folder of sources is cited as the generator of the site publishes it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipelines.indexing.collection import InvalidCollection, compose_collection
 from pipelines.indexing.folders.folder import FolderSettings
+from pipelines.indexing.summary import ReindexSummary
 
 BASE = "https://d.test/"
 
@@ -196,3 +198,13 @@ def test_a_style_is_checked_and_needs_a_folder(tmp_path):
         compose_collection(start_urls=[BASE], crawl={"url_style": "html"})
     made = compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "html"})
     assert made.folders[0].settings().url_style == "html"
+
+
+def test_the_summary_names_files_that_were_not_read():
+    counts = dict.fromkeys(("seen", "new", "changed", "unchanged", "failed", "deleted", "listings"), 0)
+    chunks = dict.fromkeys(("total", "embedded", "reused", "written", "deleted"), 0)
+    empty = ReindexSummary("docs", 1, counts, 0, chunks, {}, None, None, False, False, False)
+    assert "files" not in str(empty)
+    summary = replace(empty, skipped_files={".png": 1800, ".svg": 30}, excluded_files=4)
+    assert "skipped 1,830 files: 1,800 .png, 30 .svg; excluded 4" in str(summary)
+    assert summary.as_dict()["skipped_files"] == {".png": 1800, ".svg": 30}

@@ -131,6 +131,10 @@ def test_what_docutils_cannot_read_stays_as_it_is_written():
     assert all(part in text for part in ("broken table", "no list", "**open"))
 
 
+def test_titles_have_the_dashes_of_the_published_page():
+    assert read("json --- ``a--b`` -- words\n=========================\n\nWords.\n").title == "json — a--b – words"
+
+
 def test_a_table_of_contents_is_no_text():
     document = read("Page\n====\n\nRead on.\n\n.. toctree::\n   :maxdepth: 2\n\n   Install it <install>\n   usage\n")
     assert words(document) == "Read on."

@@ -52,6 +52,7 @@ def render(text: str) -> str:
     _show_broken(document)
     _show_images(document)
     _name_labels(document)
+    _set_dashes(document)
     Admonitions(document).apply()  # the translator knows no other
     translator = HTMLTranslator(document)
     document.walkabout(translator)
@@ -88,6 +89,13 @@ def _show_broken(document: nodes.document) -> None:
         message.parent.replace(message, source)
     for problem in list(document.findall(nodes.problematic)):
         problem.parent.replace(problem, nodes.Text(problem.astext()))
+
+
+def _set_dashes(document: nodes.document) -> None:
+    """Write the dashes of titles as Sphinx publishes them."""
+    for text in [text for title in document.findall(nodes.title) for text in title.findall(nodes.Text)]:
+        if "--" in text and not isinstance(text.parent, nodes.literal):
+            text.parent.replace(text, nodes.Text(text.replace("---", "—").replace("--", "–")))
 
 
 def _show_images(document: nodes.document) -> None:
