@@ -210,7 +210,7 @@ class QueryEngine:
 
     async def _chat(self, question: Question, smalltalk: SmallTalk, trace: Trace) -> AsyncGenerator[Event, None]:
         """Answer small talk: no step is asked but for the collection's name. Raises NoLiveIndex."""
-        retrieval = _from_context(question, question.question)
+        retrieval = replace(_from_context(question, question.question), queries=())
         names = [question.collection] if question.collection else []
         try:
             index = await self._retriever.aready(question.collection)

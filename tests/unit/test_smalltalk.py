@@ -72,7 +72,7 @@ def test_a_question_is_searched_without_the_politeness_around_it() -> None:
 def test_a_greeting_says_what_the_assistant_is_for(retriever: Retriever, store: MemoryStore) -> None:
     answer = QueryEngine(retriever).query("hello there")
     assert answer.text.startswith("Hello! I answer questions") and "the collection docs" in answer.text
-    assert answer.known and answer.agent == "smalltalk" and answer.citations == answer.hits == ()
+    assert answer.known and answer.agent == "smalltalk" and answer.citations == answer.hits == answer.queries == ()
     assert store.searches == 0 and not answer.degraded
     assert row_of(answer).known
 
