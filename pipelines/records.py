@@ -296,7 +296,7 @@ class Citation:
     """A numbered source of an answer: `[n]` in its text refers to it.
 
     `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
-    claim). `scores` are the scores of each leg for its hit.
+    claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit.
     """
 
     n: int

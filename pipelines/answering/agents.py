@@ -14,9 +14,10 @@ import numpy as np
 from pipelines.answering.grounding.answerable import unknown_answer
 from pipelines.answering.grounding.citations import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
-from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer, Quote, in_order, supports, write
+from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
+from pipelines.answering.synthesis.quotes import Quote, in_order, supports, write
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession
 from pipelines.records import Exchange, Message, Usage

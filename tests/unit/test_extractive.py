@@ -16,7 +16,8 @@ from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.citations import Support
 from pipelines.answering.hits import snippet
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.extractive import FINALISTS, MOST_CODE_LINES
+from pipelines.answering.synthesis.extractive import FINALISTS
+from pipelines.answering.synthesis.quotes import MOST_CODE_LINES
 from pipelines.records import Hit
 
 CSV = make_hit(

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pipelines.answering.retrieval.evidence import Evidence
-from pipelines.answering.synthesis.extractive import Quote
+from pipelines.answering.synthesis.quotes import Quote
 from pipelines.llm.session import LLMSession
 from pipelines.records import Hit, Message
 

@@ -27,11 +27,11 @@ _CODE_LINE = re.compile(
     r"|(?:from|for|if|with|while|elif|else|try|except)\b.*:?$"
     r"|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]|(?:[A-Z]{2,}\b\s*){2}"
 )
-_SIGNATURE = re.compile(r"(?:\w+ )?[\w.]+ ?\(.*\)(?: (?:→|->) .+)?$")
+_SIGNATURE = re.compile(r"@?(?:\w+ )?[\w.]+ ?\(.*\)(?: (?:→|->) .+)?$")
 # A sentence with such a beginning refers to the one before it.
 _LEANING = re.compile(
     r"\(|[a-z][a-z]+ |(?:This|That|These|Those|It|They|Then|Now|Next|Here|However|But|And|So|Also|Otherwise|Instead"
-    r"|Finally)\b"
+    r"|Finally|By contrast|In contrast|For example)\b|.{0,40}\bon the other hand\b"
 )
 _ASIDE = re.compile(
     r"See |(?:For|To learn|Learn|Read) more|Refer to|\W*(?:Contributed|Patch) by|PEP \d|\[\w\] |(?:Table|Figure) \d"
@@ -107,7 +107,7 @@ def _kind(part: str) -> Kind:
         return Kind.LIST
     if len(lines) > 1 and _ROW.match(lines[0]) and sum(bool(_ROW.match(line)) for line in lines) * 2 >= len(lines):
         return Kind.TABLE
-    if len(lines) == 1 and _SIGNATURE.match(part):
+    if lines and all(_SIGNATURE.match(line) for line in lines):
         return Kind.LABEL
     if is_code(part) or (len(lines) > 1 and not _is_written(lines)):
         return Kind.CODE

@@ -1,0 +1,96 @@
+"""Quotes: which passages of which hit an answer quotes, and how they are written.
+
+Knows texts only: no question and no score but the one it is given.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipelines.answering.grounding.citations import SUPPORTED, Support
+from pipelines.answering.hits import heading, snippet
+from pipelines.answering.synthesis.passages import Kind, Passage, TextBlock, is_code
+from pipelines.records import Hit
+
+LONGEST_SIGNATURE = 200  # characters: the types of every parameter answer nothing
+MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
+
+_NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Passages of hit n (from 0) that follow each other in its section.
+
+    `score` ranks them, `support` is how well they answer the question (0 to 1), `words` are theirs and their headings'.
+    """
+
+    hit: int
+    passages: tuple[Passage, ...]
+    score: float
+    support: float
+    words: frozenset[str]
+
+
+def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote, ...], tuple[Hit, ...]]:
+    """Return the quotes and the hits with those first that are quoted, so that numbers appear in order."""
+    order = list(dict.fromkeys([*(quote.hit for quote in quotes), *range(len(hits))]))
+    places = {hit: place for place, hit in enumerate(order)}
+    return tuple(replace(quote, hit=places[quote.hit]) for quote in quotes), tuple(hits[n] for n in order)
+
+
+def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
+    """Return how well each quoted source answers the question, by its number."""
+    return {
+        quote.hit + 1: Support(quote.support, quote.support >= SUPPORTED, quote.passages[0].text) for quote in quotes
+    }
+
+
+def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
+    """Return the answer: each quote under its heading, `[n]` after its last sentence."""
+    return "\n\n".join(_write_quote(quote, hits[quote.hit]) for quote in quotes)
+
+
+def _write_quote(quote: Quote, hit: Hit) -> str:
+    written = [_write_passage(passage) for passage in quote.passages]
+    prose = [
+        (n, at)
+        for n, passage in enumerate(quote.passages)
+        for at, block in enumerate(passage.blocks)
+        if block.kind is Kind.PROSE
+    ]
+    if prose:
+        n, at = prose[-1]
+        written[n][at] += f" [{quote.hit + 1}]"
+    else:
+        written.append([f"[{quote.hit + 1}]"])
+    gaps = [n for n, (one, other) in enumerate(itertools.pairwise(quote.passages)) if other.place > one.place + 1]
+    for n in gaps:
+        written[n].append("…")
+    return "\n\n".join([f"**{heading(hit)}**", *itertools.chain.from_iterable(written)])
+
+
+def _write_passage(passage: Passage) -> list[str]:
+    return [_write_block(block) for block in passage.blocks]
+
+
+def _write_block(block: TextBlock) -> str:
+    if block.kind in (Kind.CODE, Kind.TABLE):
+        return fence(block.text)
+    if block.kind is Kind.LABEL and (is_code(block.text) or "(" in block.text) and "`" not in block.text:
+        return f"`{snippet(block.text, LONGEST_SIGNATURE)}`"
+    return hide_numbers(block.text)
+
+
+def hide_numbers(prose: str) -> str:
+    """Return prose with its own numbers in brackets, which are no citations, as code."""
+    return _NUMBERS.sub(lambda found: f"`{found[0]}`", prose)
+
+
+def fence(code: str) -> str:
+    """Return code as a fenced block, cut if it is long."""
+    lines = code.splitlines()
+    kept = lines[:MOST_CODE_LINES] + (["…"] if len(lines) > MOST_CODE_LINES else [])
+    mark = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", code)), default=0))
+    return "\n".join([mark, *kept, mark])
