@@ -151,6 +151,10 @@ def test_a_table_is_rows_with_a_header():
     assert section.blocks == (Block("table", "1 | x y\n2 | ", "A | B"),)
 
 
+def test_columns_of_paragraphs_are_prose():
+    assert text("<main><table><tr><td><p>a</p><p>b</p></td><td><p>c</p></td></tr></table></main>") == "a\n\nb\n\nc"
+
+
 def test_a_layout_table_is_prose():
     (section,) = sections("<main><table><tr><td><p>One.</p><p>Two.</p></td></tr></table></main>")
     assert section.blocks == (Block("prose", "One.\n\nTwo."),)

@@ -162,7 +162,10 @@ def is_data_table(table: Element) -> bool:
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
         return not _holds_blocks(table)
-    return any(len(cells) > 1 for cells in _rows(table))
+    rows = list(_rows(table))
+    if len(rows) == 1 and any(len(cell.findall("p")) > 1 for cell in rows[0]):
+        return False  # columns of paragraphs
+    return any(len(cells) > 1 for cells in rows)
 
 
 def _holds_blocks(table: Element) -> bool:
