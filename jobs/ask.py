@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
@@ -109,7 +110,10 @@ def show(reply: Mapping[str, Any]) -> None:
     """Print the answer and its sources for a person."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"[bold]{escape(reply['question'])}[/bold]\n")
-    console.print(reply["answer"], markup=False)
+    if console.is_terminal:
+        console.print(Markdown(reply["answer"], hyperlinks=False), soft_wrap=False)
+    else:
+        console.print(reply["answer"], markup=False)
     console.print()
     for citation in reply["citations"]:
         console.print(f"[{citation['n']}] {citation['title']}", markup=False, style="cyan")
