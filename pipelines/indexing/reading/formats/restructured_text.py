@@ -14,6 +14,7 @@ from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 from pipelines.indexing.reading.formats.sphinx_directives import understand_sphinx
 from pipelines.indexing.reading.formats.sphinx_roles import LABEL
 from pipelines.indexing.reading.read import document_of_html, text_of_page
+from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page
 
 _SETTINGS = {
@@ -42,7 +43,15 @@ _SETTINGS = {
 
 def read_restructured_text(page: Page) -> Document:
     """Read a page of reStructuredText with the directives and roles of Sphinx. Raises UnreadablePage."""
-    return document_of_html(page.url, f"<body><main>{render(text_of_page(page))}</main>")
+    text = text_of_page(page)
+    try:
+        return document_of_html(page.url, f"<body><main>{render(text)}</main>")
+    except UnreadablePage as error:
+        if "include::" in text:
+            raise UnreadablePage(
+                page.url, f"{error.reason} but that of files it includes, which are not read"
+            ) from error
+        raise
 
 
 def render(text: str) -> str:
