@@ -1,4 +1,4 @@
-"""Keeps the server of the embedded Postgres; `python -m pipelines.keeper HOME` owns that of one home.
+"""Keeps the server of the embedded Postgres; `python -m pipelines.keeper HOME` owns that of a home.
 
 The keeper runs the `postgres` of the installed wheel as its own child, restarts it after a crash on the same port, and
 stops it when nobody holds the users' lock any longer. It alone is superuser: everybody else gets the URL of a role that

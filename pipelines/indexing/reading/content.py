@@ -1,4 +1,4 @@
-"""Finds the page's own content in its tree, and drops everything else: navigation, footers, buttons, permalinks.
+"""Finds the page's own content in its tree, without navigation, footers, buttons and permalinks.
 
 Knows where documentation generators put the content, and the names of everything else. Knows nothing of sections.
 """
