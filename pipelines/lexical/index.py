@@ -51,13 +51,15 @@ def lexical_folder(home: Path, database_url: str, index: int) -> Path:
 class Matches:
     """The result of a search in one commit: chunk ids with their BM25 scores, best first, as of `revision`.
 
-    `terms` is the number of terms that were searched for, `full_score` that of a text that holds each of them once.
+    `terms` is the number of terms that were searched for among `texts` chunks, `full_score` that of a text that holds
+    each of them once.
     """
 
     revision: int
     scores: tuple[tuple[str, float], ...]
     terms: int = 0
     full_score: float = 0.0
+    texts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,9 @@ class LexicalIndex:
             return Matches(view.marker.revision, ())
         hits = view.searcher.search(query, k, count=False).hits
         scores = ((str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in hits)
-        return Matches(view.marker.revision, tuple(scores), len(searched), builder.full_score(searched))
+        return Matches(
+            view.marker.revision, tuple(scores), len(searched), builder.full_score(searched), view.searcher.num_docs
+        )
 
     def correct(self, question: str, is_english: Callable[[str], bool]) -> str:
         """Return `question` with its spelling corrected by the words of this index; as it is before the first sync."""

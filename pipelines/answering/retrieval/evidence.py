@@ -59,12 +59,13 @@ class Yardstick:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How well an index fits a question of `terms` distinct terms.
+    """How well an index of `texts` chunks fits a question of `terms` distinct terms.
 
-    `cosine` is that of the nearest chunk, scaled by the model's yardstick; `words` the best BM25 score as a multiple of
-    what a chunk would have that holds every term once. None: that leg is missing.
+    `words` is the best BM25 score as a multiple of what a chunk would have that holds every term once; `cosine` is that
+    of the nearest chunk, scaled by the model's yardstick, None without one.
     """
 
     terms: int
+    texts: int
+    words: float
     cosine: float | None = None
-    words: float | None = None

@@ -248,14 +248,14 @@ def _correct(search: Search, live: LiveIndex) -> Search:
 
 
 def _weigh_evidence(live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
-    """Return how well the index fits the question itself, the first query; None if neither leg has found anything."""
-    nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
+    """Return how well the index fits the question itself, the first query; None without words to weigh."""
     matches = results.words[0] if results.words else NO_MATCHES
-    if not nearest and not matches.scores:
+    if not matches.full_score:
         return None
+    nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
     cosine = live.yardstick.scale(max(hit.score for hit in nearest)) if live.yardstick and nearest else None
-    words = matches.scores[0][1] / matches.full_score if matches.scores and matches.full_score else None
-    return Evidence(matches.terms, cosine, words)
+    words = matches.scores[0][1] / matches.full_score if matches.scores else 0.0
+    return Evidence(matches.terms, matches.texts, words, cosine)
 
 
 def _embed(query: str, live: LiveIndex) -> Vector | None:
