@@ -49,14 +49,14 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT, too: a shell starts background jobs with it ignored
-        signal.signal(number, _interrupt)
+    _catch_signals()
     began, base = time.perf_counter(), f"http://127.0.0.1:{args.port}"
     with contextlib.ExitStack() as stack:
         site = args.site or stack.enter_context(serve_documentation(ROOT))
         url = stack.enter_context(open_database())
         say("database is up")
         address = stack.enter_context(connect_ray(ray_address())).address
+        _catch_signals()  # Ray puts handlers of its own in their place, and the service would outlive this process
         say("Ray is up")
         collection = collection_name(site)
         environment = child_environment(DATABASE_URL=url, RAY_ADDRESS=address, RAYDEX_COLLECTION=collection)
@@ -151,6 +151,12 @@ def wait_until_ready(service: "subprocess.Popen[bytes]", url: str, messages: IO[
     if service.poll() is not None and (said := messages.read().strip()):
         raise DemoFailed(said.splitlines()[-1])
     raise DemoFailed(f"the service is not ready at {url}: {problem}; run `raydex serve` to see its output")
+
+
+def _catch_signals() -> None:
+    """Make both signals that end a process interrupt the demo: a shell starts background jobs with SIGINT ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
 
 
 def _interrupt(_signum: int, _frame: FrameType | None) -> None:
