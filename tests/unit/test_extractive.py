@@ -16,8 +16,8 @@ from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.citations import Support
 from pipelines.answering.hits import snippet
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.extractive import FINALISTS
-from pipelines.answering.synthesis.quotes import MOST_CODE_LINES
+from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
+from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, write
 from pipelines.records import Hit
 
 CSV = make_hit(
@@ -110,6 +110,12 @@ def test_support_is_higher_for_a_passage_that_answers() -> None:
     _, right, _ = ask("How do I load comma separated files?", CSV, embed=Embedder())
     _, wrong, _ = ask("How do I load comma separated files of a scanner?", CSV, embed=Embedder())
     assert right[1].score > wrong[1].score
+
+
+def test_quotes_that_hardly_answer_say_so() -> None:
+    (quote,) = asyncio.run(ExtractiveSynthesizer().choose("Who stops bad trials early?", (TUNE,)))
+    assert not write([quote], (TUNE,)).startswith(CLOSEST)
+    assert write([replace(quote, support=0.1)], (TUNE,)).startswith(f"{CLOSEST}\n\n**Tune**")
 
 
 def test_numbers_in_brackets_of_a_quote_are_no_citations() -> None:

@@ -16,6 +16,10 @@ from pipelines.records import Hit
 LONGEST_SIGNATURE = 200  # characters: the types of every parameter answer nothing
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 
+# Said before quotes whose best support is below UNSURE: 4 of 45 graded answers, one of them good.
+CLOSEST = "Nothing here answers that for certain. This comes closest:"
+UNSURE = 0.2
+
 _NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
 
 
@@ -48,8 +52,10 @@ def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
 
 
 def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
-    """Return the answer: each quote under its heading, `[n]` after its last sentence."""
-    return "\n\n".join(_write_quote(quote, hits[quote.hit]) for quote in quotes)
+    """Return the answer: each quote under its heading, `[n]` after its last sentence; that it is unsure, if it is."""
+    written = [_write_quote(quote, hits[quote.hit]) for quote in quotes]
+    unsure = max((quote.support for quote in quotes), default=0.0) < UNSURE
+    return "\n\n".join([CLOSEST, *written] if unsure else written)
 
 
 def _write_quote(quote: Quote, hit: Hit) -> str:
