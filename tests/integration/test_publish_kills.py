@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from kit.databases import new_database
-from kit.processes import eventually, keeper, kill_9, postmaster
+from kit.processes import eventually, keep_down, keeper, kill_9, postmaster
 from kit.reporting import leave_table
 from kit.workshop import Site, Workshop, small_site
 from psycopg import sql
@@ -75,7 +75,11 @@ def kill_keeper(bench: Bench, back_end: int) -> None:
     kill_9(keeper(bench.home))
 
 
-KILLS: list[Callable[[Bench, int], None]] = [kill_back_end, kill_postmaster, kill_keeper]
+def take_away_for_5_s(bench: Bench, back_end: int) -> None:
+    keep_down(bench.home, 5.0)
+
+
+KILLS: list[Callable[[Bench, int], None]] = [kill_back_end, kill_postmaster, kill_keeper, take_away_for_5_s]
 
 
 def waiting_for(connection: psycopg.Connection, table: str) -> list[int]:
@@ -144,7 +148,15 @@ def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: S
         assert workshop.texts() == texts and workshop.ids() == ids
         assert workshop.live().revision == expected.revision
     way = "in place" if expected.in_place else "anew"
-    bench.table.append((kill.__name__.removeprefix("kill_"), step, way, f"{took_s:.1f} s", f"{len(ids)} chunks equal"))
+    bench.table.append(
+        (
+            kill.__name__.removeprefix("kill_").replace("_", " "),
+            step,
+            way,
+            f"{took_s:.1f} s",
+            f"{len(ids)} chunks equal",
+        )
+    )
 
 
 @pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])

@@ -21,7 +21,7 @@ import httpx
 import psutil
 import pytest
 from kit.cluster import Service
-from kit.processes import alive, eventually, keeper, kill_9, kill_seed, postmaster
+from kit.processes import alive, eventually, keep_down, keeper, kill_9, kill_seed, postmaster
 from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import Workshop
@@ -276,4 +276,9 @@ def test_postgres(bench: Bench) -> None:
 
 def test_the_keeper_of_postgres(bench: Bench) -> None:
     ends = bench.under_load("keeper of Postgres", lambda: kill_9(keeper(bench.home)))
+    assert set(ends.values()) <= {ANSWER, DEGRADED}
+
+
+def test_a_database_that_is_gone_for_five_seconds(bench: Bench) -> None:
+    ends = bench.under_load("Postgres, gone for 5 s", lambda: keep_down(bench.home, 5.0))
     assert set(ends.values()) <= {ANSWER, DEGRADED}

@@ -35,6 +35,17 @@ def keeper(home: Path) -> int:
     return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
+def keep_down(home: Path, seconds: float) -> None:
+    """Kill the embedded Postgres under `home` with -9, and have its keeper start it again `seconds` later."""
+    owner = keeper(home)
+    os.kill(owner, signal.SIGSTOP)
+    try:
+        os.kill(postmaster(home), signal.SIGKILL)
+        time.sleep(seconds)
+    finally:
+        os.kill(owner, signal.SIGCONT)
+
+
 def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
     """Wait until `holds`; return the seconds it took."""
     began = time.monotonic()
