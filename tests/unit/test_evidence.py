@@ -63,6 +63,8 @@ def test_a_model_that_can_not_tell_has_no_scale() -> None:
     [
         (Evidence(4, 12_000, 1.5, 1.0), True), (Evidence(4, 12_000, 0.5, 0.3), False),
         (Evidence(1, 12_000, 3.0, 0.6), True), (Evidence(4, 12_000, 2.0), True), (Evidence(4, 12_000, 0.6), False),
+        (Evidence(4, 12_000, None, 0.8), True), (Evidence(4, 12_000, None, 0.3), False),  # words can't be compared
+        (Evidence(3, 4, 0.0, 0.9), False),  # no word is anywhere in the index
         (Evidence(2, 4, 0.3, 0.65), True), (Evidence(2, 12_000, 0.3, 0.65), False),  # the best of four chunks
     ],
 )  # fmt: skip
@@ -84,6 +86,11 @@ def test_the_index_weighs_what_it_found(retriever: Retriever) -> None:
     assert near is not None and far is not None and near.texts == far.texts
     assert near.words > 1 > far.words and (near.cosine or 0) > (far.cosine or 0)
     assert retriever.retrieve(Search(("create an index",))).evidence != retriever.retrieve(Search(("index",))).evidence
+
+
+def test_words_do_not_count_in_another_language_than_the_pages(retriever: Retriever) -> None:
+    evidence = retriever.retrieve(Search(("Wie erstelle ich einen Index auf der Tabelle?",))).evidence
+    assert evidence is not None and evidence.words is None and evidence.cosine is not None
 
 
 def test_an_answer_that_is_not_there_is_not_quoted(retriever: Retriever) -> None:

@@ -45,6 +45,7 @@ BEFORE_QUOTING = Threshold(close=0.4, some=0.2, by_words=0.4)
 # Fitted on one half of 538 questions and key words with their page, against questions about other things and to other
 # sites, and against questions whose page was held out; docs/citations.md has the figures of the other half.
 _BY_BOTH = (4.33, 1.74, 1.31, -8.68)
+_BY_COSINE = (6.70, 0.0, -0.28, -4.50)
 _BY_WORDS = (0.0, 2.68, 2.41, -8.08)
 LIKELY = 0.25  # refuses 5 % of the questions of the first half that have their page
 # The best of fewer chunks is worse: the threshold falls by so much (as log odds) for each tenfold. Chosen on samples of
@@ -54,8 +55,10 @@ FITTED_TEXTS, BY_SIZE = 12_000, 1.2
 
 def is_likely(evidence: Evidence) -> bool:
     """Return whether the index probably answers the question, so that a passage may be quoted."""
-    weights = _BY_WORDS if evidence.cosine is None else _BY_BOTH
-    features = (evidence.cosine or 0.0, evidence.words, math.log1p(evidence.terms), 1.0)
+    if evidence.words == 0:
+        return False  # none of its words is anywhere in the index
+    weights = _BY_WORDS if evidence.cosine is None else _BY_COSINE if evidence.words is None else _BY_BOTH
+    features = (evidence.cosine or 0.0, evidence.words or 0.0, math.log1p(evidence.terms), 1.0)
     smaller = max(0.0, math.log10(FITTED_TEXTS / max(evidence.texts, 1)))
     odds = sum(weight * value for weight, value in zip(weights, features, strict=True)) + BY_SIZE * smaller
     return odds >= math.log(LIKELY / (1 - LIKELY))

@@ -61,11 +61,12 @@ class Yardstick:
 class Evidence:
     """How well an index of `texts` chunks fits a question of `terms` distinct terms.
 
-    `words` is the best BM25 score as a multiple of what a chunk would have that holds every term once; `cosine` is that
-    of the nearest chunk, scaled by the model's yardstick, None without one.
+    `words` is the best BM25 score as a multiple of what a chunk would have that holds every term once, None where the
+    pages are in another language; `cosine` is that of the nearest chunk, scaled by the model's yardstick, None without
+    one.
     """
 
     terms: int
     texts: int
-    words: float
+    words: float | None
     cosine: float | None = None

@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 NEIGHBOURS = "neighbours"
 NO_MATCHES = Matches(0, ())
+FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with less shares hardly a word with the pages
 HITS = 5  # that an answer is made from; docs/quality.md has the figures for more
 
 
@@ -163,7 +164,7 @@ class Searcher:
             degraded=tuple(leg for leg in (*self._legs, NEIGHBOURS) if leg in trace.degraded),
             timings=dict(trace.timings),
             queries=search.queries,
-            evidence=_weigh_evidence(live, results, found),
+            evidence=_weigh_evidence(search.queries[0], live, results, found),
         )
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
@@ -247,7 +248,7 @@ def _correct(search: Search, live: LiveIndex) -> Search:
     return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
 
 
-def _weigh_evidence(live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
+def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
     """Return how well the index fits the question itself, the first query; None without words to weigh."""
     matches = results.words[0] if results.words else NO_MATCHES
     if not matches.full_score:
@@ -255,6 +256,8 @@ def _weigh_evidence(live: LiveIndex, results: _LegResults, found: SearchResult) 
     nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
     cosine = live.yardstick.scale(max(hit.score for hit in nearest)) if live.yardstick and nearest else None
     words = matches.scores[0][1] / matches.full_score if matches.scores else 0.0
+    if cosine is not None and words < FEW_WORDS and is_foreign(question):
+        return Evidence(matches.terms, matches.texts, None, cosine)  # the pages are in another language
     return Evidence(matches.terms, matches.texts, words, cosine)
 
 
