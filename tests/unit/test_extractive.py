@@ -115,7 +115,7 @@ def test_support_is_higher_for_a_passage_that_answers() -> None:
 def test_quotes_that_hardly_answer_say_so() -> None:
     (quote,) = asyncio.run(ExtractiveSynthesizer().choose("Who stops bad trials early?", (TUNE,)))
     assert not write([quote], (TUNE,)).startswith(CLOSEST)
-    assert write([replace(quote, support=0.1)], (TUNE,)).startswith(f"{CLOSEST}\n\n**Tune**")
+    assert write([replace(quote, support=0.05)], (TUNE,)).startswith(f"{CLOSEST}\n\n**Tune**")
 
 
 def test_numbers_in_brackets_of_a_quote_are_no_citations() -> None:

@@ -33,7 +33,7 @@ USUAL_COSINE = 0.62  # of a passage that is quoted
 NEAR = 4  # words between two words of the question that belong together
 SAME_SECTION = 0.95  # share of the best score that another passage of its section needs
 MOST_PASSAGES = 3  # of a section, besides its beginning
-SECOND = 0.85  # share of the best score that a second section needs
+SECOND = 0.9  # share of the best score that a second section needs
 
 _LETTER = re.compile(r"[^\W\d_]")  # what is without is the number of a section
 _HISTORY = re.compile(r"what.?s new|release (?:notes|history|\d)|change ?log|version history", re.IGNORECASE)

@@ -11,7 +11,7 @@ from enum import Enum
 
 MOST_SENTENCES = 5  # of a passage: what is read at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
-MOST_WORDS = 130
+MOST_WORDS = 100
 LONGEST_CODE_LINE = 120  # a longer line is prose that looks like code (a parameter's description)
 LABEL_WORDS = 8  # a longer line without a sentence's end is prose
 

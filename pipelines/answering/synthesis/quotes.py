@@ -16,9 +16,10 @@ from pipelines.records import Hit
 LONGEST_SIGNATURE = 200  # characters: the types of every parameter answer nothing
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 
-# Said before quotes whose best support is below UNSURE: 4 of 45 graded answers, one of them good.
+# Said before quotes whose best support is below UNSURE: of 77 users' questions 18, of which 3 quote the right page; of
+# the others 2 in 5 do.
 CLOSEST = "Nothing here answers that for certain. This comes closest:"
-UNSURE = 0.2
+UNSURE = 0.1
 
 _NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
 
