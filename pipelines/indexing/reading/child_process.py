@@ -1,8 +1,9 @@
 """Runs a function in a process that can be killed when a call hangs or crashes.
 
-Such a call costs its time limit and no more. The process starts at the first call and answers one call after another.
-It ends itself when its owner is gone (the pipe closes) and when a call takes too long (an alarm that no library can
-catch), so it outlives neither a killed owner nor a hanging parser. Knows nothing of pages.
+A call's limit is in seconds of processor time, so that a busy machine loses no page; one that waits instead is ended
+after a multiple of it. The process starts at the first call and answers one call after another. It ends itself when
+its owner is gone (the pipe closes) and when a call takes too long (alarms that no library can catch), so it outlives
+neither a killed owner nor a hanging parser. Knows nothing of pages.
 """
 
 import multiprocessing
@@ -27,7 +28,8 @@ answer_calls(int(sys.argv[1]), int(sys.argv[3]))
 """
 _ROOT = str(Path(__file__).parents[3])
 _START_S = 60.0  # a busy machine needs seconds to start Python and import a parser; not part of a call's limit
-_OWN_SHARE = 0.9  # of a call's limit, after which the child ends itself: its owner need not wait for all of it
+_PATIENCE = 15  # a call may take so many times its limit by the clock: 30 processes for 2 cores took 10 times theirs
+_OWN_SHARE = 0.9  # of that time, after which the child ends itself: its owner need not wait for all of it
 
 
 class ChildTimeout(TimeoutError):
@@ -63,12 +65,15 @@ class Child:
         self.close()
 
     def __call__(self, argument: object, timeout_s: float) -> Any:
-        """Return the function's result. Raises what it raises, ChildTimeout, ChildCrash and ChildNotStarted."""
+        """Return the function's result; `timeout_s` limits its processor time.
+
+        Raises what the function raises, ChildTimeout, ChildCrash and ChildNotStarted.
+        """
         with self._lock:
             pipe = self._start()  # may take longer than the limit, which is only the call's
             try:
                 pipe.send((argument, timeout_s))
-                if not pipe.poll(timeout_s):
+                if not pipe.poll(timeout_s * _PATIENCE):
                     raise EOFError
                 result, error = pipe.recv()
             except (EOFError, OSError) as gone:
@@ -115,8 +120,8 @@ class Child:
                 process.wait(0.05)  # it has ended itself, or it still hangs
         code = process.poll() if process is not None else None
         self.close()
-        if code in (None, -signal.SIGALRM):
-            return ChildTimeout(f"no result within {timeout_s:g} s")
+        if code in (None, -signal.SIGALRM, -signal.SIGPROF):
+            return ChildTimeout(f"no result within {timeout_s:g} s of processor time")
         return ChildCrash(f"the process died ({_reason(code or 0)})")
 
 
@@ -130,7 +135,8 @@ def _make_child(function: Callable[..., Any], memory: int) -> Child:
 
 def answer_calls(handle: int, memory: int) -> None:
     """Answer calls from the pipe `handle` until it closes: the child's side."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for alarm in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(alarm, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner acts on Ctrl-C and closes the pipe
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -139,10 +145,16 @@ def answer_calls(handle: int, memory: int) -> None:
         pipe.send(None)
         while True:
             argument, timeout_s = pipe.recv()
-            signal.setitimer(signal.ITIMER_REAL, _OWN_SHARE * timeout_s)
+            _set_alarms(timeout_s)
             answer = _answer(function, argument)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            _set_alarms(0)
             pipe.send(answer)
+
+
+def _set_alarms(timeout_s: float) -> None:
+    """End this process after `timeout_s` of processor time, or a multiple of it by the clock; 0: never."""
+    signal.setitimer(signal.ITIMER_PROF, timeout_s)
+    signal.setitimer(signal.ITIMER_REAL, _OWN_SHARE * _PATIENCE * timeout_s)
 
 
 def _answer(function: Callable[..., Any], argument: object) -> tuple[Any, Exception | None]:
