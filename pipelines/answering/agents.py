@@ -120,7 +120,7 @@ class LLMAgent:
         return history
 
 
-class EmbedTexts(Protocol):
+class CollectionEmbed(Protocol):
     """Embeds texts with the model of a collection: float32 (n, d), rows of length 1."""
 
     async def __call__(self, texts: Sequence[str], collection: str | None = None) -> Matrix: ...
@@ -132,7 +132,7 @@ class ExtractiveAgent:
     name = "extractive"
     secrets: tuple[str, ...] = ()
 
-    def __init__(self, embed: EmbedTexts | None = None, extractive: ExtractiveSynthesizer | None = None) -> None:
+    def __init__(self, embed: CollectionEmbed | None = None, extractive: ExtractiveSynthesizer | None = None) -> None:
         self._embed = embed
         self._extractive = extractive or ExtractiveSynthesizer()
 

@@ -1,4 +1,4 @@
-"""Takes the lines of a PDF's pages with their places and fonts, and restores the columns of monospaced ones.
+"""Takes the lines of a PDF with their places and fonts, and restores monospaced columns.
 
 Knows no sections. Units are points, from the lower left corner of a page.
 """
