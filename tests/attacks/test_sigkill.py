@@ -1,0 +1,164 @@
+"""kill -9 at sixteen places of a reindex, in its publish too: each time the index is that of an undisturbed run.
+
+What a run survives it must finish by itself; after the end of the driver, the raylet or the GCS the next run finishes
+the work. Nothing that was stored is embedded twice.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+from kit.kill_bench import PAGES, RUN_S, Bench, Kill, Run, kill_bench, report, stored_hashes
+from kit.processes import eventually, keeper, kill_9, postmaster
+from psycopg import sql
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
+
+Victim = Callable[[Run], int]
+
+
+@pytest.fixture(scope="module")
+def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    with kill_bench(tmp_path_factory, request.config) as bench:
+        yield bench
+
+
+# ------------------------------------------------------------------------------------------------ whom
+
+
+def driver(run: Run) -> int:
+    return run.process.pid
+
+
+def process(name: str) -> Victim:
+    """The first process of the run's Ray whose command line holds `name`, once there is one."""
+
+    def find(run: Run) -> int:
+        eventually(lambda: bool(run.processes(name)), f"{name} runs", 60)
+        return run.processes(name)[0]
+
+    return find
+
+
+def back_end(run: Run) -> int:
+    """A back end that works, or waits for a lock, for the run."""
+    found: list[int] = []
+
+    def busy() -> bool:
+        query = ("select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
+                 "and state = 'active' order by wait_event_type = 'Lock' desc")  # fmt: skip
+        with psycopg.connect(run.database, autocommit=True) as connection:
+            found[:] = [pid for (pid,) in connection.execute(query)]
+        return bool(found)
+
+    eventually(busy, "a back end works for the run", 60)
+    return found[0]
+
+
+def the_postmaster(run: Run) -> int:
+    return postmaster(run.bench.home)
+
+
+def the_keeper(run: Run) -> int:
+    return keeper(run.bench.home)
+
+
+# ------------------------------------------------------------------------------------------------ when
+
+
+@contextlib.contextmanager
+def reading(run: Run) -> Iterator[None]:
+    """While files are read into pages."""
+
+    def pages() -> int:
+        with contextlib.suppress(psycopg.Error), psycopg.connect(run.database) as connection:
+            row = connection.execute("select count(*) from page").fetchone()
+            return row[0] if row else 0
+        return 0
+
+    eventually(lambda: pages() > 0, "the first pages are stored", RUN_S)
+    yield
+
+
+@contextlib.contextmanager
+def embedding(run: Run) -> Iterator[None]:
+    run.until(0.1, 0.6)
+    yield
+
+
+def publishing(table: str) -> Callable[[Run], contextlib.AbstractContextManager[None]]:
+    """While the publish waits for a table that it needs next."""
+
+    @contextlib.contextmanager
+    def held(run: Run) -> Iterator[None]:
+        run.until(0.3, 0.6)
+        waiting = "select count(*) from pg_locks where not granted and relation = %s::regclass"
+        with psycopg.connect(run.database) as blocker, psycopg.connect(run.database, autocommit=True) as watcher:
+            blocker.execute(sql.SQL("lock table {} in share mode").format(sql.Identifier(table)))
+            eventually(lambda: watcher.execute(waiting, [table]).fetchone() != (0,), "it publishes", RUN_S)
+            yield
+            with contextlib.suppress(psycopg.Error):  # killed with the server
+                blocker.rollback()
+
+    return held
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+    when: Callable[[Run], contextlib.AbstractContextManager[None]]
+    whom: Victim
+    survived: bool
+
+
+BEGIN, BEFORE_COMMIT = publishing("index"), publishing("indexed_page")
+PLACES = [
+    Place("reading: driver", reading, driver, False),
+    Place("reading: raylet", reading, process("raylet/raylet"), False),
+    Place("reading: back end", reading, back_end, True),
+    Place("embedding: driver", embedding, driver, False),
+    Place("embedding: raylet", embedding, process("raylet/raylet"), False),
+    Place("embedding: GCS", embedding, process("gcs_server"), False),
+    Place("embedding: actor", embedding, process("EmbedTexts"), True),
+    Place("embedding: back end", embedding, back_end, True),
+    Place("embedding: postmaster", embedding, the_postmaster, True),
+    Place("embedding: keeper", embedding, the_keeper, True),
+    Place("publish begins: driver", BEGIN, driver, False),
+    Place("publish begins: postmaster", BEGIN, the_postmaster, True),
+    Place("publish, index built: driver", BEFORE_COMMIT, driver, False),
+    Place("publish, index built: back end", BEFORE_COMMIT, back_end, True),
+    Place("publish, index built: postmaster", BEFORE_COMMIT, the_postmaster, True),
+    Place("publish, index built: keeper", BEFORE_COMMIT, the_keeper, True),
+]
+
+
+def test_there_are_sixteen_places():
+    assert len({place.name for place in PLACES}) == 16
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_the_index_is_that_of_an_undisturbed_run(bench, place):
+    database = bench.database()
+    with Run(bench, database) as run:
+        with place.when(run):
+            stored, pid = stored_hashes(database), place.whom(run)
+            kill = Kill(place.name, pid, stored)
+            kill_9(pid)
+        if place.survived:
+            run.finish()
+            report(bench, database, kill, "the same run")
+            return
+        run.process.wait(RUN_S)
+        assert run.process.returncode != 0
+    eventually(lambda: sessions(database) == 0, "its sessions have ended", 60)
+    assert bench.reindex(database).chunks["embedded"] <= PAGES - len(stored)
+    report(bench, database, kill, "the next run")
+
+
+def sessions(database: str) -> int:
+    others = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    with psycopg.connect(database, autocommit=True) as connection:
+        row = connection.execute(others).fetchone()
+        return int(row[0]) if row else 0

@@ -1,0 +1,208 @@
+"""A run of `python -m jobs.reindex` in its own process, to be killed, and the comparison with an undisturbed one.
+
+A thousand small pages, a model that records every text, and an embedded Postgres with a database for each case.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+import yaml
+from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.databases import new_database
+from kit.processes import alive, eventually, kill_seed
+from kit.reindexing import BASE, html_page
+from kit.reporting import leave_table
+from pgvector.psycopg import register_vector
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from pipelines import embedded
+from pipelines.indexing.collection import Collection
+from pipelines.indexing.run import reindex
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.summary import ReindexSummary
+from pipelines.store import BuildResources, Store
+
+ROOT = Path(__file__).parents[2]
+PAGES = 1_000  # five blocks of 200 pages: some are stored and some are not when the kill comes
+SECONDS_PER_TEXT = 0.006
+RUN_S = 240.0
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Kill:
+    """One kill: the victim, the vectors stored by then, the moment."""
+
+    what: str
+    pid: int
+    stored: set[str]
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass
+class Bench:
+    """Shared by all cases: corpus, the server's folder, model, the undisturbed index, the rows of the final table."""
+
+    file: Path
+    home: Path
+    model: CountingModel
+    random: random.Random
+    table: list[tuple[str, ...]] = field(default_factory=list)
+    undisturbed: dict[str, dict] = field(default_factory=dict)
+
+    def database(self) -> str:
+        return new_database(self.home, f"kills_{next(_numbers)}")
+
+    def reindex(self, database: str) -> ReindexSummary:
+        """Run undisturbed, in this process."""
+        options = ReindexOptions(resources=BuildResources("64MB", 0), embedding_url=self.model.url)
+        with Store(database) as store:
+            store.migrate()
+            return reindex(store, Collection(**yaml.safe_load(self.file.read_text())), options)
+
+
+@contextlib.contextmanager
+def kill_bench(tmp_path_factory: pytest.TempPathFactory, config: pytest.Config) -> Iterator[Bench]:
+    """Index the corpus undisturbed, yield the bench, and leave its table. A Ray must be connected."""
+    folder, home = tmp_path_factory.mktemp("corpus"), tmp_path_factory.mktemp("home")
+    for page in range(PAGES):
+        text = f"Subject {page * 7919 % 100_003} is treated on this page, and so is matter {page * 104_729 % 99_991}."
+        (folder / f"p{page:04}.html").write_text(html_page(f"Page {page}", {"usage": text}))
+    (folder / "docs.yaml").write_text(yaml.safe_dump({
+        "name": "docs",
+        "folders": [{"path": str(folder), "base_url": BASE}],
+        "index": {"model": MODEL, "dimension": DIMENSION},
+    }))  # fmt: skip
+    seed = kill_seed()
+    with embedded.run_postgres(home), CountingModel(SECONDS_PER_TEXT) as model:
+        bench = Bench(folder / "docs.yaml", home, model, random.Random(seed))
+        database = bench.database()
+        assert bench.reindex(database).chunks["embedded"] == PAGES
+        bench.undisturbed = index_of(database)
+        assert len(bench.undisturbed) == PAGES
+        yield bench
+    head = ("killed", "when", "really killed", "finished by", "embedded again", "index, compared with undisturbed")
+    leave_table(config, f"kills (RAYDEX_KILL_SEED={seed}, {PAGES} pages)", head, bench.table)
+
+
+class Run:
+    """`python -m jobs.reindex` in its own process. On exit, kills whatever is left of it."""
+
+    def __init__(self, bench: Bench, database: str) -> None:
+        self.bench, self.database, self.mark = bench, database, f"run-{os.getpid()}-{next(_numbers)}"
+        environment = os.environ | {"DATABASE_URL": database, "OPENAI_BASE_URL": bench.model.url}
+        command = [sys.executable, "-m", "jobs.reindex", str(bench.file), "--parallel-workers", "0",
+                   "--maintenance-work-mem", "64MB", "--json"]  # fmt: skip
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment | {"RAYDEX_TEST_RUN": self.mark}, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def finish(self) -> dict:
+        """Wait for its end; return the summary."""
+        out, said = self.process.communicate(timeout=RUN_S)
+        assert self.process.returncode == 0, said
+        return json.loads(out.strip().splitlines()[-1])
+
+    def die(self) -> None:
+        """Kill the driver with -9; return when its workers are gone. Two idle agents of Ray stay for a minute."""
+        self.process.kill()
+        self.process.wait()
+        agents = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
+        eventually(lambda: not set(self.processes()) - {p for a in agents for p in self.processes(a)},
+                   "the driver's workers have ended too")  # fmt: skip
+
+    def processes(self, command: str = "") -> list[int]:
+        """Return the pids of this run, driver and Ray, whose command line holds `command`."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if f"RAYDEX_TEST_RUN={self.mark}".encode() in (entry / "environ").read_bytes():
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    if command in line and alive(int(entry.name)):
+                        found.append(int(entry.name))
+        return found
+
+    def until(self, least: float, most: float) -> None:
+        """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer."""
+        share = self.bench.random.uniform(least, most)
+        eventually(lambda: self.process.poll() is not None or len(stored_hashes(self.database)) >= share * PAGES,
+                   f"{share:.0%} of the vectors are stored", RUN_S)  # fmt: skip
+        time.sleep(self.bench.random.uniform(0, 0.6))  # so that the kill comes in the middle of a block
+        assert self.process.poll() is None, "the run ended before it could be killed"
+
+
+def stored_hashes(database: str) -> set[str]:
+    """Return the hashes of all committed vectors."""
+    try:
+        with psycopg.connect(database, autocommit=True) as connection:
+            return {name for (name,) in connection.execute("select embed_hash from staged_vector")}
+    except (psycopg.errors.UndefinedTable, psycopg.OperationalError):
+        return set()
+
+
+def index_of(database: str) -> dict[str, dict]:
+    """Return every column of every chunk of the live index, by id."""
+    with Store(database) as store, psycopg.connect(database, row_factory=dict_row) as connection:
+        register_vector(connection)
+        name = sql.Identifier(f"chunk_{store.live_index('docs').id}")
+        return {row["id"]: row for row in connection.execute(sql.SQL("select * from {}").format(name))}
+
+
+def compare(expected: dict[str, dict], database: str) -> str:
+    """Assert that the index equals the undisturbed one; return the comparison in words."""
+    index = index_of(database)
+    assert index.keys() == expected.keys()
+    cosines = []
+    for name, row in index.items():
+        mine, theirs = (
+            np.asarray(row.pop("embedding").to_numpy()),
+            np.asarray(expected[name]["embedding"].to_numpy()),
+        )
+        cosines.append(float(mine @ theirs / np.linalg.norm(mine) / np.linalg.norm(theirs)))
+        assert row == {key: value for key, value in expected[name].items() if key != "embedding"}
+    assert min(cosines) >= 0.9999
+    return f"{len(index)} of {len(expected)} ids, texts and metadata equal, least cosine {min(cosines):.6f}"
+
+
+def embedded_again(bench: Bench, kill: Kill) -> int:
+    """Count the texts that were embedded again although their vectors were stored before the kill."""
+    return len(kill.stored & set(bench.model.hashes(since=kill.at)))
+
+
+def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
+    """Assert that nothing was lost, doubled or embedded twice; add a row to the table."""
+    twice = embedded_again(bench, kill)
+    bench.table.append((
+        f"{kill.what} ({kill.pid})", f"{len(kill.stored)} of {PAGES} vectors stored", "yes: gone", finished,
+        f"{twice} of {len(kill.stored)}", compare(bench.undisturbed, database),
+    ))  # fmt: skip
+    assert twice == 0
+    with psycopg.connect(database) as connection:
+        left = connection.execute("select count(*) from staged_chunk").fetchone()
+        states = connection.execute("select state, count(*) from index group by state").fetchall()
+    assert left == (0,)
+    assert states == [("live", 1)]
