@@ -6,6 +6,7 @@ A command is a file of this folder with `arguments() -> ArgumentParser`, `work(N
 
 import argparse
 import json
+import logging
 import math
 import os
 import select
@@ -148,6 +149,7 @@ def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:
 
 def main(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | None = None) -> NoReturn:
     """Run a command as a process: exit with its code, quietly if the reader of its output has gone."""
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # of each attempt to reach a database that is away
     with quiet_when_piped():
         sys.exit(run_job(parser, work, argv))
 
