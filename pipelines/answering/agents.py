@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pipelines.answering.grounding.answerable import unknown_answer
+from pipelines.answering.grounding.answerable import is_likely, unknown_answer
 from pipelines.answering.grounding.citations import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
@@ -147,7 +147,8 @@ class ExtractiveAgent:
     async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
         """Yield the answer in one piece, then the AgentResult."""
         quotes = await self._choose(task) if task.quotes is None else task.quotes
-        yield write(quotes, task.hits) if quotes else unknown_answer(task.hits)
+        known = task.evidence is None or is_likely(task.evidence)
+        yield write(quotes, task.hits, known=known) if quotes else unknown_answer(task.hits)
         yield AgentResult(quoted=supports(quotes))
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:

@@ -15,6 +15,7 @@ from pipelines.answering.agents import AgentResult, ExtractiveAgent
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.citations import Support
 from pipelines.answering.hits import snippet
+from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
 from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, write
@@ -42,12 +43,14 @@ class Embedder(WordEmbedder):
         return self.embed_chunks(texts)
 
 
-def ask(question: str, *hits: Hit, embed: Embedder | None = None) -> tuple[str, dict[int, Support], Task]:
+def ask(
+    question: str, *hits: Hit, embed: Embedder | None = None, evidence: Evidence | None = None
+) -> tuple[str, dict[int, Support], Task]:
     """Return the text, the support by number, and the task with its hits in order."""
 
     async def run() -> tuple[str, dict[int, Support], Task]:
         agent = ExtractiveAgent(embed)
-        task = await agent.prepare(Task(question, hits))
+        task = await agent.prepare(Task(question, hits, evidence=evidence))
         text, result = [part async for part in agent.answer(task)]
         assert isinstance(text, str) and isinstance(result, AgentResult)
         return text, dict(result.quoted), task
@@ -140,6 +143,25 @@ def test_long_code_is_cut() -> None:
 
 def test_what_nothing_fits_is_not_known_with_the_closest_sources() -> None:
     assert answer("How do I bake sourdough bread?", CSV, TUNE) == f"{UNKNOWN} The closest that it holds: [1] [2]"
+
+
+def test_a_question_that_the_index_hardly_answers_is_not_known_but_shows_what_comes_closest() -> None:
+    doubtful, hopeless = Evidence(4, 12_000, 0.8, 0.75), Evidence(4, 12_000, 0.3, 0.3)
+    text, *_ = ask("How do I load an Excel file?", CSV, TUNE, evidence=doubtful)
+    assert text.startswith(UNKNOWN) and "read_csv" in text
+    text, *_ = ask("How do I load an Excel file?", CSV, TUNE, evidence=hopeless)
+    assert text.startswith(UNKNOWN) and "read_csv" not in text
+
+
+def test_the_section_of_an_object_that_is_named_comes_first() -> None:
+    guide = make_hit(
+        "https://d.test/guide#put", "Large arguments go through ray.put, which tasks share.", ("Arguments",)
+    )
+    entry = make_hit(
+        "https://d.test/api#ray.put", "ray.put(value)\n\nStore an object, and return a reference to it.", ("ray.put",)
+    )
+    assert answer("what does ray.put do", guide, entry).startswith("**ray.put**")
+    assert answer("what do tasks share", guide, entry).startswith("**Arguments**")
 
 
 def test_without_hits_it_is_not_known() -> None:

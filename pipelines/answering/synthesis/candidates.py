@@ -35,6 +35,7 @@ SAME_SECTION = 0.95  # share of the best score that another passage of its secti
 MOST_PASSAGES = 3  # of a section, besides its beginning
 SECOND = 0.9  # share of the best score that a second section needs
 
+_OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
 _LETTER = re.compile(r"[^\W\d_]")  # what is without is the number of a section
 _HISTORY = re.compile(r"what.?s new|release (?:notes|history|\d)|change ?log|version history", re.IGNORECASE)
 _ASKS_HISTORY = re.compile(r"\b(?:new|changed?|release|version|since|deprecated|removed)\b|\d\.\d", re.IGNORECASE)
@@ -79,6 +80,7 @@ class Candidates:
     """The passages of all hits, scored by the question's words, weighted by rarity in them, and by the hits' ranks."""
 
     def __init__(self, question: str, hits: Sequence[Hit]) -> None:
+        self._question = question.lower()
         asked = [term for term in terms(question) if term not in STOP_TERMS]
         self._pairs = list(dict.fromkeys(itertools.pairwise(asked)))
         self._compares = bool(_COMPARES.search(question))
@@ -110,7 +112,8 @@ class Candidates:
 
         The weights are those of a conditional logistic regression: on the Ray documentation, the passages of the
         section that 137 written questions are about, and those most like the answers to 83 users' questions. The
-        weights of what the documentation has little of (lists of changes, entries of an index) are chosen by hand.
+        weights of what the documentation has little of (lists of changes, entries of an index, questions that name an
+        object) are chosen by hand.
         """
         hit, passage, above = self.hits[one.hit], one.passage, self._headings[one.hit]
         covered = self._covered(hit)
@@ -119,6 +122,7 @@ class Candidates:
             + 0.6 * covered
             + 0.7 * hit.scores.get(VECTOR, 0.0)
             + 0.8 / (1 + one.hit)
+            + 2.0 * self._named(hit)
             - 1.0 * (not self._asks_history and bool(_HISTORY.search(f"{hit.title} {heading(hit)}")))
         )
         whole = list(sentences(passage.prose))
@@ -184,14 +188,23 @@ class Candidates:
 
     def _covered(self, hit: Hit) -> float:
         """Return the share of the words of the section's own heading that are the question's."""
-        last = {term for term in content_terms(hit.headings[-1] if hit.headings else hit.title) if _LETTER.search(term)}
+        last = {term for term in content_terms(_last_heading(hit)) if _LETTER.search(term)}
         return len(last & self._weights.keys()) / max(len(last), 1)
+
+    def _named(self, hit: Hit) -> bool:
+        """Return whether the question names the object that the section documents, such as `ray.put`."""
+        name = _last_heading(hit).split("(", 1)[0].strip().lower()
+        return bool(_OBJECT.search(name)) and bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self._question))
 
     def _adds(self, one: Candidate, best: Quote) -> bool:
         """Return whether a passage has a word of the question that the best lacks, or code where that has none."""
         new = self.share(one.words - best.words) > 0.1
         code = _has_code([one.passage]) and not _has_code(best.passages)
         return (new or code) and len(one.words & best.words) < 0.6 * len(one.words)
+
+
+def _last_heading(hit: Hit) -> str:
+    return hit.headings[-1] if hit.headings else hit.title
 
 
 def _has_code(passages: Sequence[Passage]) -> bool:

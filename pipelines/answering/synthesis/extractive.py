@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, is_likely
+from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, is_possible
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
@@ -40,17 +40,17 @@ class ExtractiveSynthesizer:
     ) -> tuple[Quote, ...]:
         """Return what to quote, best first: one section, a second one if it adds something.
 
-        None if no hit fits, or if the `evidence` says that the index does not answer the question.
+        None if no hit fits, or if the `evidence` says that the index has nothing about the question.
         """
-        if evidence and not is_likely(evidence):
+        if evidence and not is_possible(evidence):
             return ()
         candidates = await asyncio.to_thread(Candidates, question, hits)
         ranking = await asyncio.to_thread(self._rank, candidates, bool(evidence))
         return candidates.best_of(await _add_cosines(question, ranking, hits, embed)) if ranking else ()
 
-    def _rank(self, candidates: Candidates, likely: bool) -> list[Candidate]:
+    def _rank(self, candidates: Candidates, possible: bool) -> list[Candidate]:
         vectors = any(VECTOR in hit.scores for hit in candidates.hits)
-        fits = likely or any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
+        fits = possible or any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
         return candidates.rank() if fits else []
 
     def _fits(self, question: Candidates, hit: Hit, vectors: bool) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.citations import SUPPORTED, Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.synthesis.passages import Kind, Passage, TextBlock, is_code
@@ -52,9 +53,14 @@ def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
     }
 
 
-def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
-    """Return the answer: each quote under its heading, `[n]` after its last sentence; that it is unsure, if it is."""
+def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True) -> str:
+    """Return the answer: each quote under its heading, `[n]` after its last sentence.
+
+    Before them it says that it is unsure, if it is, or that it does not know, with `known` False.
+    """
     written = [_write_quote(quote, hits[quote.hit]) for quote in quotes]
+    if not known:
+        return "\n\n".join([f"{UNKNOWN} This comes closest:", *written])
     unsure = max((quote.support for quote in quotes), default=0.0) < UNSURE
     return "\n\n".join([CLOSEST, *written] if unsure else written)
 

@@ -1,4 +1,4 @@
-"""Decides by their places what the lines of a PDF are: running headers, contents, headings, paragraphs, code.
+"""Tells headers, contents, headings, paragraphs and code of a PDF apart by their places.
 
 Pure functions of lines. Knows no PDF library and no sections.
 """
