@@ -17,6 +17,7 @@ from pipelines.answering.grounding.citations import Support
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
 from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, write
 from pipelines.records import Hit
@@ -94,6 +95,20 @@ def test_a_second_section_is_quoted_only_if_it_adds_something() -> None:
     )
     made = answer("stop bad trials early with the scheduler ASHA", trials, asha)
     assert "ASHAScheduler(max_t=10)" in made
+
+
+def test_a_second_section_repeats_nothing_of_the_first() -> None:
+    same = "An actor is a stateful worker. It runs methods in a process of its own. Calls of it wait for each other."
+    other = "Every language has a decorator or a factory. Names and resources are options. They may be set later too."
+    code = "One of Java is created from a regular class:\n\npublic class Counter {\n  private int value = 0;\n}\n"
+    hits = [
+        make_hit("https://d.test/concepts#actors", same, ("Key concepts", "Actors")),
+        make_hit("https://d.test/guide#actors", f"{same}\n\n{other}\n\n{code}", ("Actors",)),
+    ]
+    candidates = Candidates("What is an actor?", hits)
+    first, *_, second = sorted(candidates.rank(), key=lambda one: (one.hit, one.passage.place))
+    text = write(candidates.best_of([replace(first, score=1.0), replace(second, score=1.0)]), hits)
+    assert text.count("stateful worker") == 1 and "class Counter" in text
 
 
 def test_one_batch_of_vectors_decides_between_the_best_by_words() -> None:

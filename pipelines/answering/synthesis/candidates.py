@@ -33,6 +33,7 @@ USUAL_COSINE = 0.62  # of a passage that is quoted
 NEAR = 4  # words between two words of the question that belong together
 SAME_SECTION = 0.95  # share of the best score that another passage of its section needs
 MOST_PASSAGES = 3  # of a section, besides its beginning
+REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
 SECOND = 0.9  # share of the best score that a second section needs
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
@@ -162,11 +163,14 @@ class Candidates:
         best = self._quote(ranking[0], ranking)
         for other in ranking[1:]:
             if other.hit != best.hit and other.score >= SECOND * best.score and self._adds(other, best):
-                return best, self._quote(other)
+                return best, self._quote(other, said=best.words)
         return (best,)
 
-    def _quote(self, one: Candidate, ranking: Sequence[Candidate] = ()) -> Quote:
-        """Return a passage with those of its section that belong to it, fit nearly as well, or begin the section."""
+    def _quote(self, one: Candidate, ranking: Sequence[Candidate] = (), said: frozenset[str] = frozenset()) -> Quote:
+        """Return a passage with those of its section that belong to it, fit nearly as well, or begin the section.
+
+        Those beside it that repeat what another quote has `said` are left out.
+        """
         section = self._passages[one.hit]
         passages = {passage.place: passage for passage in widen(section, one.passage.place)}
         for other in ranking:
@@ -175,7 +179,11 @@ class Candidates:
                 passages[other.passage.place] = other.passage
         if self._begins_with_an_answer(one.hit):
             passages[0] = section[0]
-        chosen = tuple(passages[place] for place in sorted(passages))
+        chosen = tuple(
+            passages[place]
+            for place in sorted(passages)
+            if place == one.passage.place or not _repeats(passages[place], said)
+        )
         words = frozenset(terms("\n".join(passage.text for passage in chosen))) | self._headings[one.hit]
         support = estimate_support(self.share(words), self._near(one.terms), one.cosine)
         return Quote(one.hit, chosen, one.score, support, words)
@@ -205,6 +213,11 @@ class Candidates:
 
 def _last_heading(hit: Hit) -> str:
     return hit.headings[-1] if hit.headings else hit.title
+
+
+def _repeats(passage: Passage, said: frozenset[str]) -> bool:
+    words = frozenset(terms(passage.text))
+    return len(words & said) > REPEATED * len(words)
 
 
 def _has_code(passages: Sequence[Passage]) -> bool:
