@@ -10,6 +10,7 @@ from jobs.environment import home, open_store
 from pipelines.progress import describe_seconds
 from pipelines.services import RunningService, find_services
 from pipelines.store import NoSuchCollection, Store, is_copy
+from pipelines.store.collections.catalog import SHOWN
 
 NOTHING = "no collection yet: create one with `raydex index URL`"
 
@@ -19,7 +20,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("name", nargs="?", help="show this collection alone, in full")
     add_collection(parser, "the same as the name")
     parser.add_argument("--failed", action="store_true", help="list every page that failed, with its reason")
-    parser.add_argument("--most", type=int, metavar="N", help="show at most N runs and N failed pages (default 5)")
+    parser.add_argument(
+        "--most", type=int, metavar="N", help=f"show at most N runs and N failed pages (default {SHOWN})"
+    )
     add_json(parser)
     return parser
 
@@ -34,8 +37,8 @@ def work(args: argparse.Namespace) -> int:
         if wanted and wanted not in names:
             raise NoSuchCollection(wanted, (name for name in names if not is_copy(name)))
         chosen = [wanted] if wanted else names
-        most = args.most or (None if args.failed else 5)
-        status = {name: _status(store, name, args.most or 5, most) for name in chosen}
+        most = args.most or (None if args.failed else SHOWN)
+        status = {name: _status(store, name, args.most or SHOWN, most) for name in chosen}
     default = next((row["name"] for row in rows if row["is_default"]), None)
     services = find_services(home())
     shown = {name: entry for name, entry in status.items() if wanted or not is_copy(name)}

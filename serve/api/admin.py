@@ -1,4 +1,4 @@
-"""Handlers of /admin, for keys with the scope admin: recorded questions, and the state of collections."""
+"""Handlers of /admin, for admin keys: recorded questions, and the state of collections."""
 
 from collections.abc import Mapping
 from datetime import datetime

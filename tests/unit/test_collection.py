@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from jobs import prune, status
+from jobs import prune
 from jobs.reindex import arguments
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import (
@@ -106,9 +106,8 @@ def test_a_default_has_one_home():
     ]
     assert inspect.signature(plan_pools).parameters["gpus"].default == ReindexOptions().gpus_per_embedder
     assert given == {"target", "backend", "gpus_per_embedder", "maintenance_work_mem", "parallel_workers"}
-    for job, method, name in ((status, Store.status, "most"), (prune, Store.prune, "keep")):
-        flag = getattr(job.arguments().parse_args(["--collection", "docs"]), name)
-        assert flag == inspect.signature(method).parameters[name].default
+    keep = prune.arguments().parse_args(["--collection", "docs"]).keep
+    assert keep == inspect.signature(Store.prune).parameters["keep"].default
     for name in given & own:
         assert getattr(flags, name) == getattr(ReindexOptions(), name)
     assert (flags.maintenance_work_mem, flags.parallel_workers) == (

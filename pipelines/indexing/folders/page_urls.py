@@ -1,4 +1,4 @@
-"""The URL path of a file on the published site, by the style of its URLs and the rules of its generator."""
+"""The URL path of a file on the published site, by URL style and the rules of its generator."""
 
 import re
 from collections.abc import Mapping

@@ -9,6 +9,8 @@ from psycopg.types.json import Jsonb
 from pipelines.store.chunks import drop_index
 from pipelines.store.connection import Connection, Database, statement
 
+SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
+
 # What was asked of a collection, in the order of deletion.
 DELETE_QUESTIONS = ("delete_feedback", "delete_questions", "delete_evaluations")
 
@@ -32,7 +34,7 @@ class Collections(Database):
         row = self._one("collection_settings", {"collection": collection})
         return dict(row["settings"]) if row else {}
 
-    def status(self, collection: str, most: int = 5) -> dict[str, Any]:
+    def status(self, collection: str, most: int = SHOWN) -> dict[str, Any]:
         """Return the settings, indexes, pages by state, last runs and failed pages of one collection."""
         values: dict[str, Any] = {"collection": collection, "most": most}
         return {

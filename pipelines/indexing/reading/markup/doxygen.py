@@ -1,4 +1,4 @@
-"""Rewrites Doxygen: members become sections with a signature, fragments become code, the title joins its page.
+"""Rewrites Doxygen: members become sections with a signature, fragments become code.
 
 A member is an empty `<a id>`, a heading and a box after it; its signature is a table, and code is a div for each line.
 """

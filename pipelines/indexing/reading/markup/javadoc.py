@@ -1,4 +1,4 @@
-"""Rewrites Javadoc: grids of divs become tables, signatures become code, a title comes before its package.
+"""Rewrites Javadoc: grids become tables, signatures become code, a title precedes its package.
 
 Until Java 15 each part was a list of one item, and the title stood outside the content.
 """

@@ -1,4 +1,4 @@
-"""Rewrites rustdoc: each item becomes a section with its id, its name as heading and its signature as code.
+"""Rewrites rustdoc: an item becomes a section with its id, its name and its signature as code.
 
 rustdoc puts id and signature of an item into the summary of a `<details>` and its text beside the summary. An
 implementation without text becomes a line of the list it stands in.

@@ -1,4 +1,4 @@
-"""Puts the label of each tab with its content, because a reader sees one tab at a time and a chunk holds several.
+"""Puts the label of each tab with its content, because a chunk holds several tabs.
 
 Labels and panels belong together by ARIA's roles (Docusaurus, sphinx-tabs, Starlight, GitBook) or by the class of the
 set (MkDocs Material, sphinx-design, sphinx-inline-tabs, VitePress, Hugo Book).
