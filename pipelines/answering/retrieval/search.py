@@ -146,8 +146,8 @@ class Searcher:
 
     def search(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Retrieval:
         """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned."""
-        if self._settings.spelling and live.lexical.revision is not None:
-            search = trace.run("spell", lambda: _correct(search, live))
+        if self._settings.spelling and self._fusion.uses(BM25):
+            search = trace.run("spell", lambda: self._correct(search, live, index, trace))
         results = self._run_legs(search, live, index, trace)
         found = trace.run("search", lambda: self._search_store(search, index, results))
         if found.too_slow:
@@ -230,6 +230,16 @@ class Searcher:
         except Exception as error:
             trace.lose(BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}")
 
+    def _correct(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Search:
+        """Correct the spelling of the question; the other wordings of it are a model's."""
+        if live.lexical.revision is None:  # the first question of all since BM25 was opened
+            self._follow(live, index, trace)
+        question, *others = search.queries
+        corrected = live.lexical.correct(question, lambda word: word in english_words())
+        if corrected == question or is_foreign(question):
+            return search
+        return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
+
     def _check_words(self, live: LiveIndex, words: Sequence[Matches], found: SearchResult, trace: SearchTrace) -> None:
         """Check BM25 against the store: at one revision they hold the same chunks, else the folder is foreign."""
         named = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
@@ -237,15 +247,6 @@ class Searcher:
         if missing:
             trace.lose(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
             self._indexes.forget(live.lexical)
-
-
-def _correct(search: Search, live: LiveIndex) -> Search:
-    """Correct the spelling of the question; the other wordings of it are a model's."""
-    question, *others = search.queries
-    corrected = live.lexical.correct(question, lambda word: word in english_words())
-    if corrected == question or is_foreign(question):
-        return search
-    return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
 
 
 def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
