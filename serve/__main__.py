@@ -5,6 +5,7 @@ its home folder says where it answers. `raydex serve --help` has the flags.
 """
 
 import contextlib
+import io
 import logging
 import os
 import re
@@ -49,11 +50,11 @@ def main() -> int:
     if sys.argv[1:]:
         return _failed(f"{sys.argv[1]}: `python -m serve` takes no flags, `raydex serve` does", 2)
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    _catch_signals(stop)
     try:
         settings = Settings()
         with claim(settings) as port, database(settings) as url, local_ray():
+            _catch_signals(stop)  # Ray puts handlers of its own in their place, and prints a trace of the stack
             run(settings.model_copy(update={"database_url": url, "port": port}), stop)
     except ValidationError as error:
         return _failed(describe_errors(error), 2)
@@ -86,9 +87,10 @@ def run(settings: Settings, stop: threading.Event) -> None:
             print(f"ask in a browser at {url}/ or with: raydex ask 'your question' --url {url}", flush=True)
             stop.wait()
     finally:
-        serve.delete(APP)
-        if not shared:
-            serve.shutdown()  # type: ignore[no-untyped-call]
+        with contextlib.redirect_stdout(io.StringIO()):  # Ray prints there that the controller ends
+            serve.delete(APP)
+            if not shared:
+                serve.shutdown()  # type: ignore[no-untyped-call]
 
 
 def url_of(host: str, port: int) -> str:
@@ -141,6 +143,12 @@ def local_ray() -> Iterator[None]:
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     with connect_ray(ray_address()):
         yield
+
+
+def _catch_signals(stop: threading.Event) -> None:
+    """Set `stop` at either signal that ends a process."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
 
 
 def _failed(message: str, code: int) -> int:
