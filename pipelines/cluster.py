@@ -61,7 +61,9 @@ def connect_ray(address: str = "local") -> Iterator[RayCluster]:
             if address == "local":
                 start_local_ray()
             else:
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                # Elsewhere Ray takes a loopback address for one of the network, where such a cluster does not listen.
+                with _loopback_alone() if _is_loopback(address) else contextlib.nullcontext():
+                    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
     finally:
@@ -78,6 +80,10 @@ def start_local_ray(**options: Any) -> None:
 
     with _loopback_alone(), _usage_as_asked():
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
+
+
+def _is_loopback(address: str) -> bool:
+    return address.rsplit(":", 1)[0].strip("[]") in LOOPBACK
 
 
 @contextlib.contextmanager

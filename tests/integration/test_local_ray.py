@@ -14,6 +14,7 @@ from kit.cluster import Service
 from kit.reporting import leave_table
 from kit.web import Site
 
+from pipelines.cluster import connect_ray
 from serve.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -94,3 +95,11 @@ def test_a_local_ray_collects_no_usage_statistics():
 
 def test_a_user_may_ask_for_usage_statistics():
     assert metadata_questions(RAY_USAGE_STATS_ENABLED="1")
+
+
+def test_another_process_joins_a_local_ray_by_its_address() -> None:
+    join = "import sys; from pipelines.cluster import connect_ray\nwith connect_ray(sys.argv[1]): print('joined')"
+    with connect_ray() as cluster:
+        command = [sys.executable, "-c", join, cluster.address]
+        joined = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert joined.stdout == "joined\n", joined.stderr
