@@ -23,6 +23,7 @@ from pipelines.answering.routing.rules import Rule, RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
+from pipelines.answering.synthesis.styles import PromptStyle
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
@@ -114,7 +115,7 @@ def make_llm(agent: AgentSettings) -> LLM:
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     """Make one agent. Raises TemplateError for a prompt that cannot be used."""
-    prompts = Prompts.from_mapping(settings.prompts, settings.prompt_variables)
+    prompts = Prompts.from_mapping(settings.prompts, settings.prompt_variables, make_style(settings))
     return LLMAgent(
         agent.name,
         make_llm(agent),
@@ -125,6 +126,17 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
         system=agent.system_prompt,
         assistant=agent.assistant_prefix,
         at_once=settings.llm_calls_at_once,
+    )
+
+
+def make_style(settings: AnswerSettings) -> PromptStyle:
+    """Make the style of the prompts."""
+    return PromptStyle(
+        question=settings.prompt_question,
+        rules=settings.prompt_rules,
+        example=settings.prompt_example,
+        marks=settings.prompt_marks,
+        words=settings.passage_words,
     )
 
 

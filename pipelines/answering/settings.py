@@ -17,6 +17,7 @@ from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.fusion import FUSIONS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
+from pipelines.answering.synthesis.styles import DEFAULT_STYLE, MARKS, QUESTIONS, RULES
 from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
 
@@ -25,7 +26,7 @@ NONE = "none"
 MOST_HITS = 100
 
 _LLM, _RETRIEVAL, _ENGINE, _RERANKER = LLMSettings(), RetrievalSettings(), EngineSettings(), RerankerOptions()
-_FUSION = _RETRIEVAL.fusion
+_FUSION, _STYLE = _RETRIEVAL.fusion, DEFAULT_STYLE
 
 
 def _one_of(choices: Collection[str]) -> AfterValidator:
@@ -122,6 +123,11 @@ class AnswerSettings(BaseModel):
     llm_calls_at_once: Annotated[int, Field(ge=1)] = AT_ONCE  # of one question
     prompts: dict[str, str] = {}  # templates that replace the built-in ones, by name
     prompt_variables: dict[str, str] = {}  # values of the templates' own variables
+    prompt_question: Annotated[str, _one_of(QUESTIONS)] = _STYLE.question  # place of the question: by the passages
+    prompt_rules: Annotated[str, _one_of(RULES)] = _STYLE.rules
+    prompt_example: bool = _STYLE.example  # show one question with its answer
+    prompt_marks: Annotated[str, _one_of(MARKS)] = _STYLE.marks  # what stands around passages
+    passage_words: Annotated[int, Field(ge=0)] = _STYLE.words  # of a passage that a model reads; 0: all
 
     num_queries: Annotated[int, Field(ge=1, le=10)] = rewriting.NUM_QUERIES  # above 1 a model writes the others
     rewrite_agent: str = ""  # whose model rewrites and condenses; "": the first

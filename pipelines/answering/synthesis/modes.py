@@ -13,8 +13,9 @@ from typing import ClassVar
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.packing import PromptPacker
-from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts, passages
+from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
+from pipelines.answering.synthesis.trimming import trim
 from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
@@ -37,6 +38,11 @@ class Mode(Synthesizer):
         if num_children is not None and num_children < 2:
             raise ValueError(f"num_children is {num_children}; a tree needs at least 2, or None to fill the window")
         self.prompts, self.num_children, self.structured = prompts, num_children, structured
+
+    def to_pieces(self, task: Task) -> list[Piece]:
+        """Return the task's passages as a model is shown them."""
+        texts = trim(task.question, task.hits, self.prompts.style.words)
+        return [Piece.of(n, hit, text) for n, (hit, text) in enumerate(zip(task.hits, texts, strict=True), 1)]
 
 
 class StreamingMode(Mode):
@@ -92,14 +98,14 @@ class Compact(StreamingMode):
         return answer or UNKNOWN
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [passages(group) for group in packer.packs(packer.pieces(to_pieces(task)))]
+        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task)))]
 
 
 class Refine(Compact):
     """Answers from the first passage and refines by each further one: one call a passage, or part of one."""
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [str(piece) for piece in packer.pieces(to_pieces(task))]
+        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task))]
 
 
 class ContextOnly(Compact):
@@ -109,7 +115,7 @@ class ContextOnly(Compact):
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
         given = [Piece(n, clean_for_model(text)) for n, text in enumerate(task.context, 1)]
-        return [passages(group) for group in packer.packs(packer.pieces(given))]
+        return [packer.context(group) for group in packer.packs(packer.pieces(given))]
 
 
 class TreeSummarize(StreamingMode):
@@ -122,9 +128,9 @@ class TreeSummarize(StreamingMode):
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa", "tree")
-        pieces = packer.pieces(to_pieces(task))
+        pieces = packer.pieces(self.to_pieces(task))
         groups = batches(pieces, 1) if self.num_children else packer.packs(pieces)
-        prompts = [packer.prompt("qa", passages(group)) for group in groups]
+        prompts = [packer.prompt("qa", packer.context(group)) for group in groups]
         while len(prompts) > 1:
             async with aclosing(answers_in_order(session, prompts)) as replies:
                 answers = [answer async for answer in replies]
@@ -140,8 +146,8 @@ class SimpleSummarize(StreamingMode):
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa")
-        pieces = packer.truncate(to_pieces(task))
-        return packer.prompt("qa", passages(pieces)) if pieces else None
+        pieces = packer.truncate(self.to_pieces(task))
+        return packer.prompt("qa", packer.context(pieces)) if pieces else None
 
 
 class Generation(StreamingMode):
@@ -168,14 +174,14 @@ class CompactAccumulate(Mode):
                 yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{answer}"
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [passages(group) for group in packer.packs(packer.pieces(to_pieces(task)))]
+        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task)))]
 
 
 class Accumulate(CompactAccumulate):
     """Answers each passage, or part of one, by itself, concurrently."""
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [str(piece) for piece in packer.pieces(to_pieces(task))]
+        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task))]
 
 
 GENERATION, CONTEXT_ONLY = "generation", "context_only"
@@ -205,11 +211,6 @@ def make_synthesizer(
     if mode not in MODES:
         raise UnknownMode(mode, MODES)
     return MODES[mode](prompts, num_children=num_children, structured=structured)
-
-
-def to_pieces(task: Task) -> list[Piece]:
-    """Return the task's passages as a model is shown them."""
-    return [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
 
 
 async def answers_in_order(session: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[str, None]:

@@ -36,7 +36,7 @@ class PromptPacker:
         self._prompts, self._names, self._structured = prompts, names, structured
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
-        question = neutralize(clean_for_model(task.question))
+        question = neutralize(clean_for_model(task.question), prompts.style.marks)
         self._question = shorten(question, lambda text: self.window.count(text) <= most)
 
     def prompt(self, name: str, context: str = "", answer: str = "") -> str:
@@ -46,6 +46,10 @@ class PromptPacker:
         if self.window.count(prompt) > self.window.prompt:
             raise self.window.too_small(self._size(name))
         return prompt
+
+    def context(self, pieces: Sequence[Piece]) -> str:
+        """Return passages one after the other, in the style of the prompts."""
+        return passages(pieces, self._prompts.style.marks)
 
     def pieces(self, given: Sequence[Piece]) -> list[Piece]:
         """Return the passages in parts that each fit a call, without blank ones. Raises WindowTooSmall."""
@@ -85,11 +89,13 @@ class PromptPacker:
         shown = piece if self._fit([replace(piece, text=ROOMY)]) else Piece(piece.n, piece.text)
         texts = split(shown.text, lambda text: self._fit([replace(shown, text=text)]), self.window.count)
         if not texts:
-            raise self.window.too_small(max(self._tokens_needed(name, str(Piece(piece.n, ""))) for name in self._names))
+            raise self.window.too_small(
+                max(self._tokens_needed(name, self.context([Piece(piece.n, "")])) for name in self._names)
+            )
         return [replace(shown, text=text) for text in texts]
 
     def _fit(self, pieces: Sequence[Piece]) -> bool:
-        return self._fits(passages(pieces), *self._names)
+        return self._fits(self.context(pieces), *self._names)
 
     def _fits(self, context: str, *names: str) -> bool:
         return self.window.count(context) <= self.window.context and all(

@@ -1,0 +1,43 @@
+"""Trimmed passages: what the question asks stays, code whole, and a reader of the text sees what was left out."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kit.answering import make_hit
+
+from pipelines.answering.synthesis.trimming import GAP, trim
+
+CODE = "import ray\n\nds = ray.data.read_csv(\n    'a.csv',\n    parallelism=4,\n)"
+SECTION = (
+    "Datasets hold rows in blocks, which live in the object store of the cluster. Together they may be larger than its "
+    "memory.\n\n"
+    f"To read a CSV file, call read_csv. It takes the path of the file:\n\n{CODE}\n\n"
+    "Nobody reads twice. Blocks that nobody needs any more are freed, so that later stages have room."
+)
+
+
+def one(question: str, text: str, words: int) -> str:
+    return trim(question, [make_hit("https://d.test/a", text)], words)[0]
+
+
+def test_what_the_question_asks_is_kept_with_its_code():
+    kept = one("how do I read a csv file", SECTION, 20)
+    assert kept == f"{GAP}\n\nTo read a CSV file, call read_csv. It takes the path of the file:\n\n{CODE}\n\n{GAP}"
+
+
+def test_with_room_for_more_parts_they_keep_their_order():
+    kept = one("how do I read a csv file", SECTION, 50)
+    assert kept.index("read_csv") < kept.index("Blocks that nobody") or kept.index("Datasets hold") < kept.index(
+        "To read"
+    )
+    assert kept.count(GAP) == 1
+
+
+def test_short_passages_and_no_limit_leave_all():
+    assert one("read a csv file", SECTION, 0) == SECTION
+    assert one("read a csv file", SECTION, 500) == SECTION
+
+
+@given(st.text(max_size=300), st.text(max_size=60), st.integers(1, 40))
+def test_every_text_keeps_something(text, question, words):
+    kept = one(question, text, words)
+    assert bool(kept.strip()) == bool(text.strip())
