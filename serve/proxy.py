@@ -24,8 +24,8 @@ RETRY_AFTER_S = 2
 # While no replica of the ingress runs, the proxy would hold every question: seconds between two checks for that.
 ABSENCE_CHECK_S = 5.0
 INGRESS = "Raydex"
-# Nobody waits longer for the beginning of an answer: the openai client gives up after 600 s.
-LONGEST_S = 600.0
+# An answer that is not streamed begins when it is whole: 1,024 tokens by a model that writes one in three seconds.
+LONGEST_S = 3600.0
 DIED = "the replica that had this question died, or none was available in time: ask again"
 Headers = list[tuple[bytes, bytes]]
 

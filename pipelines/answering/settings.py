@@ -6,7 +6,7 @@ constructor has too is declared by the constructor's value object. Knows no envi
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -63,11 +63,21 @@ class AgentSettings(BaseModel):
     temperature: Annotated[float, Field(ge=0)] = _LLM.temperature
     prompt_price: Annotated[float, Field(ge=0)] = _LLM.prompt_price
     completion_price: Annotated[float, Field(ge=0)] = _LLM.completion_price
-    timeout_s: Annotated[float, Field(gt=0)] = _LLM.timeout_s
+    first_token_s: Annotated[float, Field(gt=0)] = _LLM.first_token_s
+    between_tokens_s: Annotated[float, Field(gt=0)] = _LLM.between_tokens_s
     retries: Annotated[int, Field(ge=0)] = _LLM.retries
     tokenizer: str = _LLM.tokenizer
     system_prompt: str = ""
     assistant_prefix: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_timeout(cls, values: Any) -> Any:
+        """Read `timeout_s`, the former limit of every wait, as both limits that there are now."""
+        if not isinstance(values, dict) or "timeout_s" not in values:
+            return values
+        both = dict.fromkeys(("first_token_s", "between_tokens_s"), values["timeout_s"])
+        return {**both, **{name: value for name, value in values.items() if name != "timeout_s"}}
 
     @model_validator(mode="after")
     def _check_name(self) -> "AgentSettings":

@@ -5,13 +5,14 @@ Knows the protocol and how servers differ in it; knows no prompts, no hits and n
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.llm import protocol
 from pipelines.llm.errors import ErrorTranslator, LLMFailed, LLMKeyRefused, check_key
+from pipelines.llm.pace import Stopwatch, pace_of
 from pipelines.llm.tokens import make_counter
 from pipelines.records import FINISHED, Message, Usage
 
@@ -23,6 +24,9 @@ CONNECT_S = 5.0  # a server that is up accepts a connection at once; beyond this
 # 4, OpenAI's cookbook counts 3; the rest is for what opens the conversation and the answer.
 FRAMING = 8
 
+# A server that asks for more before the next try is busy: another agent answers sooner.
+LONGEST_RETRYING_S = 60.0
+
 T = TypeVar("T")
 
 
@@ -31,9 +35,9 @@ class LLMSettings:
     """How a language model is called, and what it costs.
 
     `context_window` is in tokens, `context_share` the share of it that retrieved text may fill. Prices are US dollars
-    per 1,000,000 tokens. `timeout_s` bounds a completion with all its retries, and each wait for a delta of a stream.
-    `retries` follow connection errors, 408, 409, 429 and 5xx, never a delta. `tokenizer` is a `tokenizer.json` or its
-    folder; without it tokens are estimated.
+    per 1,000,000 tokens. `first_token_s` bounds the wait for the first token with all retries, `between_tokens_s` each
+    later wait: a model that writes is never cut. `retries` follow connection errors, 408, 409, 429 and 5xx, never a
+    token. `tokenizer` is a `tokenizer.json` or its folder; without it tokens are estimated.
     """
 
     context_window: int = 8192
@@ -42,7 +46,10 @@ class LLMSettings:
     temperature: float = 0.0
     prompt_price: float = 0.0
     completion_price: float = 0.0
-    timeout_s: float = 60.0
+    # Loading a model takes a minute, reading 4,000 tokens at 60 a second another one, and others may come first.
+    first_token_s: float = 300.0
+    # llama.cpp writes nothing while it reads up to 2,048 tokens of another prompt: 34 s at 60 tokens a second.
+    between_tokens_s: float = 60.0
     retries: int = 2
     tokenizer: str = ""
 
@@ -68,8 +75,9 @@ class LLM:
         self.model, self.base_url, self.settings = model, base_url, settings
         self.context_window, self.context_share = settings.context_window, settings.context_share
         self.max_tokens = settings.max_tokens
+        self.pace = pace_of(base_url, model)
         self._api_key = check_key(api_key.strip(), model)
-        self._errors = ErrorTranslator(model, base_url, self._api_key, settings.timeout_s, settings.context_window)
+        self._errors = ErrorTranslator(model, base_url, self._api_key, settings.context_window)
         self._count = lru_cache(maxsize=64)(make_counter(settings.tokenizer))  # packing counts a prompt many times
         self._unknown: frozenset[str] = frozenset()  # request fields that this server has refused
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
@@ -81,37 +89,40 @@ class LLM:
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """Return the model's whole answer; JSON of `schema` where the server supports schemas."""
-        request = self._request(messages, max_tokens)
-        if schema is not None:
-            request["response_format"] = protocol.json_schema(schema)
-        with _Translation(self, messages):
-            async with asyncio.timeout(self.settings.timeout_s):
-                reply = await self._send(request, self._create)
-        text, why = protocol.text_of(reply)
-        usage = self._usage(getattr(reply, "usage", None), messages, text)
-        if not text.strip():
-            raise self._errors.empty(why, usage)
-        return Completion(text, usage, protocol.finish_reason(why))
+        """Return the model's whole answer; JSON of `schema` where the server supports schemas.
 
-    async def stream(
+        The answer is streamed all the same: only a stream shows whether a slow model is writing.
+        """
+        async with aclosing(self._answer(messages, max_tokens, schema)) as items:
+            async for item in items:
+                if isinstance(item, Completion):
+                    return item
+        raise AssertionError("an answer ends with its completion")
+
+    def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
         """Yield deltas as they come, the Completion last. Closing the generator closes the HTTP request."""
-        request = self._request(messages, max_tokens) | {"stream": True, "stream_options": {"include_usage": True}}
-        text, reported, why = "", None, ""
+        return self._answer(messages, max_tokens)
+
+    async def _answer(
+        self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[str | Completion, None]:
+        request, stopwatch = self._request(messages, max_tokens, schema), Stopwatch()
+        text, why = "", ""
         with _Translation(self, messages) as translation:
-            async with asyncio.timeout(self.settings.timeout_s):
-                chunks = await self._send(request, self._open)
+            async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
+                chunks = await self._send(request, partial(self._open, stopwatch))
             async with aclosing(chunks):
                 while (chunk := await self._next(chunks)) is not None:
-                    reported = getattr(chunk, "usage", None) or reported
+                    stopwatch.note(chunk)
                     delta, ended = protocol.delta_of(chunk)
                     why = ended or why
                     if delta:
                         translation.text = text = text + delta
                         yield delta
-        usage = self._usage(reported, messages, text)
+        usage = self._usage(stopwatch.usage, messages, text)
+        self._measure(stopwatch, messages, text)
         if not text.strip():
             raise self._errors.empty(why, usage)
         yield Completion(text, usage, protocol.finish_reason(why))
@@ -133,12 +144,18 @@ class LLM:
 
     # ------------------------------------------------------------------------------------------ requests
 
-    def _request(self, messages: Sequence[Message], max_tokens: int | None) -> protocol.Request:
+    def _request(
+        self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None
+    ) -> protocol.Request:
+        form = {"response_format": protocol.json_schema(schema)} if schema is not None else {}
         return {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
             "temperature": self.settings.temperature,
             "max_tokens": max_tokens or self.max_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **form,
         }
 
     def _client(self) -> "AsyncOpenAI":
@@ -153,31 +170,28 @@ class LLM:
     def _connect(self) -> "AsyncOpenAI":
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
-        timeout_s = self.settings.timeout_s
         return AsyncOpenAI(
             base_url=self.base_url,
             api_key=self._api_key or "none",  # a local server needs none, but the client insists on one
-            timeout=Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
+            timeout=Timeout(None, connect=min(CONNECT_S, self.settings.first_token_s)),
             max_retries=0,
             # Its own default closes itself from whichever loop runs when it is collected.
             http_client=DefaultAsyncHttpxClient(),
         )
 
-    async def _create(self, request: protocol.Request) -> Any:
-        return await self._client().chat.completions.create(**request)
-
-    async def _open(self, request: protocol.Request) -> AsyncGenerator[Any, None]:
-        """Return the chunks of a stream whose first text has come: until then a failure may be retried."""
-        chunks = protocol.chunks(await self._create(request))
+    async def _open(self, stopwatch: Stopwatch, request: protocol.Request) -> AsyncGenerator[Any, None]:
+        """Return the chunks of an answer whose first token has come: until then a failure may be retried."""
+        stopwatch.start()
+        chunks = protocol.chunks(await self._client().chat.completions.create(**request))
         head = []
         async for chunk in chunks:
             head.append(chunk)
-            if protocol.delta_of(chunk)[0]:
+            if protocol.has_token(chunk):
                 break
         return protocol.chain(head, chunks)
 
     async def _next(self, chunks: AsyncGenerator[Any, None]) -> Any:
-        async with asyncio.timeout(self.settings.timeout_s):
+        async with _deadline(self.settings.between_tokens_s, "stopped writing: no token came", "between_tokens_s"):
             return await anext(chunks, None)
 
     async def _send(self, request: protocol.Request, send: Callable[[protocol.Request], Awaitable[T]]) -> T:
@@ -199,18 +213,27 @@ class LLM:
                 return reply
 
     async def _retry(self, send: Callable[[protocol.Request], Awaitable[T]], request: protocol.Request) -> T:
-        """Send, up to `retries` times more, but never wait beyond `timeout_s`."""
+        """Send, up to `retries` times more, but never wait longer for that than a busy server is worth."""
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
+        patience_s = min(LONGEST_RETRYING_S, self.settings.first_token_s)
         tries = AsyncRetrying(
             retry=retry_if_exception(protocol.is_passing),
-            stop=stop_after_attempt(self.settings.retries + 1) | stop_before_delay(self.settings.timeout_s),
+            stop=stop_after_attempt(self.settings.retries + 1) | stop_before_delay(patience_s),
             wait=protocol.wait,
             reraise=True,
         )
         return await tries(send, request)
 
-    # ------------------------------------------------------------------------------------------ costs
+    # ------------------------------------------------------------------------------------------ costs and speed
+
+    def _measure(self, stopwatch: Stopwatch, messages: Sequence[Message], text: str) -> None:
+        """Let the pace know how fast this answer came, where its stream shows that."""
+        if stopwatch.tells:
+            prompt = "\n".join(message.content for message in messages)
+            tokens = self.estimate(messages, text)
+            self.pace.read(prompt, tokens.prompt_tokens, stopwatch.reading_s, stopwatch.known)
+            self.pace.write(tokens.completion_tokens, stopwatch.writing_s)
 
     def _usage(self, reported: Any, messages: Sequence[Message], text: str) -> Usage:
         if reported is None or not getattr(reported, "prompt_tokens", 0):
@@ -220,6 +243,16 @@ class LLM:
     def _price(self, prompt: int, completion: int) -> Usage:
         cost = (prompt * self.settings.prompt_price + completion * self.settings.completion_price) / 1_000_000
         return Usage(prompt, completion, 1, cost)
+
+
+@asynccontextmanager
+async def _deadline(seconds: float, what: str, setting: str) -> AsyncGenerator[None, None]:
+    """A context that raises TimeoutError after `seconds`, with `what` did not happen and the setting to raise."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise TimeoutError(f"{what} within {seconds:g} s (`{setting}`)") from error
 
 
 class _Translation:

@@ -26,7 +26,7 @@ class LLMUnreachable(LLMFailed):
 
 
 class LLMTimeout(LLMFailed):
-    """No answer, or no further delta, in the time allowed."""
+    """No first token, or no further one, in the time allowed."""
 
 
 class LLMBusy(LLMFailed):
@@ -56,7 +56,6 @@ class ErrorTranslator:
     model: str
     base_url: str
     api_key: str
-    timeout_s: float
     context_window: int
 
     @property
@@ -71,8 +70,10 @@ class ErrorTranslator:
         message = self._quote(str(getattr(error, "message", "") or error))
         failed: LLMFailed
         match error:
-            case TimeoutError() | openai.APITimeoutError():
-                failed = LLMTimeout(f"{self.name} did not answer within {self.timeout_s:g} s", usage)
+            case openai.APITimeoutError():
+                failed = LLMTimeout(f"{self.name} did not accept a connection in time", usage)
+            case TimeoutError():
+                failed = LLMTimeout(f"{self.name} {message}", usage)
             case openai.APIStatusError():
                 failed = self._refusal(error, message, usage)
             case openai.APIConnectionError():

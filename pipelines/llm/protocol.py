@@ -3,6 +3,7 @@
 Knows requests, replies and the `openai` client's errors; no model, no price and no prompt.
 """
 
+import json
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -32,22 +33,25 @@ def leave_out(request: Request, unknown: frozenset[str]) -> Request:
     adapted = {name: value for name, value in request.items() if name not in unknown}
     if "max_tokens" in unknown:
         adapted["max_completion_tokens"] = request["max_tokens"]
+    if "stream" in unknown:
+        adapted.pop("stream_options", None)
     return adapted
 
 
 def refused_field(message: str, request: Request, unknown: frozenset[str]) -> str:
     """Return the field that a 400 is about: one it names, else the schema, which many servers refuse in other words.
 
-    OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`.
+    OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`, some a stream with
+    a schema: then it is better to keep the schema.
     """
     if _LENGTH.search(message):
         return ""
     optional = [name for name in _OPTIONAL if name in request and name not in unknown]
-    named = [name for name in optional if name in message]
+    named = [name for name in optional if re.search(rf"\b{name}(?:ing|ed)?\b", message, re.IGNORECASE)]
     return next(iter(named or [name for name in optional if name == "response_format"]), "")
 
 
-_OPTIONAL = ("response_format", "stream_options", "max_tokens", "temperature")
+_OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "temperature")
 # OpenAI and vLLM: "maximum context length is N tokens", code context_length_exceeded; llama.cpp and others beside.
 _LENGTH = re.compile(
     r"context[_ ]length|context window|context size|prompt is too long|longer than the maximum model length"
@@ -61,18 +65,26 @@ def is_about_length(error: Any) -> bool:
     return error.status_code in (400, 413, 422) and bool(_LENGTH.search(str(error)))
 
 
-def text_of(reply: Any) -> tuple[str, str]:
-    """Return the text of a whole answer, and why it ended."""
-    if not getattr(reply, "choices", None):
-        return "", f"it sent no chat completion but {str(reply)[:200]!r}"
-    return _text_and_end(reply.choices[0].message, reply.choices[0].finish_reason)
-
-
 def delta_of(chunk: Any) -> tuple[str, str]:
     """Return the text of a chunk, and why the answer ended if it did."""
-    if not getattr(chunk, "choices", None):
+    said = _said(chunk)
+    if said is None:
         return "", ""
-    return _text_and_end(chunk.choices[0].delta, chunk.choices[0].finish_reason)
+    refusal, ended = getattr(said, "refusal", None), chunk.choices[0].finish_reason
+    return getattr(said, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
+
+
+def has_token(chunk: Any) -> bool:
+    """Return whether a chunk shows that the model writes: text, thoughts or anything else but its role."""
+    said = _said(chunk)
+    return said is not None and any(value for name, value in said if name != "role")
+
+
+def _said(chunk: Any) -> Any:
+    """Return the delta of a chunk, or the message of a whole answer; None where there is neither."""
+    if not getattr(chunk, "choices", None):
+        return None
+    return getattr(chunk.choices[0], "delta", None) or getattr(chunk.choices[0], "message", None)
 
 
 def finish_reason(ended: str | None) -> str:
@@ -90,16 +102,33 @@ def finish_reason(ended: str | None) -> str:
 _CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 
 
-def _text_and_end(message: Any, ended: str | None) -> tuple[str, str]:
-    refusal = getattr(message, "refusal", None)
-    return getattr(message, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
+async def chunks(reply: Any) -> AsyncGenerator[Any, None]:
+    """Yield the chunks of a stream; closing the generator closes it. A server that does not stream sends one, whole."""
+    from openai import AsyncStream
 
-
-async def chunks(stream: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
-    """Yield the chunks of a stream; closing the generator closes the stream."""
-    async with stream:
-        async for chunk in stream:
+    if not isinstance(reply, AsyncStream):
+        yield check_whole(reply)
+        return
+    async with reply:
+        if "json" in reply.response.headers.get("content-type", ""):
+            yield check_whole(await _read_whole(reply))
+            return
+        async for chunk in reply:
             yield chunk
+
+
+async def _read_whole(stream: "AsyncStream[Any]") -> Any:
+    from openai.types.chat import ChatCompletion
+
+    body = json.loads(await stream.response.aread())
+    return ChatCompletion.construct(**body) if isinstance(body, dict) else body
+
+
+def check_whole(reply: Any) -> Any:
+    """Return a whole chat completion. Raises ValueError for anything else."""
+    if not getattr(reply, "choices", None):
+        raise ValueError(f"it sent {str(reply)[:200]!r}")
+    return reply
 
 
 async def chain(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
@@ -115,11 +144,15 @@ async def chain(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGe
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether the same request may succeed in a moment. A quota or time limit that is used up will not."""
+    """Return whether the same request may succeed in a moment. A quota or time limit that is used up will not.
+
+    Behind a gateway that gave up waiting (504, Cloudflare's 524) the model still works on the prompt.
+    """
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        passing = error.status_code in (408, 409, 429) or error.status_code >= 500
+        status = error.status_code
+        passing = status in (408, 409, 429) or (status >= 500 and status not in (504, 524))
         return passing and error.code != "insufficient_quota"
     if isinstance(error, openai.OpenAIError):
         return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)

@@ -1,6 +1,7 @@
 """The LLM client over real HTTP: answers, deltas, retries, cancellation, and errors that say what to do."""
 
 import asyncio
+import json
 import socket
 import time
 from collections.abc import Callable, Coroutine
@@ -71,7 +72,7 @@ def test_a_completion_is_asked_for_as_configured() -> None:
     assert sent.messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}]
     assert (sent.body["model"], sent.body["temperature"], sent.body["max_tokens"]) == ("scripted", 0.3, 77)
     assert sent.headers["authorization"] == f"Bearer {KEY}"
-    assert not sent.stream and "response_format" not in sent.body
+    assert "response_format" not in sent.body
 
 
 def test_tokens_are_counted_by_the_server_and_priced_per_million() -> None:
@@ -200,7 +201,7 @@ def test_a_server_that_asks_for_more_patience_than_there_is_fails_at_once(kind: 
     with serve_replies(Reply(status=429, retry_after=90 if kind == "seconds" else date)) as server:
         began = time.monotonic()
         with pytest.raises(LLMBusy, match="429"):
-            ask(server, timeout_s=30)
+            ask(server, first_token_s=30)
         assert time.monotonic() - began < 5
     assert len(server.asked) == 1
 
@@ -277,8 +278,6 @@ def test_cancelling_the_task_closes_the_request(reply: Reply, streaming: bool) -
             await task
         assert await asyncio.to_thread(server.wait_for, lambda s: s.running == 0)
 
-    if not streaming and reply.drop_after:
-        reply = Reply(delay_s=20)
     with serve_replies(reply) as server:
         together(server, start)
     assert server.disconnects == (reply.status == 200)
@@ -384,34 +383,68 @@ def test_a_context_that_is_too_long_is_told_with_both_numbers() -> None:
     assert len(server.asked) == 1
 
 
-def test_a_completion_has_one_time_limit_with_all_its_retries() -> None:
+# ---------------------------------------------------------------------------------------------- slow models
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_the_first_token_has_one_time_limit_with_all_retries_and_is_not_asked_for_again(streaming: bool) -> None:
     with serve_replies(Reply(status=503, retry_after=0, delay_s=0.2), Reply(hang=True)) as server:
         began = time.monotonic()
-        with pytest.raises(LLMTimeout, match=r"within 0\.5 s"):
-            ask(server, timeout_s=0.5)
+        with pytest.raises(LLMTimeout, match=r"did not begin to answer within 0\.5 s \(`first_token_s`\)"):
+            read(server, first_token_s=0.5) if streaming else ask(server, first_token_s=0.5)
         assert 0.4 < time.monotonic() - began < 5
         assert server.wait_for(lambda s: s.disconnects == 1)
+    assert len(server.asked) == 2
 
 
-def test_a_stream_that_stalls_fails_and_a_slow_one_does_not() -> None:
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_model_that_stops_writing_fails(streaming: bool) -> None:
     with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
-        with pytest.raises(LLMTimeout):
-            read(server, timeout_s=1.0)
+        with pytest.raises(LLMTimeout, match=r"no token came within 0\.5 s \(`between_tokens_s`\)"):
+            read(server, between_tokens_s=0.5) if streaming else ask(server, between_tokens_s=0.5)
         assert server.wait_for(lambda s: s.disconnects == 1)
-    with serve_replies(Reply(deltas=list("abcdef"), delay_s=0.2)) as server:
-        assert read(server, timeout_s=1)[:-1] == list("abcdef")
+    assert len(server.asked) == 1
 
 
-# ---------------------------------------------------------------------------------------------- the server
+SLOW = {"first_token_s": 1.0, "between_tokens_s": 1.0}
 
 
-def test_the_scripted_server_speaks_the_rest_of_the_protocol() -> None:
-    from openai import OpenAI
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_a_model_that_writes_is_never_cut(schema: Any) -> None:
+    with serve_replies(Reply(deltas=list('"abcdef"'), delay_s=0.3)) as server:  # 2.4 s in all
+        assert together(server, lambda llm: llm.complete(HELLO, schema=schema), **SLOW).text == '"abcdef"'
+        if schema is None:
+            assert read(server, **SLOW)[:-1] == list('"abcdef"')
 
-    with ScriptedLLM() as server, OpenAI(base_url=server.url, api_key="none") as client:
-        assert [model.id for model in client.models.list()] == ["scripted"]
-        vectors = client.embeddings.create(model="m", input=["a b", "b a"], encoding_format="float")
-        assert vectors.data[0].embedding == vectors.data[1].embedding
-        body = {"model": "m", "query": "two words", "documents": ["none", "two words here", "words"], "top_n": 2}
-        ranked: Any = client.post("/rerank", body=body, cast_to=object)
-    assert [row["index"] for row in ranked["results"]] == [1, 2]
+
+def test_a_model_that_thinks_is_never_cut() -> None:
+    with serve_replies(Reply("Hello.", thoughts=list("abcdef"), delay_s=0.3)) as server:
+        assert ask(server, **SLOW).text == "Hello."
+
+
+def test_the_role_is_no_token() -> None:
+    with serve_replies(Reply("Hello.", reading_s=1.5)) as server:  # the role comes at once
+        assert ask(server, first_token_s=60, between_tokens_s=0.5).text == "Hello."
+
+
+@pytest.mark.parametrize("status", [504, 524])
+def test_a_gateway_that_gave_up_waiting_is_not_asked_again(status: int) -> None:
+    with serve_replies(Reply(status=status)) as server, pytest.raises(LLMBusy, match=str(status)):
+        ask(server)
+    assert len(server.asked) == 1
+
+
+WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Whole."}, "finish_reason": "stop"}]}
+
+
+def test_a_server_that_ignores_streaming_answers_whole() -> None:
+    with serve_replies(Reply(raw=json.dumps(WHOLE))) as server:
+        assert ask(server).text == "Whole."
+        assert read(server)[:-1] == ["Whole."]
+
+
+def test_a_server_that_refuses_a_stream_with_a_schema_is_asked_for_a_whole_answer_with_it() -> None:
+    said = {"message": "streaming is not supported with response_format json_schema"}
+    with ScriptedLLM([(lambda request: request.stream, Reply(status=400, error=said))], default="{}") as server:
+        assert together(server, lambda llm: llm.complete(HELLO, schema=SCHEMA)).text == "{}"
+    assert "response_format" in server.asked[-1].body and "stream_options" not in server.asked[-1].body

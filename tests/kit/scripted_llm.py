@@ -9,7 +9,7 @@
 The first rule that fits replies, else the default. A rule is (words in the messages or a predicate on the Request,
 what to reply: a text, a Reply, or a function of the Request that gives one). `requests` holds what was asked,
 `disconnects` counts clients that went before their answer was whole. By hand:
-`python tests/kit/scripted_llm.py --port 9000 [--delay 0.05] [--obey]`. tests write
+`python tests/kit/scripted_llm.py --port 9000 [--reading 5] [--delay 0.05] [--obey]`. tests write
 `from kit.scripted_llm import ScriptedLLM`.
 """
 
@@ -63,7 +63,9 @@ class Request:
 class Reply:
     """How to answer. Without `deltas`, a stream sends `text` word by word.
 
-    `delay_s` waits before each delta (a whole answer waits it once). `hang` sends nothing until the client goes, in a
+    `reading_s` is waited before the first delta, `delay_s` before each; a whole answer waits both once. `thoughts` are
+    sent before the text, each after `delay_s`, as reasoning models do. `reported` goes into the last chunk of a stream,
+    beside or into `usage`. `hang` sends nothing until the client goes, in a
     stream after `drop_after` deltas; without `hang`, `drop_after` deltas end in a torn connection. `raw` is sent as
     the body as it is. `usage` False leaves token counts out. `content` None stands for `"content": null`. With a
     `finish_reason` of None a stream just ends, as behind a proxy that gave up.
@@ -72,6 +74,9 @@ class Reply:
     text: str | None = "Scripted answer."
     deltas: Sequence[str] | None = None
     delay_s: float = 0.0
+    reading_s: float = 0.0
+    thoughts: Sequence[str] = ()
+    reported: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
     error: Any = None
     retry_after: float | str | None = None
@@ -254,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(reply.status, error if "object" in error else {"error": error}, headers)
 
     def _whole(self, request: Request, reply: Reply) -> None:
-        self._wait(reply.delay_s)
+        self._wait(reply.reading_s + reply.delay_s)
         if reply.drop_after is not None:
             self._tear()
             return
@@ -269,6 +274,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self._chunk(request, {"role": "assistant", "content": ""})
+        self._wait(reply.reading_s)
+        for thought in reply.thoughts:
+            self._wait(reply.delay_s)
+            self._chunk(request, {"reasoning_content": thought})
         for place, delta in enumerate(reply.parts):
             if place == reply.drop_after:
                 self._wait(float("inf")) if reply.hang else self._tear()
@@ -281,7 +290,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._chunk(request, {"refusal": reply.refusal} if reply.refusal else {}, reply.finish_reason)
         if reply.usage and request.body.get("stream_options", {}).get("include_usage"):
             usage = {"usage": _usage(request, reply.whole or "")}
-            self._event(_envelope(request, "chat.completion.chunk", []) | usage)
+            usage["usage"] |= reply.reported.get("usage", {})
+            self._event(_envelope(request, "chat.completion.chunk", []) | dict(reply.reported) | usage)
         self._write(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
 
@@ -319,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = text.encode()
         self.send_response(status)
         for name, value in {
-            "Content-Type": "application/json",
+            "Content-Type": "text/event-stream" if text.startswith("data:") else "application/json",
             "Content-Length": str(len(body)),
             **(headers or {}),
         }.items():
@@ -367,10 +377,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A scripted OpenAI-compatible server on loopback.")
     parser.add_argument("--port", type=int, default=9000)
     parser.add_argument("--delay", type=float, default=0.05, help="seconds before each delta")
+    parser.add_argument("--reading", type=float, default=0.0, help="seconds before the first delta")
     parser.add_argument("--text", default="According to the documentation, this is how it is done [1].")
     parser.add_argument("--obey", action="store_true", help="do whatever the prompt says")
     args = parser.parse_args()
-    default = obey if args.obey else Reply(args.text, delay_s=args.delay)
+    default = obey if args.obey else Reply(args.text, delay_s=args.delay, reading_s=args.reading)
     with ScriptedLLM(default=default, port=args.port) as llm:
         print(f"base URL {llm.url}, model scripted", flush=True)
         threading.Event().wait()

@@ -60,6 +60,11 @@ def test_the_short_way_is_one_agent() -> None:
     assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "k")
 
 
+def test_the_former_time_limit_of_every_wait_sets_both() -> None:
+    (agent,) = all_agents(make_settings(agents=[{**BIG, "timeout_s": 20, "between_tokens_s": 5}]))
+    assert (agent.first_token_s, agent.between_tokens_s) == (20, 5)
+
+
 def test_keys_are_not_shown() -> None:
     shown = repr(make_settings(llm_model="m", llm_key="secret-1", agents=[{**BIG, "api_key": "secret-2"}]))
     assert "secret" not in shown

@@ -1,0 +1,137 @@
+"""Measures how fast a model reads prompts and writes answers, for each endpoint and model.
+
+Knows the chunks of a stream and what servers report in them; neither requests nor what prompts are about.
+"""
+
+import time
+from collections import deque
+from functools import cache
+from statistics import median_high
+from typing import Any
+
+from pipelines.llm import protocol
+from pipelines.llm.window import greatest
+
+# The median of so many calls: one that waited for the model to load, or in a queue, does not count.
+CALLS = 5
+# Fewer tokens say more about the way to a server than about its speed.
+FEWEST_READ, FEWEST_WRITTEN = 100, 5
+WAY_S = 0.5  # what a hosted model takes before it reads; nothing beside the 10 s of a slow one
+REMEMBERED = 4  # prompts whose beginning a server may have kept: llama.cpp and Ollama have a few slots
+
+
+class Rate:
+    """Tokens a second, the median of the last calls."""
+
+    def __init__(self) -> None:
+        self._calls: deque[float] = deque(maxlen=CALLS)
+
+    def add(self, tokens: float, seconds: float) -> None:
+        """Count a call."""
+        self._calls.append(tokens / max(seconds, 1e-3))
+
+    @property
+    def per_second(self) -> float | None:
+        """None before the first call."""
+        return median_high(self._calls) if self._calls else None
+
+
+class Pace:
+    """The reading and the writing of one model. Tokens are counted as its caller counts them."""
+
+    def __init__(self) -> None:
+        self.reading, self.writing = Rate(), Rate()
+        self._recent: deque[str] = deque(maxlen=REMEMBERED)
+
+    def read(self, prompt: str, tokens: int, seconds: float, known: float | None = None) -> None:
+        """Record that the first token of the answer to `prompt` came after `seconds`.
+
+        `known` is the share of the prompt that the server had read before, if it says so; else it is taken to have
+        kept what `prompt` shares with the beginning of another recent one.
+        """
+        new = tokens * (1 - (self._shared(prompt) if known is None else known))
+        self._recent.append(prompt)
+        if new >= FEWEST_READ:
+            self.reading.add(new, seconds - WAY_S)
+
+    def write(self, tokens: int, seconds: float) -> None:
+        """Record that `tokens` came within `seconds`, the wait for the first one left out."""
+        if tokens >= FEWEST_WRITTEN:
+            self.writing.add(tokens, seconds)
+
+    def readable(self, seconds: float) -> int | None:
+        """Return the tokens that are read in `seconds`, None while the speed is unknown."""
+        speed = self.reading.per_second
+        return None if speed is None else int(speed * seconds)
+
+    def seconds_to_read(self, tokens: int) -> float | None:
+        """Return the seconds until the first token of an answer, None while the speed is unknown."""
+        speed = self.reading.per_second
+        return None if speed is None else tokens / speed
+
+    def _shared(self, prompt: str) -> float:
+        longest = max((_common(prompt, other) for other in self._recent), default=0)
+        return longest / len(prompt) if prompt else 0.0
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts have in common from their beginning on."""
+    return greatest(min(len(one), len(other)), lambda length: one[:length] == other[:length])
+
+
+@cache
+def pace_of(base_url: str, model: str) -> Pace:
+    """Return the pace of a model at an endpoint, the same for all its clients in this process."""
+    return Pace()
+
+
+class Stopwatch:
+    """Times one streamed answer; `usage` is the server's last report of tokens."""
+
+    def __init__(self) -> None:
+        self.usage: Any = None
+        self._timings: Any = None
+        self._began = self._first = self._last = 0.0
+        self._thinks = False
+
+    def start(self) -> None:
+        """Begin, again with every try."""
+        self._began = time.perf_counter()
+
+    def note(self, chunk: Any) -> None:
+        """Note when `chunk` came and what it reports."""
+        self.usage = getattr(chunk, "usage", None) or self.usage
+        self._timings = getattr(chunk, "timings", None) or self._timings
+        if protocol.has_token(chunk):
+            self._last = time.perf_counter()
+            if not self._first:
+                self._first, self._thinks = self._last, not protocol.delta_of(chunk)[0]
+
+    @property
+    def tells(self) -> bool:
+        """Whether the first token ends the reading: others followed, and no thoughts were kept back before it."""
+        details = getattr(self.usage, "completion_tokens_details", None)
+        return self._first < self._last and (self._thinks or not getattr(details, "reasoning_tokens", 0))
+
+    @property
+    def reading_s(self) -> float:
+        """The seconds until the first token."""
+        return self._first - self._began
+
+    @property
+    def writing_s(self) -> float:
+        """The seconds from the first token to the last."""
+        return self._last - self._first
+
+    @property
+    def known(self) -> float | None:
+        """The share of the prompt that the server had read before, None where it does not say.
+
+        llama.cpp counts in `timings`, OpenAI and vLLM in `usage`.
+        """
+        if isinstance(self._timings, dict) and "cache_n" in self._timings:
+            cached, new = self._timings["cache_n"], self._timings.get("prompt_n", 0)
+            return float(cached / (cached + new)) if cached + new else None
+        details = getattr(self.usage, "prompt_tokens_details", None)
+        cached, all_tokens = getattr(details, "cached_tokens", None), getattr(self.usage, "prompt_tokens", 0)
+        return cached / all_tokens if cached is not None and all_tokens else None

@@ -1,0 +1,109 @@
+"""A model's speed is measured by the calls that show it, and by no others."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from kit.scripted_llm import Reply, ScriptedLLM, in_turn
+
+from pipelines.llm.client import LLM
+from pipelines.llm.pace import WAY_S, Pace
+from pipelines.records import Message
+
+TOKENS = 600
+
+
+def read(pace: Pace, prompt: str, tokens_a_second: float, known: float | None = 0.0) -> None:
+    new = TOKENS * (1 - (known or 0.0))
+    pace.read(prompt, TOKENS, WAY_S + new / tokens_a_second, known)
+
+
+def test_nothing_is_known_before_the_first_call() -> None:
+    assert Pace().readable(10) is None and Pace().seconds_to_read(100) is None
+
+
+def test_a_call_says_what_the_next_one_will_take() -> None:
+    pace = Pace()
+    read(pace, "a", 60)
+    assert pace.readable(10) == 600
+    assert pace.seconds_to_read(300) == pytest.approx(5)
+
+
+def test_one_call_that_waited_for_the_model_does_not_count() -> None:
+    pace = Pace()
+    for speed in (10, 60, 61, 62, 5):
+        read(pace, str(speed), speed)
+    assert pace.reading.per_second == pytest.approx(60)
+
+
+def test_a_change_of_speed_is_noticed_within_a_few_calls() -> None:
+    pace = Pace()
+    for n in range(8):
+        read(pace, str(n), 500 if n < 5 else 50)
+    assert pace.reading.per_second == pytest.approx(50)
+
+
+def test_what_the_server_had_read_before_is_left_out() -> None:
+    pace = Pace()
+    read(pace, "a", 60, known=0.5)
+    assert pace.reading.per_second == pytest.approx(60)
+
+
+def test_a_server_that_does_not_say_is_taken_to_keep_the_beginning_of_a_recent_prompt() -> None:
+    pace = Pace()
+    pace.read("rules" + "a" * 5, TOKENS, WAY_S + 10, None)
+    pace.read("rules" + "b" * 5, TOKENS, WAY_S + 5, None)  # half of it was known
+    assert pace.reading.per_second == pytest.approx(60)
+    pace.read("rules" + "b" * 5, TOKENS, WAY_S, None)  # all of it was: that says nothing
+    assert pace.reading.per_second == pytest.approx(60)
+
+
+# ---------------------------------------------------------------------------------------------- of a stream
+
+LONG = (Message("user", "word " * 400),)
+
+
+def measure(*replies: Reply, message: tuple[Message, ...] = LONG) -> Pace:
+    async def ask(llm: LLM) -> Pace:
+        for _ in replies:
+            await llm.complete(message)
+        await llm.close()
+        return llm.pace
+
+    with ScriptedLLM(default=in_turn(*replies)) as server:
+        return asyncio.run(ask(LLM("scripted", base_url=server.url)))
+
+
+def reported(**fields: Any) -> Reply:
+    return Reply("one two three four five six", reading_s=WAY_S + 0.5, delay_s=0.01, reported=fields)
+
+
+def test_a_stream_shows_both_speeds() -> None:
+    pace = measure(reported())
+    tokens = LLM("m", base_url="").count(LONG[0].content)
+    assert tokens < (pace.reading.per_second or 0) < 3 * tokens  # read in a little more than half a second
+    assert 5 < (pace.writing.per_second or 0) < 600
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        {"timings": {"cache_n": 300, "prompt_n": 100}},
+        {"usage": {"prompt_tokens": 400, "prompt_tokens_details": {"cached_tokens": 300}}},
+    ],
+)
+def test_cached_prompts_are_no_speed(reports: dict[str, Any]) -> None:
+    all_read, cached = measure(reported()), measure(reported(**reports))
+    assert (cached.reading.per_second or 0) < 0.6 * (all_read.reading.per_second or 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (Reply("Whole."), LONG),  # one delta: the writing was within the wait
+        (reported(usage={"completion_tokens_details": {"reasoning_tokens": 50}}), LONG),  # it thought before
+        (reported(), (Message("user", "Hello."),)),
+    ],
+)
+def test_what_does_not_show_the_reading_is_left_out(reply: Reply, message: tuple[Message, ...]) -> None:
+    assert measure(reply, message=message).reading.per_second is None
