@@ -1,4 +1,4 @@
-"""Measures how well words and vectors tell supported claims from others, for the thresholds of citations.py.
+"""Measures how well words and vectors tell supported claims from others, for the thresholds of support.py.
 
     python benchmarks/support.py [--pages FOLDER]
 
@@ -12,19 +12,18 @@ import json
 import os
 import random
 import tarfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from pipelines.answering.grounding.answerable import content_terms, words_share
-from pipelines.answering.grounding.citations import best_window, cite, combine
+from pipelines.answering.grounding.support import best_window, combine
+from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.synthesis.passages import sentences
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.reading.read import read_page
-from pipelines.records import Hit, Page
+from pipelines.records import Page
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 BASE = "https://docs.ray.io/en/master/"
@@ -88,7 +87,7 @@ def main() -> None:
     parser.add_argument("--pages", type=Path)
     made = pairs(parser.parse_args().pages)
     embedder = load_embedder("all-MiniLM-L6-v2")
-    words = np.array([words_share(content_terms(claim), passage) for claim, passage, _ in made])
+    words = np.array([words_share(content_words(claim), words_of(passage)) for claim, passage, _ in made])
     windows = [best_window(claim, passage) for claim, passage, _ in made]
     claimed, borne = embedder.embed_chunks([claim for claim, _, _ in made]), embedder.embed_chunks(windows)
     cosines = np.einsum("nd,nd->n", claimed.astype(np.float32), borne.astype(np.float32))
@@ -100,14 +99,6 @@ def main() -> None:
         ("both", np.array(list(map(combine, words, cosines)))),
     ):
         report(name, values, kinds)
-    hits = [Hit(str(n), BASE, (), "", (), made[n * 3][1], str(n), 0.0, "none") for n in range(5)]
-    answer = " ".join(f"{made[n * 3][0]} [{n + 1}]" for n in range(5))
-    times = []
-    for _ in range(20):
-        started = time.perf_counter()
-        cite(answer, hits, embedder.embed_chunks)
-        times.append(time.perf_counter() - started)
-    print(f"five citations: {1000 * float(np.median(times)):.1f} ms (median of 20)")
 
 
 if __name__ == "__main__":

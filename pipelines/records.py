@@ -291,12 +291,25 @@ class Route:
     why: str
 
 
+# Who put a citation's number into the answer: the language model, or Raydex.
+CitedBy = Literal["model", "attributed"]
+MODEL: CitedBy = "model"
+ATTRIBUTED: CitedBy = "attributed"
+
+# How far a reader can rely on an answer; grounding/confidence.py defines it.
+Confidence = Literal["high", "some", "low"]
+HIGH: Confidence = "high"
+SOME: Confidence = "some"
+LOW: Confidence = "low"
+
+
 @dataclass(frozen=True, slots=True)
 class Citation:
     """A numbered source of an answer: `[n]` in its text refers to it.
 
     `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
-    claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit.
+    claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit. `by`
+    is MODEL if the language model gave the number anywhere, else ATTRIBUTED.
     """
 
     n: int
@@ -307,6 +320,16 @@ class Citation:
     scores: dict[str, float] = field(default_factory=dict)
     supported: bool = True
     support: float = 1.0
+    by: CitedBy = MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """How many claims an answer makes, how many of them cite a passage, and how many a passage that supports them."""
+
+    total: int = 0
+    cited: int = 0
+    supported: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +338,7 @@ class Answer:
 
     `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
     the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
-    FINISHED unless the model was cut off.
+    FINISHED unless the model was cut off. `claims` counts what it states, `confidence` is how far it can be relied on.
     """
 
     question: str
@@ -335,6 +358,8 @@ class Answer:
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
     finish_reason: str = FINISHED
+    claims: Claims = Claims()
+    confidence: Confidence = LOW
 
     def __str__(self) -> str:
         sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)

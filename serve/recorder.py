@@ -263,4 +263,5 @@ def _citation(citation: Citation, hits: Sequence[Hit]) -> dict[str, Any]:
         "snippet": citation.snippet[:SNIPPET_CHARACTERS],
         "supported": citation.supported,
         "support": citation.support,
+        "by": citation.by,
     }

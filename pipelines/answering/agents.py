@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from pipelines.answering.grounding.answerable import is_likely, unknown_answer
-from pipelines.answering.grounding.citations import Support
+from pipelines.answering.grounding.support import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.synthesis.modes import make_synthesizer

@@ -6,9 +6,12 @@ Knows agents and what must not leave the service; not how hits are found nor how
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
-from pipelines.answering.agents import Agent, AgentResult, ExtractiveAgent
+from pipelines.answering.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent
 from pipelines.answering.grounding.answerable import UNKNOWN, is_answerable
+from pipelines.answering.grounding.attribution import Attributor
+from pipelines.answering.grounding.support import Passages
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.modes import uses_retrieval
@@ -25,10 +28,13 @@ class Delta:
 
 
 class AgentChain:
-    """Streams the answer of the first of `agents` that succeeds, at last of the extractive agent."""
+    """Streams the answer of the first of `agents` that succeeds, at last of the extractive agent.
 
-    def __init__(self, agents: Sequence[Agent], extractive: ExtractiveAgent | None = None) -> None:
-        self._extractive = extractive or ExtractiveAgent()
+    `embed` gives the vectors by which claims are compared with passages.
+    """
+
+    def __init__(self, agents: Sequence[Agent], embed: CollectionEmbed | None = None) -> None:
+        self._embed, self._extractive = embed, ExtractiveAgent(embed)
         self._agents: list[Agent] = [*agents, self._extractive]
         self.names = tuple(agent.name for agent in self._agents)
 
@@ -53,7 +59,8 @@ class AgentChain:
         for agent in self._order(trace.route.agent, task):
             trace.begin(agent.name)
             with trace.step("synthesize"):
-                async with aclosing(self._stream(agent, task, trace)) as texts:
+                write = self._stream if agent is self._extractive else self._cited  # quotes have their numbers
+                async with aclosing(write(agent, task, trace)) as texts:
                     async for text in texts:
                         yield Delta(text, reset=sent and not trace.text)
                         trace.say(text)
@@ -72,6 +79,19 @@ class AgentChain:
         if uses_retrieval(task.mode) and not is_answerable(task.question, task.hits):
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
+
+    async def _cited(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str, None]:
+        """Yield the agent's text with the numbers of the passages that bear it out."""
+        embed = partial(self._embed, collection=task.collection) if self._embed and uses_retrieval(task.mode) else None
+        attributor = Attributor(Passages(task.hits, embed))
+        async with aclosing(self._stream(agent, task, trace)) as texts:
+            async for text in texts:
+                async for cited in attributor.feed(text):
+                    yield cited
+        if not trace.failed:
+            async for cited in attributor.close():
+                yield cited
+        trace.checked, trace.timings["cite"] = attributor.checked, attributor.seconds
 
     async def _stream(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str, None]:
         """Yield the agent's text, sanitized; record its result or its failure in the trace."""

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.agents import Agent, ExtractiveAgent, LLMAgent, StepUnavailable
+from pipelines.answering.agents import Agent, LLMAgent, StepUnavailable
 from pipelines.answering.chain import AgentChain, Delta
-from pipelines.answering.grounding.citations import cite, cite_quotes
+from pipelines.answering.grounding.answerable import likelihood
+from pipelines.answering.grounding.confidence import rate_confidence
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
@@ -31,16 +32,13 @@ from pipelines.answering.understanding.followup import complete
 from pipelines.answering.understanding.notes import make_notes
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.llm.session import ChatModel
-from pipelines.records import Answer, Citation, Filters, Hit, Index, IndexSettings, Message, Route
+from pipelines.records import Answer, Filters, Hit, Index, IndexSettings, Message, Route
 from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
-# A streamed answer waits at most this long for the vectors that check its citations: many times what a model takes
-# for some sentences. After that words alone decide.
-CHECK_S = 5.0
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
 
@@ -115,7 +113,7 @@ class QueryEngine:
     ) -> None:
         self.settings = settings
         own: list[Agent] = [LLMAgent("llm", llm, synthesizer)] if llm else []
-        self._chain = AgentChain([*own, *agents], ExtractiveAgent(retriever.aembed))
+        self._chain = AgentChain([*own, *agents], retriever.aembed)
         self.agents = self._chain.names
         self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.agents) > 1)
         self._retriever = retriever
@@ -190,8 +188,7 @@ class QueryEngine:
             async with aclosing(self._chain.answer(task, trace)) as deltas:
                 async for delta in deltas:
                     yield replace(delta, text=f"{trace.preface}{delta.text}") if delta.reset else delta
-        citations = await self._cite(trace, retrieval, question.collection)
-        yield _answer(question, retrieval, trace, citations)
+        yield _answer(question, retrieval, trace)
 
     async def aready(self, collection: str | None = None) -> Index:
         """Return the live index, if a question would be answered from it now. Raises as `Retriever.ready`."""
@@ -227,7 +224,7 @@ class QueryEngine:
         trace.begin(SMALLTALK)
         trace.say(smalltalk.reply(names))
         yield Delta(trace.text)
-        yield _answer(question, retrieval, trace, ())
+        yield _answer(question, retrieval, trace)
 
     async def _condense(self, question: Question, trace: Trace) -> str:
         """Return the question as it reads without the turns before it: by a model, else by rules."""
@@ -276,26 +273,6 @@ class QueryEngine:
         trace.pay(reranking.usage, reranking.exchanges)
         return reranking.hits
 
-    async def _cite(self, trace: Trace, retrieval: Retrieval, collection: str | None) -> tuple[Citation, ...]:
-        """Return the checked citations; of an answer that says that it does not know, none is supported."""
-        if not trace.text:
-            return ()
-        loop = asyncio.get_running_loop()
-
-        def embed(texts: Sequence[str]) -> Matrix:
-            embedding = asyncio.run_coroutine_threadsafe(self._retriever.aembed(texts, collection), loop)
-            try:
-                return embedding.result(CHECK_S)
-            finally:
-                embedding.cancel()
-
-        with trace.step("cite"):
-            if trace.quoted:
-                return cite_quotes(trace.quoted, retrieval.hits)
-            by_meaning = embed if trace.known and retrieval.index.id else None
-            citations = await asyncio.to_thread(cite, trace.text, retrieval.hits, by_meaning)
-        return citations if trace.known else tuple(replace(c, supported=False, support=0.0) for c in citations)
-
 
 def _with_options(question: str | Question, options: Mapping[str, Any]) -> Question:
     return replace(question, **options) if isinstance(question, Question) else Question(question, **options)
@@ -318,7 +295,9 @@ def _from_context(question: Question, standalone: str) -> Retrieval:
     return Retrieval(standalone, hits, nowhere, 0, (), {}, (standalone,))
 
 
-def _answer(question: Question, retrieval: Retrieval, trace: Trace, citations: tuple[Citation, ...]) -> Answer:
+def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
+    citations, claims = trace.cite(retrieval.hits)
+    likely = likelihood(retrieval.evidence) if retrieval.evidence else None
     return Answer(
         question=question.question,
         text=f"{trace.preface}{trace.text}" if trace.text else "",
@@ -337,4 +316,6 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace, citations: t
         usage=trace.usage,
         exchanges=tuple(trace.exchanges),
         finish_reason=trace.finish_reason,
+        claims=claims,
+        confidence=rate_confidence(claims, likely, known=trace.known, whole=trace.is_whole),
     )

@@ -11,13 +11,22 @@ from dataclasses import dataclass, field
 
 from pipelines.answering.agents import AgentResult
 from pipelines.answering.grounding.answerable import UNKNOWN, unknown_answer
-from pipelines.answering.grounding.citations import Support
-from pipelines.records import FINISHED, Exchange, Hit, Route, Usage
+from pipelines.answering.grounding.citations import (
+    CheckedStatement,
+    cite_closest,
+    cite_quotes,
+    count_claims,
+    count_quotes,
+    make_citations,
+)
+from pipelines.answering.grounding.support import Support
+from pipelines.records import FINISHED, Citation, Claims, Exchange, Hit, Route, Usage
 
 log = logging.getLogger(__name__)
 
 # Stands in `degraded` where a call of the language model was cut off.
 TRUNCATED = "truncated"
+_AGENT = "llm:"  # before the name of an agent that failed
 
 
 @dataclass(slots=True)
@@ -25,7 +34,7 @@ class Trace:
     """Mutable record of one question. `timings` are seconds by step, `degraded` the lost parts, in order, each once.
 
     `asked` is the question as its reader would know it again, `unclear` what it refers to and no turn before it names,
-    `notes` are what the answer begins with.
+    `notes` are what the answer begins with; `checked` are the statements of a language model's answer.
     """
 
     started: float = field(default_factory=time.perf_counter)
@@ -43,11 +52,17 @@ class Trace:
     failed: bool = False
     finish_reason: str = FINISHED
     quoted: Mapping[int, Support] = field(default_factory=dict)
+    checked: Sequence[CheckedStatement] = ()
 
     @property
     def preface(self) -> str:
         """The notes as the first paragraphs of an answer."""
         return "".join(f"{note}\n\n" for note in self.notes)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the agent that was chosen answered, and was not cut off."""
+        return self.finish_reason == FINISHED and not any(part.startswith(_AGENT) for part in self.degraded)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -73,7 +88,7 @@ class Trace:
 
     def begin(self, agent: str) -> None:
         """Record that an agent begins; the text of the one before it is void."""
-        self.agent, self.text, self.failed = agent, "", False
+        self.agent, self.text, self.failed, self.checked = agent, "", False, ()
 
     def say(self, text: str) -> None:
         """Record text of the answer that was sent."""
@@ -96,10 +111,19 @@ class Trace:
         """Record that an agent failed and another stands in for it; the route names both."""
         log.warning("agent %s failed: %s", agent, why)
         self.failed = True
-        self.lose(f"llm:{agent}")
+        self.lose(f"{_AGENT}{agent}")
         self.route = Route(self.route.agent, f"{self.route.why}; {agent} failed: {why}")
 
     def add_closest(self, hits: Sequence[Hit]) -> str:
         """Return the closest sources for an answer that only says that it does not know, else ""."""
         self.known = not self.text.lstrip().startswith(UNKNOWN)
         return unknown_answer(hits).removeprefix(UNKNOWN) if self.text.strip() == UNKNOWN else ""
+
+    def cite(self, hits: Sequence[Hit]) -> tuple[tuple[Citation, ...], Claims]:
+        """Return the citations and the count of the claims; an answer that it does not know claims nothing."""
+        with self.step("cite"):
+            if self.quoted:
+                return cite_quotes(self.quoted, hits), count_quotes(self.quoted)
+            if not self.known:
+                return cite_closest(self.text, hits), Claims()
+            return make_citations(self.checked, hits), count_claims(self.checked)

@@ -201,6 +201,8 @@ def _answer_row(answer: Answer) -> dict[str, Any]:
         "text": answer.text,
         "agent": answer.agent,
         "known": answer.known,
+        "claims": asdict(answer.claims),
+        "confidence": answer.confidence,
         "citations": [asdict(citation) for citation in answer.citations],
         "sources": [hit.source for hit in answer.hits],
         **asdict(answer.usage),

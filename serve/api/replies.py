@@ -1,17 +1,21 @@
 """Replies of the API: their fields, and how the engine's records become them."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
-from pipelines.records import Answer, Citation, Exchange, Hit
+from pipelines.records import Answer, Citation, CitedBy, Confidence, Exchange, Hit
 
 
 class CitationOut(BaseModel):
-    """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it."""
+    """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it.
+
+    `by` is who put the number there: the language model, or Raydex (`attributed`).
+    """
 
     n: int
     source: str
@@ -21,6 +25,7 @@ class CitationOut(BaseModel):
     scores: dict[str, float]
     supported: bool
     support: float
+    by: CitedBy
 
     @classmethod
     def of(cls, citation: Citation) -> Self:
@@ -33,6 +38,7 @@ class CitationOut(BaseModel):
             scores=citation.scores,
             supported=citation.supported,
             support=citation.support,
+            by=citation.by,
         )
 
 
@@ -118,6 +124,14 @@ class ExchangeOut(BaseModel):
     completion: str
 
 
+class ClaimsOut(BaseModel):
+    """How many claims an answer makes, how many of them cite a passage, and how many one that supports them."""
+
+    total: int
+    cited: int
+    supported: int
+
+
 class AnswerOut(BaseModel):
     """An answer with its sources. `known` is false if the answer is that it does not know.
 
@@ -136,6 +150,8 @@ class AnswerOut(BaseModel):
     answer: str
     known: bool
     finish_reason: str
+    claims: ClaimsOut
+    confidence: Confidence
     citations: list[CitationOut]
     agent: str
     route: RouteOut | None
@@ -156,6 +172,8 @@ class AnswerOut(BaseModel):
             answer=clean_for_storage(answer.text),
             known=answer.known,
             finish_reason=answer.finish_reason,
+            claims=ClaimsOut(**asdict(answer.claims)),
+            confidence=answer.confidence,
             citations=[CitationOut.of(citation) for citation in answer.citations],
             hits=[HitOut.of(hit) for hit in answer.hits],
             agent=answer.agent,

@@ -50,10 +50,10 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     reply = ask(client).json()
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
-        "queries", "index", "revision", "conversation", "finish_reason", "notes",
+        "queries", "index", "revision", "conversation", "finish_reason", "notes", "claims", "confidence",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
-        "n", "source", "title", "snippet", "headings", "scores", "supported", "support",
+        "n", "source", "title", "snippet", "headings", "scores", "supported", "support", "by",
     }  # fmt: skip
     assert reply["hits"][0].keys() == {
         "chunk_id", "source", "sources", "title", "headings", "text", "context", "score", "score_kind", "ranks",

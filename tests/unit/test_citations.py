@@ -1,4 +1,7 @@
-"""Citations: the numbers outside code, each judged by the words and vectors of its passage."""
+"""Citations: what the numbers of an answer stand for, judged by the words and vectors of the passages."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 import pytest
@@ -7,7 +10,10 @@ from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.grounding.answerable import is_answerable
-from pipelines.answering.grounding.citations import cite, split_claims
+from pipelines.answering.grounding.attribution import NO_SOURCE, Attributor
+from pipelines.answering.grounding.citations import count_claims, make_citations
+from pipelines.answering.grounding.support import Passages
+from pipelines.records import Citation, Claims, Hit
 
 CSV = make_hit(
     "https://d.test/data#csv", "To load comma separated files, call read_csv with a path. It streams blocks.", ("Data",)
@@ -17,60 +23,156 @@ TUNE = make_hit(
 )
 HITS = (CSV, TUNE)
 
+Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 
-def claims_of(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    return [(claim.text, claim.numbers) for claim in split_claims(text)]
+
+async def by_words(texts: Sequence[str]) -> np.ndarray:
+    return WordEmbedder().embed_chunks(texts)
+
+
+def attribute(
+    *pieces: str, hits: Sequence[Hit] = HITS, embed: Embed | None = None
+) -> tuple[list[str], Attributor, tuple[Citation, ...]]:
+    attributor = Attributor(Passages(hits, embed))
+
+    async def follow() -> list[str]:
+        fed = [text for piece in pieces async for text in attributor.feed(piece)]
+        return [*fed, *[text async for text in attributor.close()]]
+
+    texts = asyncio.run(follow())
+    return texts, attributor, make_citations(attributor.checked, hits)
+
+
+def shown(*pieces: str, hits: Sequence[Hit] = HITS) -> str:
+    return "".join(attribute(*pieces, hits=hits)[0])
+
+
+def cite(text: str, embed: Embed | None = None) -> tuple[Citation, ...]:
+    return attribute(text, embed=embed)[2]
+
+
+# ---------------------------------------------------------------------------------------------- numbers that are given
+
+
+def test_citations_come_in_order_of_appearance_with_their_source() -> None:
+    second, first = cite("Trials stop early by the ASHA scheduler [2]. Load files with read_csv [1]. Again [7].")
+    assert (second.n, second.source, second.title) == (2, "https://d.test/tune#stop", "Tune › Stopping")
+    assert first.n == 1 and second.supported and first.supported and "read_csv" in first.snippet
+    assert {first.by, second.by} == {"model"}
+
+
+@pytest.mark.parametrize("embed", [None, by_words])
+def test_a_claim_that_its_passage_does_not_hold_is_not_supported(embed: Embed | None) -> None:
+    (right,) = cite("To load comma separated files, call read_csv [1].", embed)
+    wrong = cite("Kubernetes operators restart crashed head pods [1].", embed)[0]
+    assert right.supported and not wrong.supported and right.support > wrong.support
+
+
+def test_the_weakest_claim_decides() -> None:
+    (citation,) = cite("Call read_csv with a path [1]. Kubernetes operators restart pods [1].")
+    assert not citation.supported
+
+
+def test_a_claim_may_rest_on_two_passages_together() -> None:
+    both = cite("Load comma separated files with read_csv, the ASHA scheduler stops bad trials early [1][2].")
+    assert [c.supported for c in both] == [True, True]
+
+
+def test_a_model_that_fails_leaves_words_to_judge() -> None:
+    async def broken(texts: object) -> np.ndarray:
+        raise RuntimeError("the model broke")
+
+    assert cite("Call read_csv with a path [1].", broken) == cite("Call read_csv with a path [1].")
+
+
+@given(st.text(alphabet="a[]12`~\n .:-é🙂", max_size=80))
+def test_any_text_is_cited(text: str) -> None:
+    assert {c.n for c in cite(text)} <= {1, 2}
+
+
+# ---------------------------------------------------------------------------------------------- numbers that are added
+
+LOAD, STOP = "Call read_csv to load comma separated files", "The ASHA scheduler stops bad trials early"
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("One thing. Load files [1]. Then stop [2].", [("Load files", (1,)), ("Then stop", (2,))]),
-        ("Load files. [1] Then stop. [2]", [("Load files.", (1,)), ("Then stop.", (2,))]),
-        ("Both do [1][2].", [("Both do", (1, 2))]),
-        ("- Load files [1]\n- Stop trials [2]", [("- Load files", (1,)), ("- Stop trials", (2,))]),
-        ("Call `x[1]` now [2].", [("Call `x` now", (2,))]),
-        ("```python\nread_csv(x[1])\n```\n[2]", [("```python read_csv(x) ```", (2,))]),
-        ("[1] says so. Not this.", [("says so.", (1,))]),
+        (f"{LOAD}. {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
+        (f"{LOAD}. [1] {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
+        (f"{LOAD} [1]. {STOP}.", f"{LOAD} [1]. {STOP}. [2]"),
+        (f"{LOAD}. [2] {STOP} [1].", f"{LOAD}. [2] [1] {STOP} [1]. [2]"),
+        (f"So:\n- {LOAD}\n- {STOP}\n\nBye!", f"So:\n- {LOAD} [1]\n- {STOP} [2]\n\nBye!"),
+        (f"| a | b |\n|---|---|\n| {LOAD} | x |\n", f"| a | b |\n|---|---|\n| {LOAD} | x [1] |\n"),
+        ("Like this:\n```py\nread_csv(path)\n```\nDone.", "Like this:\n```py\nread_csv(path)\n```\n[1]\n\nDone."),
+        ("```\nread_csv(path)\n```\n\nDone.", "```\nread_csv(path)\n```\n[1]\n\nDone."),
+        ("- ```\n  read_csv(path)\n  ```\n- x", "- ```\n  read_csv(path)\n  ```\n  [1]\n\n- x"),
+        ("```\nread_csv(path)", "```\nread_csv(path)\n```\n[1]"),
+        (f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?", f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?"),
+        (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods."),
     ],
 )
-def test_a_number_belongs_to_the_sentence_item_or_code_before_it(text: str, expected: list[object]) -> None:
-    assert claims_of(text) == expected
+def test_a_claim_without_a_source_gets_the_one_that_bears_it_out(text: str, expected: str) -> None:
+    assert shown(text) == expected
+    assert shown(*text) == expected
 
 
-def test_citations_come_in_order_of_appearance_with_their_source() -> None:
-    second, first = cite("Trials stop early by the ASHA scheduler [2]. Load files with read_csv [1]. Again [7].", HITS)
-    assert (second.n, second.source, second.title) == (2, "https://d.test/tune#stop", "Tune › Stopping")
-    assert first.n == 1 and second.supported and first.supported and "read_csv" in first.snippet
+def test_the_number_follows_as_soon_as_the_sentence_is_whole() -> None:
+    texts, _, _ = attribute(f"{LOAD}.", " ", "The", f"{STOP[3:]}.", "\n")
+    assert texts == [f"{LOAD}.", " [1] The", f"{STOP[3:]}.", " [2]\n"]
 
 
-@pytest.mark.parametrize("embed", [None, lambda texts: np.stack([WordEmbedder().embed_query(t) for t in texts])])
-def test_a_claim_that_its_passage_does_not_hold_is_not_supported(embed) -> None:  # type: ignore[no-untyped-def]
-    (right,) = cite("To load comma separated files, call read_csv [1].", HITS, embed)
-    (wrong,) = cite("Kubernetes operators restart crashed head pods [1].", HITS, embed)
-    assert right.supported and not wrong.supported and right.support > wrong.support
+def test_a_claim_gets_two_passages_where_it_needs_both() -> None:
+    text = "With read_csv streaming blocks, the ASHA scheduler stops trials early on Kubernetes."
+    assert shown(text) == f"{text} [1][2]"
 
 
-def test_the_weakest_claim_decides() -> None:
-    (citation,) = cite("Call read_csv with a path [1]. Kubernetes operators restart pods [1].", HITS)
-    assert not citation.supported
+def test_of_equally_good_passages_the_first_is_cited() -> None:
+    assert shown(f"{LOAD}.", hits=(TUNE, CSV, CSV)) == f"{LOAD}. [2]"
 
 
-def test_a_claim_may_rest_on_two_passages_together() -> None:
-    both = cite("Load comma separated files with read_csv, the ASHA scheduler stops bad trials early [1][2].", HITS)
-    assert [c.supported for c in both] == [True, True]
+def test_a_number_that_does_not_hold_keeps_its_warning_beside_the_one_that_does() -> None:
+    given_one, added = cite(f"{LOAD} [2].")
+    assert (given_one.n, given_one.supported, given_one.by) == (2, False, "model")
+    assert (added.n, added.supported, added.by) == (1, True, "attributed")
 
 
-def test_a_model_that_fails_leaves_words_to_judge() -> None:
-    def broken(texts: object) -> np.ndarray:
-        raise RuntimeError("the model broke")
-
-    assert cite("Call read_csv with a path [1].", HITS, broken) == cite("Call read_csv with a path [1].", HITS)
+def test_a_number_that_both_gave_is_the_models() -> None:
+    (citation,) = cite(f"{LOAD}. It streams blocks of files [1].")
+    assert citation.by == "model"
 
 
-@given(st.text(alphabet="a[]12`~\n .:-é🙂", max_size=80))
-def test_any_text_is_cited(text: str) -> None:
-    assert {c.n for c in cite(text, HITS)} <= {1, 2}
+def test_claims_are_counted() -> None:
+    _, attributor, _ = attribute(
+        f"# Files\n\n{LOAD}. {STOP} [1]. Kubernetes restarts pods. Pods run Kubernetes [2]. OK?"
+    )
+    assert count_claims(attributor.checked) == Claims(total=4, cited=3, supported=2)
+
+
+def test_an_answer_that_nothing_bears_out_names_the_closest_passages() -> None:
+    texts, attributor, citations = attribute("Kubernetes restarts crashed pods.")
+    assert "".join(texts) == f"Kubernetes restarts crashed pods.\n\n{NO_SOURCE} [1] [2]"
+    assert not any(citation.supported for citation in citations) and len(citations) == 2
+    assert count_claims(attributor.checked) == Claims(total=1)
+
+
+@pytest.mark.parametrize("text", ["Hello! How can I help?", "", "I do not know: nothing seems to answer that."])
+def test_an_answer_without_a_claim_stays_as_it_is(text: str) -> None:
+    assert shown(text) == text
+
+
+def test_without_passages_nothing_is_added() -> None:
+    assert shown(f"{LOAD}.", hits=()) == f"{LOAD}."
+
+
+def test_a_text_in_a_script_without_spaces_is_compared_by_its_characters() -> None:
+    hit = make_hit("https://d.test/zh", "使用 read_csv 函数加载逗号分隔的文件。它以流的方式读取数据块。", ("数据",))
+    assert shown("要加载逗号分隔的文件，使用 read_csv 函数。天气很好，适合散步和野餐。", hits=(TUNE, hit)) == (
+        "要加载逗号分隔的文件，使用 read_csv 函数。 [2]天气很好，适合散步和野餐。"
+    )
+
+
+# ---------------------------------------------------------------------------------------------- before a model
 
 
 def test_the_gate_passes_what_hits_may_answer() -> None:

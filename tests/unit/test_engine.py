@@ -280,7 +280,7 @@ def test_questions_are_answered_concurrently(make: Make) -> None:
 
 
 def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.answering.engine.CHECK_S", 0.05)
+    monkeypatch.setattr("pipelines.answering.grounding.support.WAIT_S", 0.05)
     given_up = asyncio.Event()
 
     class Elsewhere:

@@ -79,7 +79,7 @@ def test_it_is_written_without_closing_too() -> None:
 
 def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
     citations = (
-        Citation(2, "https://d.test/2#a", "T", "snip", supported=False, support=0.25),
+        Citation(2, "https://d.test/2#a", "T", "snip", supported=False, support=0.25, by="attributed"),
         Citation(1, "https://d.test/other#x", "T", "snip"),
         Citation(9, "https://nowhere.test/", "T", "snip"),
     )
@@ -94,8 +94,8 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
         degraded=("bm25",),
     )
     row = row_of(answer, QuestionContext("docs", "x", "compact", "ci"))
-    assert [(c["n"], c["chunk_id"], c["supported"]) for c in row.citations] == [
-        (2, "c2", False), (1, "c3", True), (9, None, True),
+    assert [(c["n"], c["chunk_id"], c["supported"], c["by"]) for c in row.citations] == [
+        (2, "c2", False, "attributed"), (1, "c3", True, "model"), (9, None, True, "model"),
     ]  # fmt: skip
     assert row.hits[0]["source"] == "https://d.test/1#a" and row.hits[0]["ranks"] == {"bm25": 1}
     assert len(row.hits[0]["snippet"]) == SNIPPET_CHARACTERS

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.grounding.citations import SUPPORTED, Support
+from pipelines.answering.grounding.support import SUPPORTED, Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.synthesis.passages import Kind, Passage, TextBlock, is_code
 from pipelines.records import Hit

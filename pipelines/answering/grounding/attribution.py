@@ -1,0 +1,88 @@
+"""Adds the number of the passage that bears a claim out, while the answer streams.
+
+Knows statements and passages; no engine, no prompt and no second model call. docs/citations.md has the figures.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+
+from pipelines.answering.grounding.citations import CheckedStatement
+from pipelines.answering.grounding.statements import Statement, StatementKind, StatementReader
+from pipelines.answering.grounding.support import Passages
+from pipelines.lexical import terms
+
+CLOSEST = 3  # passages that are named where none supports anything
+NO_SOURCE = "No passage that was found bears this out. The closest:"
+
+
+class Attributor:
+    """Passes an answer on at once, and cites for each claim as soon as it is whole.
+
+    A claim whose own numbers do not support it gets one that does, a claim without any too; one that no passage
+    supports stays as it is. `checked` are the statements so far, `seconds` the time that their checks took.
+    """
+
+    def __init__(self, passages: Passages) -> None:
+        self._passages = passages
+        self._reader = StatementReader()
+        self.checked: list[CheckedStatement] = []
+        self.seconds = 0.0
+
+    async def feed(self, text: str) -> AsyncGenerator[str, None]:
+        """Yield `text` and the numbers that are certain now that it has come."""
+        async for out in self._write(self._reader.feed(text)):
+            yield out
+
+    async def close(self) -> AsyncGenerator[str, None]:
+        """Yield the rest, as no more text comes; at last the closest passages, if none supports anything."""
+        async for out in self._write(self._reader.close()):
+            yield out
+        if closest := self._cite_closest():
+            yield closest
+
+    async def _write(self, parts: Sequence[str | Statement]) -> AsyncGenerator[str, None]:
+        said = ""
+        for part in parts:
+            if isinstance(part, str):
+                said += part
+                continue
+            if said:  # a reader need not wait for the check of what follows
+                yield said
+            began = time.perf_counter()
+            checked = await self._check(part)
+            self.checked.append(checked)
+            self.seconds += time.perf_counter() - began
+            said = _write_numbers(part, tuple(checked.added))
+        if said:
+            yield said
+
+    async def _check(self, statement: Statement) -> CheckedStatement:
+        text, numbers = self._claim_of(statement), [n for n in statement.numbers if 1 <= n <= len(self._passages.hits)]
+        given = await self._passages.check(text, numbers) if numbers else {}
+        if not statement.is_claim or any(support.enough for support in given.values()):
+            return CheckedStatement(statement, given)
+        return CheckedStatement(statement, given, await self._passages.find(text, numbers))
+
+    def _claim_of(self, statement: Statement) -> str:
+        """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""
+        if self.checked and statement.numbers and not terms(statement.text):
+            return self.checked[-1].statement.text
+        return statement.text
+
+    def _cite_closest(self) -> str:
+        """Return the last line of an answer that claims something without any support, else ""."""
+        claims = [one for one in self.checked if one.statement.is_claim]
+        closest = self._passages.closest(CLOSEST)
+        if not claims or not closest or any(one.supported for one in self.checked):
+            return ""
+        self.checked.append(CheckedStatement(Statement(NO_SOURCE), added=closest))
+        return f"\n\n{NO_SOURCE} {' '.join(f'[{n}]' for n in closest)}"
+
+
+def _write_numbers(statement: Statement, numbers: Sequence[int]) -> str:
+    """Return added numbers as they stand after a statement, with its gap; those of a code block in a line below."""
+    marks, gap = "".join(f"[{n}]" for n in numbers), statement.gap
+    if not marks or statement.kind is not StatementKind.CODE:
+        return (f" {marks}" if marks else "") + gap
+    below = "\n" if gap.count("\n") == 1 else ""  # else the number would be the beginning of the next line's text
+    return f"\n{statement.indent}{marks}{below}{gap}"

@@ -1,0 +1,291 @@
+"""Splits an answer into statements while it streams: sentences, list items, rows, code blocks.
+
+Knows Markdown as text; no hits, no vectors and no model.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.grounding.words import content_words
+
+LONGEST = 2000  # characters of a sentence; more is cut, so that a text without any end costs no more than another
+LEAST_WORDS = 2  # content words of a claim: "Ray scales." has two, "Yes, it does." one
+
+
+class StatementKind(Enum):
+    """The kind of a statement: where it stands in the Markdown."""
+
+    SENTENCE = "sentence"  # also a list item without a full stop
+    ROW = "row"  # of a table
+    CODE = "code"  # a fenced block
+    HEADING = "heading"  # also of a table
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A part of an answer with the `numbers` that cite for it; `gap` is the white space that follows it.
+
+    `indent` is what stands before each line of a code block in a list or quotation.
+    """
+
+    text: str
+    numbers: tuple[int, ...] = ()
+    kind: StatementKind = StatementKind.SENTENCE
+    gap: str = ""
+    indent: str = ""
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether it states something about the subject: no heading, lead-in, question, courtesy or refusal."""
+        if self.kind is StatementKind.HEADING or (self.kind is not StatementKind.CODE and _NO_CLAIM.search(self.text)):
+            return False
+        return len(content_words(self.text) - _TALK) >= LEAST_WORDS
+
+
+# ---------------------------------------------------------------------------------------------- what is no claim
+
+# Words (stemmed) about the answer itself: "For example, you can follow these steps below." states nothing.
+_TALK = content_words(
+    "answer question example following follows step steps below above here help helps hope information details note "
+    "yes sure certainly okay summary conclusion overall understand clear let know feel free happy welcome thank thanks "
+    "passage passages provided given mentioned based documentation"
+)
+_NO_CLAIM = re.compile(
+    rf"\A{re.escape(UNKNOWN[:13])}|[:：]\W*\Z|[?？][\"')\]”’*_]*\Z"
+    r"|\A\W*(?:I hope|Hope (?:this|that)|Let me know|Feel free|If you (?:have|need) (?:any|more|further)|Please let me"
+    r"|(?:I am|I'm) (?:sorry|not sure|happy|glad)|Sorry\b|(?:I )?do(?: not|n't) know"
+    r"|(?:I )?can(?:not|'t) (?:find|answer))"
+    r"|\A\W*(?:Unfortunately, )?(?:None of )?(?:the|these|this) (?:given |provided |quoted )?"
+    r"(?:passages?|context|information|text|documents?|sources?)\b.{0,40}?\b(?:do(?:es)?|is|are|was|were|has|have)"
+    r"(?: not|n't)\b",
+    re.IGNORECASE,
+)
+
+# ---------------------------------------------------------------------------------------------- Markdown
+
+_LINE = re.compile(
+    r"(?P<blank>[ \t]*\n)"
+    r"|(?P<divider>[ \t|:-]*-{2,}[ \t|:-]*(?:\n|\Z))"  # below a table's head or a heading, or a rule
+    r"|(?P<heading>[ \t]{0,3}\#{1,6}[ \t])"
+    r"|(?P<fence>(?P<indent>[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(?P<mark>`{3,}(?![^\n]*`)|~{3,})[^\n]*)"
+    r"|(?P<row>[ \t]*\|)"
+    r"|(?P<item>[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+)"
+    r"|(?P<quote>[ \t]*>)"
+)
+# The beginning of a line that may become another one of these with the next character.
+_LINE_BEGUN = re.compile(
+    r"[ \t>]*(?:(?:[-*+•]|\d{1,3}[.)]?)[ \t]*)?(?:`{0,2}|~{0,2})\Z|[ \t]{0,3}\#{1,6}\Z|[ \t|:-]*\Z"
+    r"|[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:`{3,}|~{3,})[^\n]{0,80}\Z"
+)
+_TOKEN = re.compile(
+    r"(?P<ticks>`+)|\[(?P<number>\d{1,4})\]|(?P<newline>\n)|(?P<space>[^\S\n]+)|(?P<stop>[。！？]+[”’」』）*]*)"
+    r"|(?P<pipe>\|)|(?P<word>[^\s`\[|。！？]+|\[)"
+)
+_TOKEN_BEGUN = re.compile(r"(?:`+|\[\d{0,4}|[。！？]+[”’」』）*]*)\Z")
+# Numbers on the rest of a line: with nothing behind them they belong to what stands above.
+_NUMBERS_ALONE = re.compile(r"(?:[ \t]*\[\d{1,4}\])+[ \t.,;]*(?:(?P<end>\n|\Z)|\S)")
+
+_CLOSERS = r"[\"')\]”’“»*_]*"
+_ENDED = re.compile(rf"[.!?…。！？]{_CLOSERS}\Z")
+_LEADS_IN = re.compile(rf"[:：]{_CLOSERS}\Z")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|fig|no|approx|resp|incl|z\.B|d\.h|bzw)|(?-i:\b[A-Z]))\.\Z", re.I)
+_BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*\Z")
+_LOOSE_STOP = re.compile(r"\s+(?=[.,;:!?](?:\s|\Z))")
+
+
+class StatementReader:
+    """Reads a text in pieces: gives it back, with each Statement as soon as it is known to be whole.
+
+    A statement's gap is not in the text, so that numbers can be put before it. Only white space after a sentence, and
+    what may begin something else, are held back. Code that is cut off gets its closing fence.
+    """
+
+    def __init__(self) -> None:
+        self._rest, self._final = "", False
+        self._out: list[str | Statement] = []
+        self._line_begins = True
+        self._ticks = ""  # that opened the code in a line
+        self._fence, self._indent, self._code_line = "", "", ""  # of the open code block
+        self._clear()
+
+    def feed(self, text: str) -> list[str | Statement]:
+        """Return what is certain now that `text` has come, in order."""
+        self._rest += text
+        at = 0
+        while at < len(self._rest) and (taken := self._read(at)):
+            at += taken
+        self._rest = self._rest[at:]
+        out, self._out = self._out, []
+        return out
+
+    def close(self) -> list[str | Statement]:
+        """Return the rest, as no more text comes."""
+        self._final = True
+        out = self.feed("")
+        if self._fence:
+            self._close_fence(cut_off=not self._closes(self._code_line))
+        self._finish()
+        return [*out, *self._out]
+
+    # -- the open statement
+
+    def _clear(self) -> None:
+        self._text, self._kind, self._numbers = "", StatementKind.SENTENCE, list[int]()
+        self._gap = ""
+
+    def _say(self, text: str, shown: str | None = None) -> None:
+        """Pass `shown` on, after the gap, and add `text` to the statement."""
+        self._text += self._gap + text
+        self._pass_on(self._gap + (text if shown is None else shown))
+        self._gap = ""
+
+    def _pass_on(self, text: str) -> None:
+        if text:
+            self._out.append(text)
+
+    def _finish(self, kind: StatementKind | None = None) -> None:
+        text = _LOOSE_STOP.sub("", " ".join(self._text.split()))
+        if text or self._numbers:
+            numbers = tuple(dict.fromkeys(self._numbers))
+            self._out.append(Statement(text, numbers, kind or self._own_kind(), self._gap, self._indent))
+        else:
+            self._pass_on(self._gap)
+        self._indent = ""
+        self._clear()
+
+    def _own_kind(self) -> StatementKind:
+        is_heading = self._kind is StatementKind.SENTENCE and "\n" in self._gap and _BOLD_LINE.match(self._text)
+        return StatementKind.HEADING if is_heading else self._kind
+
+    @property
+    def _is_ended(self) -> bool:
+        tail = self._text[-40:].rstrip()
+        return self._is_long or bool(_ENDED.search(tail) and not _ABBREVIATION.search(tail))
+
+    @property
+    def _is_long(self) -> bool:
+        return self._kind is not StatementKind.CODE and len(self._text) > LONGEST
+
+    def _ends_before(self, following: str) -> bool:
+        """Return whether the statement is whole, as `following` comes after the gap."""
+        if self._kind is StatementKind.CODE or "\n" not in self._gap:
+            return self._kind is StatementKind.CODE or self._is_long or (self._is_ended and not following.islower())
+        whole = self._kind is not StatementKind.SENTENCE or self._gap.count("\n") > 1 or self._is_ended
+        return whole or bool(_LEADS_IN.search(self._text.rstrip()) or _BOLD_LINE.match(self._text))
+
+    # -- reading
+
+    def _read(self, at: int) -> int:
+        """Read one token from `at` on; return its length, 0 if more must come first."""
+        if self._fence:
+            return self._read_code(at)
+        if self._line_begins:
+            return self._read_line_begin(at)
+        token = _TOKEN.match(self._rest, at)
+        assert token
+        if not self._final and _TOKEN_BEGUN.match(self._rest, at):
+            return 0
+        if token["newline"]:
+            self._gap += "\n"
+            self._line_begins, self._ticks = True, ""
+        elif self._ticks or token["ticks"]:
+            self._read_span(token[0])
+        elif token["number"]:
+            return self._read_number(token)
+        elif token["space"] or (token["pipe"] and self._kind is StatementKind.ROW):
+            self._read_space(token[0])
+        else:
+            self._read_word(token[0])
+        return len(token[0])
+
+    def _read_span(self, text: str) -> None:
+        if not self._ticks:
+            self._begin_if_ended(text)
+            self._ticks = text
+        elif text == self._ticks:
+            self._ticks = ""
+        self._say(text)
+
+    def _read_space(self, text: str) -> None:
+        if self._kind is StatementKind.ROW or self._gap or (self._text and self._is_ended):
+            self._gap += text
+        else:
+            self._say(text)
+
+    def _read_word(self, text: str) -> None:
+        self._begin_if_ended(text)
+        self._say(text)
+
+    def _begin_if_ended(self, text: str) -> None:
+        closed = self._text.endswith(("。", "！", "？")) and text[0] not in "。！？”’」』）*"
+        if (self._gap or closed) and self._ends_before(text[0]):
+            self._finish()
+
+    def _read_number(self, token: re.Match[str]) -> int:
+        alone = _NUMBERS_ALONE.match(self._rest, token.start()) if "\n" in self._gap else None
+        if "\n" in self._gap and not self._final and (alone is None or alone.end() == len(self._rest)):
+            return 0
+        if alone and alone["end"] is None and self._ends_before("["):
+            self._finish()
+        self._numbers.append(int(token["number"]))
+        text = self._text
+        self._say("", token[0])
+        self._text = text
+        return len(token[0])
+
+    def _read_line_begin(self, at: int) -> int:
+        """Read what the kind of a line depends on."""
+        if not self._final and _LINE_BEGUN.match(self._rest, at):
+            return 0
+        self._line_begins = False
+        line = _LINE.match(self._rest, at)
+        if line is None:
+            return self._read(at)
+        if line["blank"]:
+            self._gap += line[0]
+            self._line_begins = True
+            return len(line[0])
+        self._finish(StatementKind.HEADING if line["divider"] and self._gap.count("\n") == 1 else None)
+        self._pass_on(line[0])
+        self._line_begins = bool(line["divider"])
+        self._kind = (
+            StatementKind.HEADING if line["heading"] else StatementKind.ROW if line["row"] else StatementKind.SENTENCE
+        )
+        if line["fence"]:
+            self._fence, self._kind, self._code_line = line["mark"], StatementKind.CODE, "\0"
+            self._indent = re.sub(r"[^\s>]", " ", line["indent"])
+        return len(line[0])
+
+    # -- code blocks
+
+    def _read_code(self, at: int) -> int:
+        end = self._rest.find("\n", at)
+        piece = self._rest[at:] if end < 0 else self._rest[at : end + 1]
+        self._code_line += piece.rstrip("\n")
+        if end >= 0 and self._closes(self._code_line):
+            self._pass_on(piece[:-1])
+            self._close_fence()
+            self._gap, self._line_begins = "\n", True
+            return len(piece)
+        self._pass_on(piece)
+        if end >= 0:
+            self._end_code_line()
+        return len(piece)
+
+    def _end_code_line(self) -> None:
+        if not self._code_line.startswith("\0"):  # what names the language is no code
+            self._text += f"{self._code_line}\n"
+        self._code_line = ""
+
+    def _closes(self, line: str) -> bool:
+        mark = line.strip(" \t>")
+        return mark.startswith(self._fence) and not mark.strip(self._fence[0])
+
+    def _close_fence(self, cut_off: bool = False) -> None:
+        if cut_off:
+            line = self._code_line
+            self._end_code_line()
+            self._pass_on(("\n" if line else "") + self._indent + self._fence)
+        self._fence, self._code_line = "", ""

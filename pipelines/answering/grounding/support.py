@@ -1,0 +1,163 @@
+"""Measures how well passages support a claim: by their words, and by vectors where there is a model.
+
+Knows texts, words and vectors; no answer, no prompt and no HTTP. docs/citations.md has the method and its figures.
+"""
+
+import asyncio
+import itertools
+import logging
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pipelines.answering.grounding.words import content_words, words_of, words_share
+from pipelines.answering.hits import full_text
+from pipelines.records import Hit
+
+log = logging.getLogger(__name__)
+
+Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
+
+# benchmarks/support.py on 548 pairs: by words 0.475 is best (balanced accuracy 0.82), and 0.5 keeps 0.76 of the claims
+# and refuses 0.88 of the others; by words and vectors 0.45 is best (0.815).
+SUPPORTED, SUPPORTED_BY_WORDS = 0.5, 0.5
+TOGETHER = 0.8  # share of a claim's words that its passages must hold together to support it
+FEW_WORDS = 4  # a claim of fewer words is not looked for in two passages: any two hold them
+
+# Words of a passage compared at a time, and the step between: about two sentences.
+WINDOW, STEP = 60, 30
+CANDIDATES = 3  # passages whose vectors are compared with a claim, those with most of its words
+# Longest wait for the vectors of a claim, many times what a model takes for some sentences. After that words decide.
+WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How well a passage supports a claim or answers a question (0 to 1), whether that is enough, and its best part."""
+
+    score: float
+    enough: bool
+    window: str
+
+
+def combine(share: float, cosine: float) -> float:
+    """Return the support by words and vectors, 0 to 1: their mean, with a negative cosine as 0."""
+    return (share + min(max(cosine, 0.0), 1.0)) / 2
+
+
+def best_window(claim: str, passage: str) -> str:
+    """Return the first part of a passage, about two sentences, that shares most words with `claim`."""
+    return _best(content_words(claim), _windows(passage))
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A passage's words, those of its headings too, and its windows with theirs."""
+
+    words: frozenset[str]
+    windows: Sequence[tuple[str, frozenset[str]]]
+
+    @classmethod
+    def of(cls, hit: Hit) -> "_Passage":
+        return cls(words_of(full_text(hit)), _windows(hit.passage))
+
+
+class Passages:
+    """The passages of an answer's hits, `[n]` is `hits[n - 1]`.
+
+    `embed` returns rows of length 1 for texts; without it, or once it fails or takes longer than WAIT_S, words alone
+    decide.
+    """
+
+    def __init__(self, hits: Sequence[Hit], embed: Embed | None = None) -> None:
+        self.hits, self._embed = hits, embed
+        self._vectors: dict[str, np.ndarray] = {}
+
+    @cached_property
+    def _passages(self) -> list[_Passage]:
+        return [_Passage.of(hit) for hit in self.hits]
+
+    async def check(self, claim: str, numbers: Collection[int]) -> dict[int, Support]:
+        """Return how well each of the passages `numbers` supports `claim`.
+
+        A passage that does not support it alone still does with the others, if it adds words to theirs.
+        """
+        claimed = content_words(claim)
+        supports = await self._measure(claim, claimed, numbers)
+        together = self._together(claimed, numbers)
+        return {n: Support(s.score, s.enough or n in together, s.window) for n, s in supports.items()}
+
+    async def find(self, claim: str, without: Collection[int] = ()) -> dict[int, Support]:
+        """Return the passage that supports `claim` best, or two that do so together only; {} if none do.
+
+        Of equally good ones it is the first. `without` are passages that do not.
+        """
+        claimed = content_words(claim)
+        shares = {n: self._share(claimed, n) for n in range(1, len(self.hits) + 1) if n not in without}
+        nearest = sorted((n for n, share in shares.items() if share), key=lambda n: (-shares[n], n))
+        supports = await self._measure(claim, claimed, nearest[:CANDIDATES])
+        enough = {n: support for n, support in supports.items() if support.enough}
+        if enough:
+            best = min(enough, key=lambda n: (-round(enough[n].score, 2), n))
+            return {best: enough[best]}
+        pairs = itertools.combinations(sorted(supports), 2) if len(claimed) >= FEW_WORDS else ()
+        both = next((pair for pair in pairs if len(self._together(claimed, pair)) == 2), ())
+        return {n: Support(supports[n].score, True, supports[n].window) for n in both}
+
+    def closest(self, most: int) -> dict[int, Support]:
+        """Return the first passages as those that support nothing, for an answer without a source."""
+        return {n: Support(0.0, False, hit.passage) for n, hit in enumerate(self.hits[:most], 1)}
+
+    async def _measure(self, claim: str, claimed: frozenset[str], numbers: Collection[int]) -> dict[int, Support]:
+        windows = {n: _best(claimed, self._passages[n - 1].windows) for n in numbers}
+        cosines = await self._cosines(claim, windows)
+        supports = {}
+        for n, window in windows.items():
+            share = self._share(claimed, n)
+            score = combine(share, cosines[n]) if cosines else share
+            supports[n] = Support(score, score >= (SUPPORTED if cosines else SUPPORTED_BY_WORDS), window)
+        return supports
+
+    def _share(self, claimed: frozenset[str], n: int) -> float:
+        return words_share(claimed, self._passages[n - 1].words)
+
+    def _together(self, claimed: frozenset[str], numbers: Collection[int]) -> frozenset[int]:
+        """Return those of `numbers` that support a claim by words with the others, and add to them."""
+        own = {n: claimed & self._passages[n - 1].words for n in numbers}
+        if len(own) < 2 or len(frozenset().union(*own.values())) < TOGETHER * len(claimed):
+            return frozenset()
+        others = {n: frozenset().union(*(own[m] for m in own if m != n)) for n in own}
+        return frozenset(n for n in own if own[n] - others[n])
+
+    async def _cosines(self, claim: str, windows: Mapping[int, str]) -> dict[int, float]:
+        """Return the cosine of the claim with each window, embedded in one call; {} where there are no vectors."""
+        if self._embed is None or not windows:
+            return {}
+        new = [text for text in dict.fromkeys([claim, *windows.values()]) if text not in self._vectors]
+        try:
+            if new:
+                found = await asyncio.wait_for(self._embed(new), WAIT_S)
+                self._vectors |= dict(zip(new, np.asarray(found, np.float32), strict=True))
+            vectors = self._vectors
+            cosines = {n: float(vectors[claim] @ vectors[window]) for n, window in windows.items()}
+            if not np.isfinite(list(cosines.values())).all():
+                raise ValueError("the vectors are not finite")
+        except Exception as error:  # a failure of the embedding model costs the vectors, never the answer
+            log.warning("checking claims by words alone: %s: %s", type(error).__name__, error)
+            self._embed = None
+            return {}
+        return cosines
+
+
+def _windows(passage: str) -> list[tuple[str, frozenset[str]]]:
+    words = list(re.finditer(r"\S+", passage))
+    starts = range(0, max(len(words) - STEP, 1), STEP)
+    ends = [(words[at].start(), words[min(at + WINDOW, len(words)) - 1].end()) for at in starts] if words else [(0, 0)]
+    return [(passage[begin:end], words_of(passage[begin:end])) for begin, end in ends]
+
+
+def _best(claimed: frozenset[str], windows: Sequence[tuple[str, frozenset[str]]]) -> str:
+    return max(windows, key=lambda window: len(claimed & window[1]))[0]

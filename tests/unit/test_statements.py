@@ -1,0 +1,119 @@
+"""Statements: what an answer states, split while it streams, whatever the pieces it comes in."""
+
+import itertools
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipelines.answering.grounding.statements import Statement, StatementKind, StatementReader
+
+MARKDOWN = st.text(alphabet="aB.[]12`~\n :-|*#>é。 ", max_size=80)
+
+
+def read(*pieces: str) -> list[str | Statement]:
+    reader = StatementReader()
+    return [part for piece in pieces for part in reader.feed(piece)] + reader.close()
+
+
+def statements(*pieces: str) -> list[Statement]:
+    return [part for part in read(*pieces) if isinstance(part, Statement)]
+
+
+def written(*pieces: str) -> str:
+    return "".join(part if isinstance(part, str) else part.gap for part in read(*pieces))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "One thing. Load files [1]. Then stop [2].",
+            [("One thing.", ()), ("Load files.", (1,)), ("Then stop.", (2,))],
+        ),
+        ("Load files. [1] Then stop. [2]", [("Load files.", (1,)), ("Then stop.", (2,))]),
+        ("Both do [1][2].", [("Both do.", (1, 2))]),
+        ("Do. [2] [1] Then stop.", [("Do.", (2, 1)), ("Then stop.", ())]),
+        ("- Load files [1]\n- Stop trials [2]", [("Load files", (1,)), ("Stop trials", (2,))]),
+        ("Call `x[1]` now [2].", [("Call `x[1]` now.", (2,))]),
+        ("```python\nread_csv(x[1])\n```\n[2]", [("read_csv(x[1])", (2,))]),
+        ("```\na\n```\n[2] says so.", [("a", ()), ("says so.", (2,))]),
+        ("[1] says so. Not this.", [("says so.", (1,)), ("Not this.", ())]),
+        ("Load files.\n[1]\n\nStop.", [("Load files.", (1,)), ("Stop.", ())]),
+        ("Load files.\n[1] Stop.", [("Load files.", ()), ("Stop.", (1,))]),
+        ("Use a store, e.g. Redis, since v2.3. Stop.", [("Use a store, e.g. Redis, since v2.3.", ()), ("Stop.", ())]),
+        ("See https://d.test/a.b?c. `a. B` is code.", [("See https://d.test/a.b?c.", ()), ("`a. B` is code.", ())]),
+        ("Soft\nwrapped. Next", [("Soft wrapped.", ()), ("Next", ())]),
+        ("1. One.\n   - Two\n2. Three", [("One.", ()), ("Two", ()), ("Three", ())]),
+        ("先加载文件。然后停止[2]。", [("先加载文件。", ()), ("然后停止。", (2,))]),
+        ("Das geht z.B. so. Ende.", [("Das geht z.B. so.", ()), ("Ende.", ())]),
+        ("| a | b |\n|---|---|\n| c | d [2] |\n", [("a | b", ()), ("c | d", (2,))]),
+        ("**Bold.** Next one.", [("**Bold.**", ()), ("Next one.", ())]),
+    ],
+)
+def test_a_number_belongs_to_the_statement_before_it(text: str, expected: list[object]) -> None:
+    assert [(statement.text, statement.numbers) for statement in statements(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_claim"),
+    [
+        ("Ray scales Python.", True),
+        ("- `num_cpus`: the number of CPUs", True),
+        ("```\nray.init(address='auto')\n```", True),
+        ("| num_cpus | 4 |", True),
+        ("使用 ray.init 初始化集群。", True),
+        ("Die Funktion `read_csv` lädt Dateien.", True),
+        ("**Note:** The default is 4.", True),
+        ("## Load CSV files", False),
+        ("**Load CSV files**\n\n", False),
+        ("Load CSV files\n---\n", False),
+        ("| option | default |\n|---|---|\n", False),
+        ("Here is how to load CSV files:", False),
+        ("Do you load CSV files?", False),
+        ("I hope this helps with your CSV files!", False),
+        ("For example, you can follow these steps.", False),
+        ("Yes, it does.", False),
+        ("I do not know: nothing in this collection seems to answer that.", False),
+        ("The passages do not mention CSV files.", False),
+        ("The provided context does not say how to load CSV files.", False),
+    ],
+)
+def test_a_claim_states_something_about_the_subject(text: str, is_claim: bool) -> None:
+    (statement,) = statements(text)
+    assert statement.is_claim is is_claim
+
+
+@given(MARKDOWN, st.lists(st.integers(0, 80)))
+@example("Do it.  \n\n- `a. B`\n```x\n1. [1]\n```\n[2]\n", [5, 9, 12, 20, 30, 33])
+def test_pieces_change_nothing(text: str, cuts: list[int]) -> None:
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[begin:end] for begin, end in itertools.pairwise(ends)]
+    assert statements(*pieces) == statements(text)
+    assert written(*pieces) == written(text)
+
+
+@given(MARKDOWN)
+def test_the_text_stays_and_open_code_is_closed(text: str) -> None:
+    shown = written(text)
+    assert shown.startswith(text)
+    assert not shown.removeprefix(text).strip(" \n>`~")
+
+
+def test_code_that_is_cut_off_is_closed() -> None:
+    assert written("So:\n\n- ```python\n  a = [1]") == "So:\n\n- ```python\n  a = [1]\n  ```"
+
+
+def test_only_what_may_change_is_held_back() -> None:
+    reader = StatementReader()
+    assert reader.feed("Load") == ["Load"]
+    assert reader.feed(" files. ") == [" ", "files."]
+    assert reader.feed("[") == []
+    assert reader.feed("1] ") == [" [1]"]
+    assert reader.feed("T") == [Statement("Load files.", (1,), StatementKind.SENTENCE, " "), "T"]
+
+
+@pytest.mark.parametrize("unit", ["a", "a ", "[1]", "`a ", "```\nx\n", "| ", "#", "- ", "a. ", "\n", "> "])
+def test_a_long_text_is_read_to_its_end(unit: str) -> None:
+    text = unit * 3_000
+    assert written(*[text[at : at + 5] for at in range(0, len(text), 5)]).startswith(text)
