@@ -1,6 +1,7 @@
 """Indexes a documentation site over HTTP, serves it, asks a question and keeps serving until Ctrl-C.
 
-Runs the commands that a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database and one local Ray.
+Runs the commands that a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database and one local Ray,
+with the language model that it finds on this machine.
 Without --site it crawls Raydex's own documentation (README.md and docs/ as HTML), served on loopback.
 """
 
@@ -24,8 +25,9 @@ from urllib.parse import urlsplit
 
 from jobs.cli import DONE, NOTHING_DELETED, command, main, say
 from jobs.documentation import serve_documentation
-from jobs.environment import child_environment, open_database, ray_address
+from jobs.environment import child_environment, open_database, ray_address, variables
 from pipelines.cluster import connect_ray
+from pipelines.llm.servers import find_llm
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVE_PORT = 8000
@@ -45,12 +47,14 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--max-pages", type=int, default=200, help="index at most so many pages of --site (200)")
     parser.add_argument("--port", type=int, default=SERVE_PORT, help="port of the service (default 8000)")
     parser.add_argument("--once", action="store_true", help="stop after the first answer")
+    parser.add_argument("--no-llm", action="store_true", help="quote, without any language model")
     return parser
 
 
 def work(args: argparse.Namespace) -> int:
     _catch_signals()
     began, base = time.perf_counter(), f"http://127.0.0.1:{args.port}"
+    llm = find_model(args.no_llm)
     with contextlib.ExitStack() as stack:
         site = args.site or stack.enter_context(serve_documentation(ROOT))
         url = stack.enter_context(open_database())
@@ -59,7 +63,7 @@ def work(args: argparse.Namespace) -> int:
         _catch_signals()  # Ray puts handlers of its own in their place, and the service would outlive this process
         say("Ray is up")
         collection = collection_name(site)
-        environment = child_environment(DATABASE_URL=url, RAY_ADDRESS=address, RAYDEX_COLLECTION=collection)
+        environment = child_environment(DATABASE_URL=url, RAY_ADDRESS=address, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))
         service = stack.enter_context(run_service(environment, args.port, messages))
         say(f"indexing {site}")
@@ -74,6 +78,14 @@ def work(args: argparse.Namespace) -> int:
                 service.wait()
             say("stopping")
     return DONE
+
+
+def find_model(no_llm: bool) -> dict[str, str]:
+    """Return the variables that make the service answer with the language model found here, and say which it is."""
+    found = find_llm({**variables(), "RAYDEX_NO_LLM": "true"} if no_llm else variables())
+    for line in found.lines:
+        say(line)
+    return found.variables | ({"RAYDEX_NO_LLM": "true"} if no_llm else {})
 
 
 def collection_name(site: str) -> str:

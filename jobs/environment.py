@@ -92,9 +92,14 @@ def in_ray_job() -> bool:
 def embedding_endpoint() -> dict[str, Any]:
     """Return the address and key of the endpoint of `openai:` embedding models."""
     return {
-        "embedding_url": os.environ.get("OPENAI_BASE_URL"),
-        "embedding_key": os.environ.get("OPENAI_API_KEY"),
+        "embedding_url": os.environ.get("RAYDEX_EMBEDDING_URL") or os.environ.get("OPENAI_BASE_URL"),
+        "embedding_key": os.environ.get("RAYDEX_EMBEDDING_KEY") or os.environ.get("OPENAI_API_KEY"),
     }
+
+
+def variables() -> Mapping[str, str]:
+    """Return all variables, for a part that names those that it takes."""
+    return dict(os.environ)
 
 
 def service_key() -> str | None:

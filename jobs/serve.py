@@ -1,6 +1,6 @@
 """Serves the page to ask at, the API and the OpenAI-compatible API until Ctrl-C.
 
-Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOST, RAYDEX_PORT and RAYDEX_COLLECTION.
+Runs `python -m serve` in this process; its flags become the settings RAYDEX_HOST, RAYDEX_PORT and so on.
 """
 
 import argparse
@@ -19,6 +19,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1); any other requires API keys")
     parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
     parser.add_argument("--collection", help="collection to answer from (default: the only one)")
+    parser.add_argument("--no-llm", action="store_true", default=None, help="quote, without any language model")
     return parser
 
 

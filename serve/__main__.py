@@ -1,7 +1,8 @@
 """`python -m serve` and `raydex serve`: serves on this machine until Ctrl-C.
 
-Unless DATABASE_URL is set, it runs a Postgres of its own; unless RAY_ADDRESS is set, a Ray of its own. While it runs,
-its home folder says where it answers. `raydex serve --help` has the flags.
+Unless DATABASE_URL is set, it runs a Postgres of its own; unless RAY_ADDRESS is set, a Ray of its own. Unless a
+language model is configured, it looks for one on this machine. While it runs, its home folder says where it answers.
+`raydex serve --help` has the flags.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ from pipelines import embedded
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.settings import describe_errors
 from pipelines.cluster import connect_ray
+from pipelines.llm.servers import find_llm
 from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
@@ -52,7 +54,10 @@ def main() -> int:
     stop = threading.Event()
     _catch_signals(stop)
     try:
-        settings = Settings()
+        found = find_llm(os.environ)
+        settings = Settings(**found.settings)  # type: ignore[arg-type]
+        for line in found.lines:
+            _say(line)
         with claim(settings) as port, database(settings) as url, local_ray():
             _catch_signals(stop)  # Ray puts handlers of its own in their place, and prints a trace of the stack
             run(settings.model_copy(update={"database_url": url, "port": port}), stop)

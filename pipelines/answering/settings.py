@@ -99,6 +99,8 @@ class RuleSettings(BaseModel):
 class AnswerSettings(BaseModel):
     """How answers are made. The defaults answer without any language model."""
 
+    model_config = ConfigDict(populate_by_name=True)
+
     collection: str = ""  # for questions that name none; "": the only collection
     home: Home = Path()  # of BM25 folders and downloaded models
 
@@ -116,9 +118,9 @@ class AnswerSettings(BaseModel):
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds
     query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
-    embedding_url: Annotated[str, Field(validation_alias=AliasChoices("embedding_url", "OPENAI_BASE_URL"))] = ""
+    embedding_url: Annotated[str, Field(validation_alias=AliasChoices("RAYDEX_EMBEDDING_URL", "OPENAI_BASE_URL"))] = ""
     embedding_key: Annotated[
-        str, Field(validation_alias=AliasChoices("embedding_key", "OPENAI_API_KEY"), repr=False)
+        str, Field(validation_alias=AliasChoices("RAYDEX_EMBEDDING_KEY", "OPENAI_API_KEY"), repr=False)
     ] = ""
     embedding_device: str = "cpu"  # "cuda" where the replicas have a GPU
     embedding_threads: Annotated[int, Field(ge=0)] = 0  # of the embedding model; 0: as many as it likes
@@ -127,6 +129,8 @@ class AnswerSettings(BaseModel):
     llm_url: str = ""  # with llm_model and llm_key: a single agent named "llm"
     llm_model: str = ""
     llm_key: Annotated[str, Field(repr=False)] = ""
+    llm_context_window: Annotated[int, Field(ge=256)] = _LLM.context_window
+    no_llm: bool = False  # quote, whatever models are set
     mode: Annotated[str, _one_of([mode for mode in (*MODES, NO_TEXT) if mode != CONTEXT_ONLY])] = _ENGINE.mode
     structured: bool = False  # refine and compact skip steps that do not satisfy the question
     num_children: Annotated[int, Field(ge=0)] = 0  # of a node of tree_summarize; 0: as many as the window holds
@@ -200,9 +204,12 @@ def describe_errors(error: ValidationError) -> str:
 
 
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:
-    """Return the agents; the shortcut `llm_model` comes first, as "llm"."""
+    """Return the agents, none with `no_llm`; the shortcut `llm_model` comes first, as "llm"."""
+    if settings.no_llm:
+        return []
     if not settings.llm_model:
         return settings.agents
     short = {"name": "llm", "model": settings.llm_model, "api_key": settings.llm_key}
+    window = {"context_window": settings.llm_context_window}
     url = {"base_url": settings.llm_url} if settings.llm_url else {}
-    return [AgentSettings.model_validate({**short, **url}), *settings.agents]
+    return [AgentSettings.model_validate({**short, **window, **url}), *settings.agents]

@@ -164,12 +164,12 @@ def test_every_route_is_documented():
 
 
 def variables_read() -> set[str]:
-    """Every environment variable that the code reads by name."""
+    """Every environment variable that the code reads by name, from the environment or from what was `given` of it."""
     found = set()
     for folder in ("jobs", "serve", "pipelines"):
         for path in (ROOT / folder).rglob("*.py"):
             text = path.read_text()
-            found |= set(re.findall(r"""environ\.get\(\s*["'](\w+)""", text))
+            found |= set(re.findall(r"""(?:environ|given)\.get\(\s*["']([A-Z]\w+)""", text))
             found |= set(re.findall(r"""environ\[["'](\w+)""", text))
     return found
 

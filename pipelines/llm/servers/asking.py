@@ -1,0 +1,147 @@
+"""Asks a server for JSON: within a time limit, without redirects, and on loopback without a proxy.
+
+Knows HTTP and what goes wrong with it; no model.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+T = TypeVar("T")
+
+LARGEST = 4_000_000  # bytes of a reply; OpenRouter's list of models, the longest known, has 0.6 MB
+
+
+class NoAnswer(RuntimeError):
+    """A server gave no JSON; the message names its URL and what it did, and `status` its HTTP status or 0."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class OutOfTime(RuntimeError):
+    """A work did not end within its time limit."""
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """Return what `work` returns, or raise what it raises. Raises OutOfTime; the work is then left to itself.
+
+    It runs in a thread of its own: no time limit of a library covers the resolver and a reply that drips.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised again by the caller's thread
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise OutOfTime(f"nothing came within {seconds:g} s")
+    return results[0]
+
+
+def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None = None, timeout_s: float) -> Any:
+    """Return the JSON object that a GET of `base` and `path` gives, or a POST of `body`. Raises NoAnswer.
+
+    `key` is sent as a bearer token; no error repeats it.
+    """
+    shown = without_password(base)
+    if not re.match(r"https?://[^/]", base):
+        raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
+    try:
+        status, kind, text = within(timeout_s, lambda: _send(base + path, key, body, timeout_s))
+    except OutOfTime:
+        raise NoAnswer(f"{shown} did not answer within {timeout_s:g} s{_if_tls(base)}") from None
+    except Exception as error:  # httpx, the resolver and the TLS library raise dozens of kinds
+        raise NoAnswer(_describe(shown, error, key)) from None
+    if status in (401, 403):
+        raise NoAnswer(f"{shown} {'refuses the' if key else 'wants an'} API key (HTTP {status})", status)
+    if status != 200:
+        raise NoAnswer(f"{shown}{path} answers HTTP {status}{_hint(status, base, text)}", status)
+    try:
+        reply = json.loads(text)
+    except ValueError:
+        reply = None
+    if not isinstance(reply, dict):
+        what = kind or "something"
+        raise NoAnswer(f"{shown}{path} answers with {what}, not with JSON: no language model's server", status)
+    return reply
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether the host of a URL is this machine by name."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def without_password(url: str) -> str:
+    """Return a URL as it may be shown."""
+    return re.sub(r"//[^/@]*@", "//", url)
+
+
+def _send(url: str, key: str, body: Mapping[str, Any] | None, timeout_s: float) -> tuple[int, str, bytes]:
+    """Return the status, media type and body of the reply."""
+    import httpx
+
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    method = "GET" if body is None else "POST"
+    with (
+        httpx.Client(timeout=timeout_s, follow_redirects=False, trust_env=not is_loopback(url)) as client,
+        client.stream(method, url, json=body, headers=headers) as response,
+    ):
+        text = bytearray()
+        for part in response.iter_bytes():
+            text += part
+            if len(text) > LARGEST:
+                break
+        return response.status_code, response.headers.get("content-type", "").partition(";")[0], bytes(text)
+
+
+def _describe(url: str, error: Exception, key: str) -> str:
+    """Return what went wrong with a connection, and the likely cause."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    text = f"{type(error).__name__}: {text.replace(key, '…') if key else text}"[:300]
+    said = next(
+        (said for sign, said in SIGNS if re.search(sign, text, re.IGNORECASE)), "{url} cannot be reached: {text}"
+    )
+    return said.format(url=url, bare=url.partition("://")[2], text=text)
+
+
+# What the texts of httpx, the resolver and OpenSSL mean.
+SIGNS = (
+    (r"refused|all connection attempts failed", "nothing listens at {url}"),
+    (r"wrong_version_number|record_layer|packet_length", "{url} speaks no TLS: write http://{bare}"),
+    (r"timeout|timed out", "{url} did not answer in time"),
+    (r"certificate_verify", "the certificate of {url} is not trusted: {text}"),
+    (r"name or service|nodename|name resolution", "there is no host of the name in {url}"),
+    (
+        r"RemoteProtocolError|ReadError",
+        "something answers at {url}, but not in HTTP; if it speaks TLS, write https://{bare}",
+    ),
+)
+
+
+def _if_tls(url: str) -> str:
+    """Return a hint for a server that waits for something else than a TLS handshake."""
+    bare = without_password(url).partition("://")[2]
+    return f"; if it speaks no TLS, write http://{bare}" if url.startswith("https:") and is_loopback(url) else ""
+
+
+def _hint(status: int, url: str, text: bytes) -> str:
+    """Return what an HTTP status probably means."""
+    if 300 <= status < 400:
+        return ", a redirect, which is not followed: name the address that it leads to"
+    if b"HTTPS" in text and url.startswith("http:"):
+        return f": it speaks TLS, write https://{without_password(url).partition('://')[2]}"
+    return ""

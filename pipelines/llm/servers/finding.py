@@ -1,0 +1,211 @@
+"""Finds the language model that answers where none is configured, and says which one and why.
+
+Asks only servers that the environment names, and the Ollama of this machine. Reads no environment: it gets one.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.llm.servers.asking import NoAnswer, is_loopback, without_password
+from pipelines.llm.servers.listing import (
+    OLLAMA_CONTEXT,
+    OLLAMA_PORT,
+    ServedModel,
+    Server,
+    can_chat,
+    context_of,
+    look_at,
+    look_at_ollama,
+)
+
+TRUE = {"1", "true", "yes", "on", "y", "t"}  # what the settings take for true
+QUOTING = "answers are quotations"
+SETUP = "docs/llms.md says how to set one up, --no-llm that none is wanted"
+OLLAMA_PULL = "`ollama pull qwen3:4b`"
+MOST_NAMED = 6  # models of a server in a message
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLLM:
+    """What `find_llm` found. `settings` are those of the answers to set, none where the configuration stands.
+
+    `lines` say to a person what answers and why. `server` and `model` are what was chosen.
+    """
+
+    lines: tuple[str, ...]
+    settings: Mapping[str, str | int] = field(default_factory=dict)
+    server: Server | None = None
+    model: ServedModel | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The settings as environment variables, for another process."""
+        return {f"RAYDEX_{name.upper()}": str(value) for name, value in self.settings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A server that may be asked, and what names it."""
+
+    url: str
+    named_by: str
+    key: str = ""
+    ollama: bool = False
+
+    def look(self) -> Server:
+        return look_at_ollama(self.url) if self.ollama else look_at(self.url, self.key)
+
+
+def find_llm(environment: Mapping[str, str]) -> FoundLLM:
+    """Return the language model to answer with, from the variables of `environment`.
+
+    RAYDEX_AGENTS, or RAYDEX_LLM_URL with RAYDEX_LLM_MODEL, stand as they are. Else the first of these that has a
+    model for chats answers: the server at RAYDEX_LLM_URL, the one at OPENAI_BASE_URL, the Ollama at OLLAMA_HOST or on
+    this machine. RAYDEX_LLM_MODEL chooses among their models. Fails never: at worst nothing is found, and why is said.
+    """
+    given = {name.upper(): value.strip() for name, value in environment.items()}
+    url, model = given.get("RAYDEX_LLM_URL", ""), given.get("RAYDEX_LLM_MODEL", "")
+    if given.get("RAYDEX_NO_LLM", "").lower() in TRUE:
+        return FoundLLM((f"{QUOTING}: --no-llm (RAYDEX_NO_LLM) does without a language model",))
+    if agents := _agent_names(given.get("RAYDEX_AGENTS", "")):
+        return FoundLLM((f"answers are written by the agents of RAYDEX_AGENTS: {', '.join(agents)}",))
+    if url and model:
+        return _configured(_Place(url, "RAYDEX_LLM_URL", given.get("RAYDEX_LLM_KEY", "")), model, given)
+    return _search(list(_places(given)), model, given)
+
+
+def _places(given: Mapping[str, str]) -> list[_Place]:
+    """Return the servers to ask, in order."""
+    if url := given.get("RAYDEX_LLM_URL"):
+        return [_Place(url, "RAYDEX_LLM_URL", given.get("RAYDEX_LLM_KEY", ""))]
+    host = given.get("OLLAMA_HOST", "")
+    ollama = _Place(ollama_url(host), "OLLAMA_HOST" if host else "where Ollama is by default", ollama=True)
+    if url := given.get("OPENAI_BASE_URL"):
+        return [_Place(url, "OPENAI_BASE_URL", given.get("OPENAI_API_KEY", "")), ollama]
+    return [ollama]
+
+
+def ollama_url(host: str) -> str:
+    """Return the URL of the Ollama that OLLAMA_HOST names; the address that a server listens on is asked on loopback.
+
+    As in Ollama, the port is 11434 without a scheme, else the scheme's own.
+    """
+    scheme, _, rest = host.rpartition("://")
+    name, path = re.match(r"([^/]*)(.*)", rest).groups()  # type: ignore[union-attr]
+    found = re.match(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?$", name) or re.match(r"(.*)()", name)
+    address, port = found[1] or "127.0.0.1", found[2]  # type: ignore[index]
+    address = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(address, address)
+    port = port or {"http": "80", "https": "443"}.get(scheme, str(OLLAMA_PORT))
+    return f"{scheme or 'http'}://{address}:{port}{path.rstrip('/')}"
+
+
+def _search(places: Sequence[_Place], wanted: str, given: Mapping[str, str]) -> FoundLLM:
+    """Return the model of the first place that has one; else what was missing at each."""
+    problems: list[str] = []
+    for place in places:
+        try:
+            server = place.look()
+        except NoAnswer as error:
+            problems.append(f"{error} ({place.named_by})")
+            continue
+        model, why = _choose(server, wanted)
+        if model is not None:
+            return _found(server, place, model, why, problems)
+        problems.append(f"{why} ({place.named_by})")
+    if wanted and given.get("RAYDEX_LLM_KEY") and not given.get("RAYDEX_LLM_URL"):
+        return FoundLLM((*problems, f"answers are written by {wanted} of OpenAI: RAYDEX_LLM_URL names no other server"))
+    return FoundLLM((f"{QUOTING}, for want of a language model: {'; '.join(problems)}. {SETUP}",), {"no_llm": True})
+
+
+def _found(server: Server, place: _Place, model: ServedModel, why: str, problems: Sequence[str]) -> FoundLLM:
+    """Return a choice with its settings, and the lines that explain it."""
+    tokens = context_of(server, model)
+    settings: dict[str, str | int] = {"llm_url": server.base_url, "llm_model": model.name, "llm_key": place.key}
+    if tokens:
+        settings["llm_context_window"] = tokens
+    others = [other.name for other in server.models if other.chat and other is not model]
+    choose = f"RAYDEX_LLM_MODEL names another ({_names(others)}), " if others else ""
+    about = ", ".join([why, *_context(server, model, tokens)])
+    said = f"answers are written by {model.name} of {server.shown} ({about}); {choose}--no-llm does without"
+    return FoundLLM((*problems, said), settings, server, model)
+
+
+def _configured(place: _Place, name: str, given: Mapping[str, str]) -> FoundLLM:
+    """Return the configured model, with the context that its server tells unless that is configured too."""
+    said = f"answers are written by {name} at {without_password(place.url)}, as RAYDEX_LLM_MODEL says"
+    try:
+        server = place.look()
+    except NoAnswer as error:
+        return FoundLLM((said, f"{error}; until it does, {QUOTING}: `raydex doctor` looks closer"))
+    settings: dict[str, str | int] = {}
+    if server.base_url != place.url.rstrip("/"):
+        settings["llm_url"] = server.base_url
+        said = said.replace(without_password(place.url), server.shown)
+    model = server.find(name)
+    if model is None:
+        return FoundLLM((said, *_unlisted(server, name)), settings, server)
+    tokens = context_of(server, model)
+    if tokens and not given.get("RAYDEX_LLM_CONTEXT_WINDOW"):
+        settings["llm_context_window"] = tokens
+        said += f" ({', '.join(_context(server, model, tokens))})"
+    return FoundLLM((said,), settings, server, model)
+
+
+def _choose(server: Server, wanted: str) -> tuple[ServedModel | None, str]:
+    """Return the model of a server to answer with and why it, or None and why none."""
+    if wanted:
+        model = server.find(wanted)
+        return model, "as RAYDEX_LLM_MODEL says" if model else f"{server.shown} has no model {wanted!r}: {_has(server)}"
+    if not server.models:
+        pull = f"; {OLLAMA_PULL} gets one" if server.ollama else ""
+        return None, f"{server.shown} has no model{pull}"
+    chats = [model for model in server.models if not model.away and can_chat(server, model)]
+    if not chats:
+        return None, f"{server.shown} has no model for chats on its own machine: {_has(server)}"
+    if server.ollama:
+        first = next((model for model in chats if model.loaded), None)
+        return first or chats[0], _reason(chats, "loaded already" if first else "pulled last")
+    if len(chats) > 1 and not is_loopback(server.base_url):
+        return None, f"{server.shown} has {len(chats)} models for chats: RAYDEX_LLM_MODEL must name one"
+    return chats[0], _reason(chats, "the first that it lists")
+
+
+def _reason(chats: Sequence[ServedModel], why: str) -> str:
+    return "its only model for chats" if len(chats) == 1 else why
+
+
+def _context(server: Server, model: ServedModel, tokens: int) -> list[str]:
+    """Return what to say of the context, if its size is known."""
+    if not tokens:
+        return []
+    assumed = server.ollama and not model.loaded and tokens == OLLAMA_CONTEXT
+    return [f"{tokens:,} tokens of context{', as Ollama gives at least' if assumed else ''}"]
+
+
+def _unlisted(server: Server, name: str) -> list[str]:
+    """Return a warning for a configured model that its server does not list, where that matters."""
+    if not server.ollama:  # llama.cpp takes any name, and hosted services do not list all
+        return []
+    return [f"{server.shown} has no model {name!r}: {_has(server)}; `ollama pull {name}` gets it"]
+
+
+def _has(server: Server) -> str:
+    return f"it has {_names([model.name for model in server.models])}"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (", ".join(names[:MOST_NAMED]) or "none") + more
+
+
+def _agent_names(text: str) -> list[str]:
+    """Return the names in RAYDEX_AGENTS; a text that is no list of agents is refused where it is used."""
+    try:
+        agents = json.loads(text or "[]")
+    except ValueError:
+        return ["?"]
+    return (
+        [str(agent.get("name")) for agent in agents if isinstance(agent, dict)] if isinstance(agents, list) else ["?"]
+    )

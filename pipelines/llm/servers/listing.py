@@ -1,0 +1,205 @@
+"""Reads which models a server of language models lists, and how many tokens their contexts hold.
+
+Knows the lists of OpenAI, Ollama, llama.cpp, vLLM and LM Studio. Chooses nothing.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from pipelines.llm.servers.asking import NoAnswer, ask, is_loopback, without_password
+
+# A server on this machine lists its models in milliseconds; elsewhere a TLS handshake and a slow list come on top.
+HERE_S, ELSEWHERE_S = 1.0, 3.0
+OLLAMA_PORT = 11434
+# Ollama's context for a model that sets none, with less than 24 GiB of GPU memory (docs/context-length.mdx); with more
+# it is larger, so a prompt that fits this always fits.
+OLLAMA_CONTEXT = 4096
+# Models that embed, rank or judge, by the names that they have in Ollama's library, on the hub and at OpenAI.
+NOT_CHAT = re.compile(
+    r"embed|minilm|mpnet|\bbge\b|\bgte\b|\be5\b|paraphrase|sentence-|colbert|rerank|whisper|\btts\b|dall-e|moderation"
+    r"|guard|\bocr\b|realtime|transcribe|davinci-002|babbage-002",
+    re.IGNORECASE,
+)
+# vLLM; Ollama's list of loaded models and OpenRouter; LM Studio; Mistral and LM Studio; others.
+CONTEXT_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length", "context_window")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model of a server. `context` is in tokens, 0 if the server does not say.
+
+    `chat` is whether it answers questions, as far as its name and the server tell; `loaded` whether it is in memory;
+    `away` whether the server only passes questions on to another host.
+    """
+
+    name: str
+    context: int = 0
+    chat: bool = True
+    loaded: bool = False
+    away: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of language models at `base_url` (the URL up to `/chat/completions`), with the models that it lists."""
+
+    base_url: str
+    models: tuple[ServedModel, ...]
+    ollama: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The server as a person is told of it."""
+        return f"the Ollama at {self.root}" if self.ollama else without_password(self.base_url)
+
+    @property
+    def root(self) -> str:
+        """The URL without `/v1`, where servers keep what OpenAI's API lacks."""
+        return root_of(self.base_url)
+
+    def find(self, name: str) -> ServedModel | None:
+        """Return the model of that name; for Ollama a name without a tag means `latest`."""
+        wanted = {name, f"{name}:latest"} if self.ollama and ":" not in name else {name}
+        return next((model for model in self.models if model.name in wanted), None)
+
+
+def root_of(base_url: str) -> str:
+    """Return a base URL without its version."""
+    return re.sub(r"/v1/?$", "", base_url.rstrip("/"))
+
+
+def look_at(base_url: str, key: str = "", timeout_s: float = 0.0) -> Server:
+    """Return the server at `base_url`, which may lack the `/v1` at its end. Raises NoAnswer.
+
+    `timeout_s` 0 takes the usual limit for a server here or elsewhere; it holds for each of up to four requests.
+    """
+    timeout_s = timeout_s or (HERE_S if is_loopback(base_url) else ELSEWHERE_S)
+    base_url = base_url.strip().rstrip("/")
+    try:
+        rows = _listed(base_url, key, timeout_s)
+    except NoAnswer as error:
+        if base_url.endswith("/v1") or error.status in (0, 401, 403):
+            raise
+        try:
+            rows = _listed(f"{base_url}/v1", key, timeout_s)
+        except NoAnswer:
+            raise error from None
+        base_url = f"{base_url}/v1"
+    if _is_ollama(base_url, rows):
+        with suppress(NoAnswer):
+            return look_at_ollama(root_of(base_url), timeout_s, base_url)
+    models = tuple(_read_model(row) for row in rows)
+    if any(row.get("owned_by") == "llamacpp" for row in rows) and not all(model.context for model in models):
+        models = tuple(replace(model, context=_slot_context(base_url, key, timeout_s)) for model in models)
+    return Server(base_url, models)
+
+
+def look_at_ollama(root: str, timeout_s: float = 0.0, base_url: str = "") -> Server:
+    """Return the Ollama at `root`, its models as `ollama list` orders them. Raises NoAnswer."""
+    timeout_s = timeout_s or (HERE_S if is_loopback(root) else ELSEWHERE_S)
+    rows = _rows(ask(root, "/api/tags", timeout_s=timeout_s), "models", root)
+    loaded: dict[str, int] = {}
+    with suppress(NoAnswer):
+        running = _rows(ask(root, "/api/ps", timeout_s=timeout_s), "models", root)
+        loaded = {_name(row): _tokens(row.get("context_length")) for row in running}
+    models = [
+        ServedModel(
+            name=_name(row),
+            context=loaded.get(_name(row), 0),
+            chat=_chats(_name(row), row),
+            loaded=_name(row) in loaded,
+            away=bool(row.get("remote_host")) or bool(re.search(r"[:-]cloud$", _name(row))),
+        )
+        for row in rows
+        if _name(row)
+    ]
+    return Server(base_url or f"{root}/v1", tuple(models), ollama=True)
+
+
+def context_of(server: Server, model: ServedModel, timeout_s: float = 0.0) -> int:
+    """Return the tokens that the context of `model` holds, as far as its server tells, else 0.
+
+    An Ollama says it of a loaded model and of one that sets `num_ctx`; of any other the least of its defaults is taken.
+    """
+    if model.context or not server.ollama:
+        return model.context
+    shown = _show(server, model, timeout_s)
+    own = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
+    info = shown.get("model_info")
+    trained = [_tokens(value) for name, value in _items(info) if name.endswith(".context_length")]
+    return min([int(own[1]) if own else OLLAMA_CONTEXT, *filter(None, trained)])
+
+
+def can_chat(server: Server, model: ServedModel, timeout_s: float = 0.0) -> bool:
+    """Return whether a model answers questions: by its name, and by its capabilities where an Ollama lists them."""
+    if not model.chat or not server.ollama:
+        return model.chat
+    capabilities = _show(server, model, timeout_s).get("capabilities")
+    return not isinstance(capabilities, list) or "completion" in capabilities
+
+
+def _show(server: Server, model: ServedModel, timeout_s: float) -> Mapping[str, Any]:
+    """Return what an Ollama says of one model; nothing if it does not answer."""
+    timeout_s = timeout_s or (HERE_S if is_loopback(server.root) else ELSEWHERE_S)
+    with suppress(NoAnswer):
+        shown: Mapping[str, Any] = ask(server.root, "/api/show", body={"model": model.name}, timeout_s=timeout_s)
+        return shown
+    return {}
+
+
+def _listed(base_url: str, key: str, timeout_s: float) -> list[Mapping[str, Any]]:
+    return _rows(ask(base_url, "/models", key=key, timeout_s=timeout_s), "data", base_url)
+
+
+def _rows(reply: Mapping[str, Any], field: str, url: str) -> list[Mapping[str, Any]]:
+    """Return the rows of a list, those that are objects. Raises NoAnswer."""
+    if field not in reply and "error" in reply:
+        raise NoAnswer(f"{without_password(url)} answers with an error: {str(reply['error'])[:200]}", 200)
+    rows = reply.get(field, "missing") or []  # an Ollama without a model says null
+    if not isinstance(rows, list):
+        raise NoAnswer(f"{without_password(url)} answers with JSON that lists no models", 200)
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def _is_ollama(base_url: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    return urlsplit(base_url).port == OLLAMA_PORT or any(row.get("owned_by") == "library" for row in rows)
+
+
+def _read_model(row: Mapping[str, Any]) -> ServedModel:
+    """Return the model of a row of `/v1/models`."""
+    meta = row.get("meta")
+    own = [_tokens(value) for name, value in _items(meta) if name == "n_ctx"]  # llama.cpp: of one slot
+    contexts = [*own, *(_tokens(row.get(field)) for field in CONTEXT_FIELDS)]
+    return ServedModel(_name(row), next(filter(None, contexts), 0), _chats(_name(row), row))
+
+
+def _slot_context(base_url: str, key: str, timeout_s: float) -> int:
+    """Return the context of one slot of a llama.cpp, whose older versions tell it beside the list; else 0."""
+    with suppress(NoAnswer):
+        reply = ask(root_of(base_url), "/props", key=key, timeout_s=timeout_s)
+        settings = reply.get("default_generation_settings")
+        return next((_tokens(value) for name, value in _items(settings) if name == "n_ctx"), 0)
+    return 0
+
+
+def _chats(name: str, row: Mapping[str, Any]) -> bool:
+    details = row.get("details")
+    families = {str(value) for field, value in _items(details) if field == "family"}
+    kind = str(row.get("type") or "")  # LM Studio and Together: llm, chat, embeddings, …
+    return not (NOT_CHAT.search(name) or any("bert" in family for family in families) or "embed" in kind)
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return str(row.get("id") or row.get("name") or row.get("model") or "")
+
+
+def _items(value: object) -> Iterator[tuple[str, Any]]:
+    yield from value.items() if isinstance(value, dict) else ()
+
+
+def _tokens(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,318 @@
+"""Where no language model is configured, one of this machine is found, which one is said, and nobody else is asked."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from kit.scripted_server import HANG, Raw, ScriptedServer
+
+from pipelines.answering.settings import AnswerSettings, all_agents
+from pipelines.llm.servers import asking, find_llm, listing
+from pipelines.llm.servers.finding import ollama_url
+from serve.settings import Settings
+
+DEAD = "127.0.0.1:9"
+CHAT = {"name": "qwen3:4b", "size": 2_000, "details": {"family": "qwen3"}}
+OTHER = {"name": "llama3.2:3b", "size": 9_000, "details": {"family": "llama"}}
+EMBEDS = [
+    {"name": "nomic-embed-text:latest", "details": {"family": "nomic-bert"}},
+    {"name": "all-minilm:l6-v2", "details": {"family": "bert"}},
+    {"name": "bge-m3:latest", "details": {"family": "bert"}},
+]
+CLOUD = {"name": "gpt-oss:120b-cloud", "remote_host": "https://ollama.com:443"}
+
+
+def ollama(
+    *models: Mapping[str, Any], loaded: Mapping[str, int] = {}, shown: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The paths of an Ollama with these models, those of `loaded` in memory with that many tokens of context."""
+    rows = [{"id": model["name"], "object": "model", "owned_by": "library"} for model in models]
+    return {
+        "/api/tags": {"models": list(models)},
+        "/api/ps": {"models": [{"name": name, "context_length": tokens} for name, tokens in loaded.items()]},
+        "/api/show": shown or {"capabilities": ["completion"], "model_info": {"qwen3.context_length": 40_960}},
+        "/v1/models": {"object": "list", "data": rows or None},
+    }
+
+
+def listed(*names: str, **fields: Any) -> dict[str, Any]:
+    return {"/v1/models": {"object": "list", "data": [{"id": name, "owned_by": "vllm", **fields} for name in names]}}
+
+
+def find(paths: Mapping[str, Any], variable: str = "OLLAMA_HOST", **others: str) -> tuple[dict[str, Any], str, Any]:
+    """The settings that `find_llm` gives with a server named by `variable`, its lines, and the server."""
+    with ScriptedServer(paths) as server:
+        url = server.url if variable == "OLLAMA_HOST" else f"{server.url}/v1"
+        found = find_llm({"OLLAMA_HOST": DEAD, variable: url, **others})
+        text = "\n".join(found.lines).replace(server.host, "HOST")
+        return {name: str(value).replace(server.host, "HOST") for name, value in found.settings.items()}, text, server
+
+
+# ---------------------------------------------------------------------------------------------- Ollama
+
+
+def test_an_ollama_answers_with_the_model_pulled_last_that_is_for_chats() -> None:
+    settings, text, _ = find(ollama(*EMBEDS, CLOUD, CHAT, OTHER))
+    assert settings == {
+        "llm_url": "http://HOST/v1",
+        "llm_model": "qwen3:4b",
+        "llm_key": "",
+        "llm_context_window": "4096",
+    }
+    assert text == (
+        "answers are written by qwen3:4b of the Ollama at http://HOST (pulled last, 4,096 tokens of context, as Ollama "
+        "gives at least); RAYDEX_LLM_MODEL names another (gpt-oss:120b-cloud, llama3.2:3b), --no-llm does without"
+    )
+
+
+def test_a_loaded_model_comes_first_with_the_context_that_it_has() -> None:
+    settings, text, _ = find(ollama(CHAT, OTHER, loaded={"llama3.2:3b": 16_384}))
+    assert (settings["llm_model"], settings["llm_context_window"]) == ("llama3.2:3b", "16384")
+    assert "(loaded already, 16,384 tokens of context)" in text
+
+
+def test_a_loaded_embedding_model_does_not_count() -> None:
+    settings, _, _ = find(ollama(*EMBEDS, CHAT, loaded={"bge-m3:latest": 8_192}))
+    assert settings["llm_model"] == "qwen3:4b"
+
+
+def test_the_model_may_be_named() -> None:
+    settings, text, _ = find(ollama(CHAT, OTHER, loaded={"qwen3:4b": 4_096}), RAYDEX_LLM_MODEL="llama3.2:3b")
+    assert settings["llm_model"] == "llama3.2:3b" and "as RAYDEX_LLM_MODEL says" in text
+    latest, _, _ = find(ollama(CHAT, {"name": "mistral:latest"}), RAYDEX_LLM_MODEL="mistral")
+    assert latest["llm_model"] == "mistral:latest"
+
+
+@pytest.mark.parametrize(
+    ("shown", "tokens"),
+    [
+        ({"parameters": "stop  x\nnum_ctx                        16384", "model_info": {}}, "16384"),
+        ({"model_info": {"llama.context_length": 2_048}}, "2048"),
+        ({}, "4096"),
+        (Raw(500, "{}"), "4096"),
+    ],
+)
+def test_the_context_of_a_model_that_is_not_loaded_is_what_ollama_would_give_it(shown: Any, tokens: str) -> None:
+    settings, _, _ = find(ollama(CHAT, shown=shown))
+    assert settings["llm_context_window"] == tokens
+
+
+def test_capabilities_decide_where_an_ollama_lists_them() -> None:
+    def show(body: dict[str, Any]) -> Any:
+        return {"capabilities": ["embedding" if body["model"] == "odd-name:1b" else "completion"]}
+
+    paths = ollama({"name": "odd-name:1b"}, CHAT) | {"/api/show": show}
+    assert find(paths)[0]["llm_model"] == "qwen3:4b"
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (
+            ollama(*EMBEDS),
+            "has no model for chats on its own machine: it has nomic-embed-text:latest, all-minilm:l6-v2",
+        ),
+        (ollama(CLOUD), "no model for chats on its own machine: it has gpt-oss:120b-cloud"),
+        (ollama(), "the Ollama at http://HOST has no model; `ollama pull qwen3:4b` gets one"),
+        ({"/api/tags": {"models": None}}, "has no model;"),
+        ({}, "http://HOST/api/tags answers HTTP 404"),
+        ({"/api/tags": Raw(200, "<html>", "text/html")}, "answers with text/html, not with JSON"),
+        ({"/api/tags": Raw(200, "[1]")}, "not with JSON"),
+        ({"/api/tags": {"models": "x"}}, "lists no models"),
+        ({"/api/tags": Raw(401, "{}")}, "wants an API key (HTTP 401)"),
+        ({"/api/tags": Raw(302, "", headers={"Location": "http://10.1.2.3/"})}, "a redirect, which is not followed"),
+    ],
+)
+def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping[str, Any], said: str) -> None:
+    settings, text, _ = find(paths)
+    assert settings == {"no_llm": "True"}
+    assert text.startswith("answers are quotations, for want of a language model: ") and said in text, text
+
+
+def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "HERE_S", 0.2)
+    settings, text, _ = find({"/api/tags": HANG})
+    assert settings == {"no_llm": "True"} and "did not answer within 0.2 s" in text
+    settings, _, _ = find(ollama(CHAT) | {"/api/ps": HANG, "/api/show": HANG})
+    assert settings["llm_model"] == "qwen3:4b"
+
+
+def test_nothing_listens() -> None:
+    found = find_llm({"OLLAMA_HOST": DEAD})
+    assert (
+        found.settings == {"no_llm": True} and "nothing listens at http://127.0.0.1:9 (OLLAMA_HOST)" in found.lines[0]
+    )
+
+
+def test_what_is_no_server_of_http_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(5)
+        host = f"127.0.0.1:{listening.getsockname()[1]}"
+
+        def greet() -> None:
+            client, _ = listening.accept()
+            with client:
+                client.recv(100)
+                client.sendall(b"220 smtp ready\r\n")
+
+        asking.threading.Thread(target=greet, daemon=True).start()
+        [line] = find_llm({"OLLAMA_HOST": host}).lines
+    assert f"something answers at http://{host}, but not in HTTP" in line
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        (":8080", "http://127.0.0.1:8080"),
+        ("[::]:8080", "http://[::1]:8080"),
+        ("gpu", "http://gpu:11434"),
+        ("gpu:80", "http://gpu:80"),
+        ("http://gpu", "http://gpu:80"),
+        ("https://gpu/ollama/", "https://gpu:443/ollama"),
+    ],
+)
+def test_the_address_of_an_ollama_is_read_as_ollama_reads_it(host: str, url: str) -> None:
+    assert ollama_url(host) == url
+
+
+# ---------------------------------------------------------------------------------------------- OPENAI_BASE_URL
+
+
+def test_the_server_of_openai_base_url_comes_before_an_ollama() -> None:
+    with ScriptedServer(ollama(CHAT)) as other:
+        settings, text, server = find(
+            listed("text-embedding-3-small", "big-chat", max_model_len=16_384),
+            "OPENAI_BASE_URL",
+            OPENAI_API_KEY="sk-1",
+            OLLAMA_HOST=other.url,
+        )
+        assert other.asked == []
+    assert settings == {
+        "llm_url": "http://HOST/v1",
+        "llm_model": "big-chat",
+        "llm_key": "sk-1",
+        "llm_context_window": "16384",
+    }
+    assert "its only model for chats, 16,384 tokens" in text and "sk-1" not in text
+    assert server.asked == [("/v1/models", "Bearer sk-1")]
+
+
+def test_one_that_only_embeds_leaves_answers_to_the_ollama_which_never_gets_its_key() -> None:
+    with ScriptedServer(ollama(CHAT)) as other:
+        settings, text, _ = find(
+            listed("text-embedding-3-small"), "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url
+        )
+        assert {key for _, key in other.asked} == {""}
+    assert settings["llm_model"] == "qwen3:4b" and settings["llm_key"] == ""
+    assert "it has text-embedding-3-small (OPENAI_BASE_URL)" in text
+
+
+def test_openai_base_url_may_be_an_ollama() -> None:
+    settings, text, _ = find(ollama(*EMBEDS, CHAT, loaded={"qwen3:4b": 8_192}), "OPENAI_BASE_URL")
+    assert (settings["llm_model"], settings["llm_context_window"]) == ("qwen3:4b", "8192")
+    assert "the Ollama at http://HOST" in text
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {
+            "/v1/models": {
+                "data": [{"id": "qwen", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096, "n_ctx_train": 32_768}}]
+            }
+        },
+        {
+            "/v1/models": {"data": [{"id": "qwen", "owned_by": "llamacpp", "meta": {"n_ctx_train": 32_768}}]},
+            "/props": {"default_generation_settings": {"n_ctx": 4_096}},
+        },
+    ],
+)
+def test_the_context_of_a_llama_cpp_is_that_of_a_slot(rows: Mapping[str, Any]) -> None:
+    assert find(rows, "OPENAI_BASE_URL")[0]["llm_context_window"] == "4096"
+
+
+def test_a_missing_v1_is_added() -> None:
+    with ScriptedServer(listed("m")) as server:
+        found = find_llm({"OPENAI_BASE_URL": server.url, "OLLAMA_HOST": DEAD})
+        assert found.settings["llm_url"] == f"{server.url}/v1"
+
+
+def test_a_server_of_another_host_with_several_models_waits_for_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.llm.servers.finding.is_loopback", lambda url: False)
+    settings, text, _ = find(listed("small", "large"), "OPENAI_BASE_URL")
+    assert settings == {"no_llm": "True"} and "2 models for chats: RAYDEX_LLM_MODEL must name one" in text
+    settings, _, _ = find(listed("small", "large"), "OPENAI_BASE_URL", RAYDEX_LLM_MODEL="large")
+    assert settings["llm_model"] == "large"
+    assert find(listed("only"), "OPENAI_BASE_URL")[0]["llm_model"] == "only"
+
+
+def test_a_refused_key_is_never_shown() -> None:
+    settings, text, _ = find(
+        {"/v1/models": Raw(401, '{"error": "bad key sk-1"}')}, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1"
+    )
+    assert "refuses the API key (HTTP 401) (OPENAI_BASE_URL)" in text and "sk-1" not in text
+    assert settings == {"no_llm": "True"}
+
+
+# ---------------------------------------------------------------------------------------------- what is configured
+
+
+def test_what_is_configured_wins_and_only_its_context_is_read() -> None:
+    with ScriptedServer(ollama(CHAT)) as other:
+        settings, text, _ = find(
+            listed("m", max_model_len=2_048), "RAYDEX_LLM_URL", RAYDEX_LLM_MODEL="m", OPENAI_BASE_URL=other.url
+        )
+        assert other.asked == []
+    assert settings == {"llm_context_window": "2048"}
+    assert text == "answers are written by m at http://HOST/v1, as RAYDEX_LLM_MODEL says (2,048 tokens of context)"
+    set_too, _, _ = find(
+        listed("m", max_model_len=2_048), "RAYDEX_LLM_URL", RAYDEX_LLM_MODEL="m", RAYDEX_LLM_CONTEXT_WINDOW="1024"
+    )
+    assert set_too == {}
+
+
+def test_a_url_without_a_model_takes_one_of_its_models() -> None:
+    settings, _, server = find(listed("m"), "RAYDEX_LLM_URL", RAYDEX_LLM_KEY="k-1")
+    assert settings == {"llm_url": "http://HOST/v1", "llm_model": "m", "llm_key": "k-1"}
+    assert server.asked == [("/v1/models", "Bearer k-1")]
+
+
+def test_a_configured_model_that_cannot_answer_yet_is_kept_and_said() -> None:
+    away = find_llm({"RAYDEX_LLM_URL": f"http://{DEAD}/v1", "RAYDEX_LLM_MODEL": "m"})
+    assert away.settings == {} and "nothing listens at http://127.0.0.1:9/v1" in away.lines[1]
+    _, missing, _ = find(ollama(CHAT), "RAYDEX_LLM_URL", RAYDEX_LLM_MODEL="qwen3:8b")
+    assert "has no model 'qwen3:8b': it has qwen3:4b; `ollama pull qwen3:8b` gets it" in missing
+
+
+def test_a_model_without_url_is_openais_only_with_a_key() -> None:
+    with_key = find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "gpt-4.1", "RAYDEX_LLM_KEY": "sk-1"})
+    assert with_key.settings == {} and "gpt-4.1 of OpenAI" in with_key.lines[-1]
+    assert find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "qwen3:4b"}).settings == {"no_llm": True}
+
+
+def test_agents_stand_and_no_llm_does_without_all() -> None:
+    agents = '[{"name": "small", "model": "m"}, {"name": "large", "model": "l"}]'
+    assert find_llm({"RAYDEX_AGENTS": agents}).lines == (
+        "answers are written by the agents of RAYDEX_AGENTS: small, large",
+    )
+    assert find_llm({"RAYDEX_AGENTS": "not json"}).settings == {}
+    without = find_llm({"RAYDEX_AGENTS": agents, "RAYDEX_NO_LLM": "True"})
+    assert without.settings == {} and "--no-llm" in without.lines[0]
+    assert all_agents(AnswerSettings.model_validate({"agents": [{"name": "a", "model": "m"}], "no_llm": True})) == []
+
+
+def test_what_was_found_becomes_an_agent() -> None:
+    settings, _, _ = find(ollama(CHAT))
+    [agent] = all_agents(Settings(**settings))  # type: ignore[arg-type]
+    assert (agent.model, agent.base_url, agent.context_window) == ("qwen3:4b", "http://HOST/v1", 4_096)
+
+
+def test_embeddings_have_an_endpoint_of_their_own_before_openais(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://answers/v1")
+    assert Settings().embedding_url == "http://answers/v1"
+    monkeypatch.setenv("RAYDEX_EMBEDDING_URL", "http://vectors/v1")
+    assert Settings().embedding_url == "http://vectors/v1"
