@@ -11,11 +11,12 @@ from pathlib import Path
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.evaluation.dataset import read_dataset, sample
+from pipelines.evaluation.dataset import name_datasets, read_datasets, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.judging.checks import check_as_text, check_judge
 from pipelines.evaluation.judging.dimensions import parse_dimensions
-from pipelines.evaluation.results import as_text, per_question, write_results
+from pipelines.evaluation.result_text import as_text
+from pipelines.evaluation.results import per_question, write_results
 from pipelines.evaluation.run import EvaluationOptions, evaluate, measured_collection
 
 KS = "1,3,5,9,13,18"  # the numbers of chunks of the study's table, at which we are measured
@@ -26,7 +27,8 @@ NO_JUDGE = "none"
 def arguments() -> argparse.ArgumentParser:
     parser = command("evaluate", __doc__)
     add_collection(parser, "default: the only one")
-    parser.add_argument("--dataset", type=Path, required=True, help="questions as JSONL or a JSON array")
+    dataset = "questions as JSONL or a JSON array; several: --dataset A --dataset B"
+    parser.add_argument("--dataset", type=Path, required=True, action="append", help=dataset)
     parser.add_argument("--k", default=KS, help=f"numbers of hits to score, separated by commas (default {KS})")
     parser.add_argument("--limit", type=int, help="ask only this many of the questions, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
@@ -81,8 +83,10 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput("--judge needs --answers: there is nothing else to judge")
     if args.out:
         make_folder(args.out)
-    examples = read_dataset(args.dataset)
+    examples = read_datasets(args.dataset)
     examples = sample(examples, args.limit or len(examples), args.seed)
+    if not (args.answers or any(example.answerable for example in examples)):
+        raise BadInput("every question is about other things (answerable is false): only --answers measures them")
     judge, dimensions = choose_judge(args.judge, settings) if args.answers else "", parse_dimensions(args.dimensions)
     if args.check_judge and not judge:
         raise BadInput("--check-judge needs --answers and an agent that judges")
@@ -91,7 +95,9 @@ def work(args: argparse.Namespace) -> int:
         collection = measured_collection(store, args.collection or settings.collection)
         component = args.answers and args.component
         plan = EvaluationPlan(collection, ks, args.answers, args.seed, component, judge, dimensions)
-        result = evaluate(store, settings, examples, plan, dataset=args.dataset.name, options=options, progress=say)
+        result = evaluate(
+            store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=say
+        )
         text = as_text(result)
         if args.check_judge:
             checked = check_judge(store, settings, examples, plan, result["evaluation"], options, say)

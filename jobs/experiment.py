@@ -13,7 +13,7 @@ from typing import Any
 
 from jobs.cli import DONE, FAILED, NOT_ACCEPTED, BadInput, add_json, command, describe_error, finish, main, say
 from jobs.environment import embedding_endpoint, home, open_store, ray_address, read_configuration
-from pipelines.evaluation.dataset import describe_dataset, read_dataset
+from pipelines.evaluation.dataset import describe_dataset, name_datasets, read_datasets
 from pipelines.evaluation.experiments import table
 from pipelines.evaluation.experiments.comparison import check_names, main_metric
 from pipelines.evaluation.experiments.gate import check_same_questions, gate, read_results
@@ -80,9 +80,9 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput("--fail-below and --candidate need --baseline: a run of this sweep, or a results.json")
     check_names(sweep, args.metric, args.challenger)
     earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
-    examples = read_dataset(sweep.dataset)
+    examples = read_datasets(sweep.datasets)
     if earlier:
-        check_same_questions(earlier, describe_dataset(sweep.dataset.name, examples))
+        check_same_questions(earlier, describe_dataset(name_datasets(sweep.datasets), examples))
     options = ExperimentOptions(
         metric=args.metric or main_metric(sweep.ks),
         baseline="" if earlier else args.baseline or "",

@@ -13,7 +13,7 @@ from typing import Any
 
 from jobs.cli import DONE, NOT_ACCEPTED, add_collection, add_fields, add_json, command, finish, main, read_fields, say
 from jobs.environment import open_store, read_configuration
-from pipelines.evaluation.dataset import read_dataset
+from pipelines.evaluation.dataset import read_answerable
 from pipelines.evaluation.questions.labelled import read_corrections, read_labelled
 from pipelines.training import adapter, cross_encoder, embedder, router, tags
 from pipelines.training.card import ModelFolder, TrainingPlan, TrainingResult
@@ -76,7 +76,7 @@ def work(args: argparse.Namespace) -> int:
 
 
 def train_adapter(order: TrainingOrder, folder: ModelFolder, plan: adapter.AdapterPlan) -> TrainingResult:
-    examples, check = read_dataset(order.dataset), read_dataset(order.check) if order.check else []
+    examples, check = read_answerable(order.dataset), read_answerable(order.check) if order.check else []
     with open_store() as store:
         settings = read_configuration()
         data = adapter.gather_adapter_data(store, settings, order.collection, examples, check, progress=say)
@@ -84,7 +84,7 @@ def train_adapter(order: TrainingOrder, folder: ModelFolder, plan: adapter.Adapt
 
 
 def fine_tune(gather: Callable[..., Any], train: Train, order: TrainingOrder, folder: ModelFolder, *plans: Any) -> Any:
-    examples, (plan, selection) = read_dataset(order.dataset), plans
+    examples, (plan, selection) = read_answerable(order.dataset), plans
     with open_store() as store, open_collection(store, read_configuration(), order.collection) as collection:
         data = gather(collection, examples, selection, say)
     return train(data, folder, plan, device=order.device, accept=order.accept, progress=say)
@@ -95,7 +95,7 @@ def train_router(order: TrainingOrder, folder: ModelFolder, plan: router.RouterP
 
 
 def train_tags(order: TrainingOrder, folder: ModelFolder, plan: tags.TagPlan) -> TrainingResult:
-    examples, hits = read_dataset(order.dataset), None
+    examples, hits = read_answerable(order.dataset), None
     people = read_corrections(order.corrections) if order.corrections else []
     if order.collection:
         with open_store() as store, open_collection(store, read_configuration(), order.collection) as collection:

@@ -1,11 +1,11 @@
-"""Reads and writes data sets: questions with the sources that answer them.
+"""Reads and writes data sets: questions with their sources, and questions about other things.
 
 A file that can't be used is refused whole, with the line of every mistake. Knows no metric and no engine.
 """
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,11 +30,19 @@ class BadDataset(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question, the reference sources (`url#anchor`, or a page's `url`) that answer it, and a reference answer."""
+    """A question, the reference sources (`url#anchor`, or a page's `url`) that answer it, and a reference answer.
+
+    A question about other things has no source: the right answer is that it is not known.
+    """
 
     question: str
     sources: tuple[str, ...]
     answer: str | None = None
+
+    @property
+    def answerable(self) -> bool:
+        """Whether some source answers it."""
+        return bool(self.sources)
 
     @property
     def id(self) -> str:
@@ -51,8 +59,8 @@ def read_dataset(path: Path | str) -> list[Example]:
     """Return the examples of a file in its order.
 
     Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array. `source` and
-    `sources` take one text or a list; other keys are ignored, an empty answer is none. Raises BadDataset, also for a
-    file that is missing or not text.
+    `sources` take one text or a list; other keys are ignored, an empty answer is none. A question about other things
+    says `"answerable": false` and has no source. Raises BadDataset, also for a file that is missing or not text.
     """
     path = Path(path)
     examples: list[Example] = []
@@ -69,6 +77,24 @@ def read_dataset(path: Path | str) -> list[Example]:
     return examples
 
 
+def read_datasets(paths: Iterable[Path | str]) -> list[Example]:
+    """Return the examples of several files, one after the other. Raises BadDataset."""
+    return [example for path in paths for example in read_dataset(path)]
+
+
+def read_answerable(path: Path | str) -> list[Example]:
+    """Return the examples of a file that have a source. Raises BadDataset, also if none has."""
+    examples = [example for example in read_dataset(path) if example.answerable]
+    if not examples:
+        raise BadDataset(Path(path), [(0, "every question has answerable false: give questions with a source")])
+    return examples
+
+
+def name_datasets(paths: Iterable[Path]) -> str:
+    """Return the name of a data set that stands in one file or several: "a.jsonl + b.jsonl"."""
+    return " + ".join(path.name for path in paths)
+
+
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
     """Write `examples` as JSONL for `read_dataset`; the file appears whole or not at all."""
     with whole_file(Path(path)) as making, making.open("w", encoding="utf-8") as file:
@@ -78,10 +104,17 @@ def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
 
 def as_row(example: Example) -> dict[str, Any]:
     """Return an example as an object of a data set."""
-    one = len(example.sources) == 1
-    sources = {"source": example.sources[0]} if one else {"sources": list(example.sources)}
     answer = {} if example.answer is None else {"answer": example.answer}
-    return {"question": example.question, **sources, **answer}
+    return {"question": example.question, **_source_row(example), **answer}
+
+
+def _source_row(example: Example) -> dict[str, Any]:
+    match example.sources:
+        case ():
+            return {"answerable": False}
+        case (source,):
+            return {"source": source}
+    return {"sources": list(example.sources)}
 
 
 def dataset_fingerprint(examples: Sequence[Example]) -> str:
@@ -158,8 +191,16 @@ def _example(row: Any) -> Example:
 
 def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:
     named = [name for name in ("source", "sources") if row.get(name) is not None]
-    if len(named) != 1:
-        raise ValueError(f"has {' and '.join(named) or 'neither source nor sources'}: give one of source and sources")
+    if not _is_answerable(row):
+        if any(row[name] for name in named):
+            raise ValueError(f"has {' and '.join(named)}, and answerable is false: leave one of them out")
+        return ()
+    if not named:
+        raise ValueError(
+            'has neither source nor sources: name the page that answers it, or write "answerable": false if none does'
+        )
+    if len(named) > 1:
+        raise ValueError("has source and sources: give one of them")
     value = row[named[0]]
     sources = [value] if isinstance(value, str) else value
     if (
@@ -171,3 +212,10 @@ def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:
             f"{named[0]} is {str(value)[:100]!r}: it must name a page, url or url#anchor, or be a list of them"
         )
     return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
+
+
+def _is_answerable(row: Mapping[str, Any]) -> bool:
+    value = row.get("answerable", True)
+    if not isinstance(value, bool):
+        raise ValueError(f"answerable is {value!r}: it must be true or false")
+    return value

@@ -140,7 +140,7 @@ class Evaluator:
 
     async def _score(self, example: Example, answer: Answer) -> tuple[dict[str, Any], dict[str, float | None]]:
         """Return an answer as its row keeps it, and its scores."""
-        judgements = await self._judge.judge(example, answer) if self._judge else {}
+        judgements = await self._judge.judge(example, answer) if self._judge and example.answerable else {}
         kept = {**_answer_row(answer), "judgements": {name: _judgement_row(one) for name, one in judgements.items()}}
         by_judge = {name: one.score for name, one in judgements.items() if one.judgeable}
         return kept, await self._metric_scores(example, answer) | by_judge
@@ -160,7 +160,7 @@ class Evaluator:
         def scores() -> dict[str, float | None]:
             found: dict[str, float | None] = {}
             for metric in answer_metrics():
-                if metric.of_answer and (example.answer is not None or not metric.needs_reference):
+                if metric.of_answer and (_has_reference(example) or not metric.needs_reference):
                     score = metric.of_answer(example, answer, embed)
                     found |= {} if score is None else {metric.name: score}
             return found
@@ -196,13 +196,19 @@ def _missing_parts(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*row.degraded, *answer.degraded)))
 
 
+def _has_reference(example: Example) -> bool:
+    return example.answerable and example.answer is not None
+
+
 def _answer_row(answer: Answer) -> dict[str, Any]:
     return {
         "text": answer.text,
         "agent": answer.agent,
+        "route": answer.route.why if answer.route else "",
         "known": answer.known,
         "claims": asdict(answer.claims),
         "confidence": answer.confidence,
+        "degraded": list(answer.degraded),
         "citations": [asdict(citation) for citation in answer.citations],
         "sources": [hit.source for hit in answer.hits],
         **asdict(answer.usage),

@@ -20,7 +20,7 @@ ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
 # The files whose change may change an answer or its scores.
 CODE = (
     "*.py", "lexical/*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py", "store/search.*",
-    "evaluation/evaluator.py", "evaluation/metrics.py",
+    "evaluation/evaluator.py", "evaluation/metrics.py", "evaluation/answer_scores.py",
 )  # fmt: skip
 
 

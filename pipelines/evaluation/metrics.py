@@ -4,21 +4,26 @@ Results, rows by question, tables and the report take their lists from METRICS: 
 else. Pure arithmetic over examples, hits and answers; knows no engine, no database and no language model.
 """
 
-import re
-import string
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
-import numpy as np
-
+from pipelines.evaluation.answer_scores import (
+    Embed,
+    answered,
+    cited,
+    reference_cited,
+    reference_first,
+    refused,
+    similarity,
+    supported_claims_share,
+    supported_share,
+    token_f1,
+)
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Answer, Hit
-
-Embed = Callable[[Sequence[str]], np.ndarray]
-"""Return the embeddings of texts: rows of length 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,10 @@ class Metric:
 
     It scores the first k hits, by a function or by a `measure` of ir-measures, or an answer; a function of answers
     returns None where there is nothing to score. Without `by_k` there is one score, over all hits. Where
-    `needs_reference`, only questions with a reference answer are scored. `shown` is how `evaluate` prints it,
-    `beside` puts it into an experiment's tables whatever they rank by, `by_question` keeps the score of each question
-    in an experiment's records, for paired tests and the report.
+    `needs_reference`, only questions with a reference answer are scored. Where each score is 0 or 1, `share_of` says
+    for a person what its mean is the share of. `shown` is how `evaluate` prints it, `beside` puts it into an
+    experiment's tables whatever they rank by, `by_question` keeps the score of each question in an experiment's
+    records, for paired tests and the report.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Metric:
     measure: str = ""
     of_answer: Callable[[Example, Answer, Embed], float | None] | None = None
     needs_reference: bool = False
+    share_of: str = ""
     by_k: bool = True
     shown: Literal["interval", "mean", "no"] = "mean"
     beside: bool = False
@@ -110,51 +117,12 @@ def _pages(example: Example) -> set[str]:
     return {page_of(source) for source in example.sources}
 
 
-# ------------------------------------------------------------------------------------------- answers
-
-_MARKERS = re.compile(r"\[\d+(?:\s*,\s*\d+)*\]")
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
-def token_f1(answer: str, reference: str) -> float:
-    """Return the harmonic mean of precision and recall of the answer's words, 0 to 1.
-
-    As SQuAD does (Rajpurkar et al., 2016): lower case, without punctuation and articles, words counted as often as
-    they stand. Citation markers, [n], are no words. 1 if neither text has words, 0 if one of them has none.
-    """
-    words, wanted = Counter(_words(answer)), Counter(_words(reference))
-    if not words or not wanted:
-        return float(words == wanted)
-    return 2 * sum((words & wanted).values()) / (words.total() + wanted.total())
-
-
-def _words(text: str) -> list[str]:
-    bare = _MARKERS.sub(" ", text).lower().translate(_WITHOUT_PUNCTUATION)
-    return _ARTICLES.sub(" ", bare).split()
-
-
-def similarity(embed: Embed, answer: str, reference: str) -> float:
-    """Return the cosine of the two texts' embeddings, -1 to 1.
-
-    A model reads a limited number of tokens: of a long answer it sees the beginning.
-    """
-    one, other = embed([_MARKERS.sub("", answer), reference])
-    return float(np.clip(np.dot(one, other), -1, 1))
-
-
-def supported_share(answer: Answer) -> float | None:
-    """Return the share of the answer's citations that their passages support; None without any citation."""
-    if not answer.citations:
-        return None
-    return sum(citation.supported for citation in answer.citations) / len(answer.citations)
-
-
 # ------------------------------------------------------------------------------------------- the declaration
 
 # recall, nDCG and MRR are over pages, which references name reliably: a page counts at its first hit, a further hit of
 # it takes a place and gains nothing. MRR sees all hits. recall and any_source_score have means alone in experiments:
 # by question they say little beyond retrieval_score and nDCG.
+FOUND = "questions whose page was found"
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -164,19 +132,22 @@ METRICS: dict[str, Metric] = {
         Metric("recall", "recall", measure="R", by_question=False),
         Metric("ndcg", "nDCG", measure="nDCG"),
         Metric("mrr", "MRR", measure="RR", by_k=False, shown="interval", beside=True),
+        Metric("cited", "cited", of_answer=lambda _, a, __: cited(a), share_of="answers that claim something"),
+        Metric("claims_supported", "claims supported", of_answer=lambda _, a, __: supported_claims_share(a)),
+        Metric("answered", "answered", of_answer=lambda e, a, _: answered(e, a), share_of=FOUND),
+        Metric("refused", "refused", of_answer=lambda e, a, _: refused(e, a), share_of="questions about other things"),
+        Metric("reference_cited", "reference cited", of_answer=lambda e, a, _: reference_cited(e, a), share_of=FOUND),
+        Metric("reference_first", "reference first", of_answer=lambda e, a, _: reference_first(e, a), share_of=FOUND),
         Metric(
             "similarity",
             "similarity",
-            of_answer=lambda example, answer, embed: similarity(embed, answer.text, example.answer or ""),
+            of_answer=lambda e, a, embed: similarity(embed, a.text, e.answer or ""),
             needs_reference=True,
         ),
         Metric(
-            "token_f1",
-            "token F1",
-            of_answer=lambda example, answer, _: token_f1(answer.text, example.answer or ""),
-            needs_reference=True,
+            "token_f1", "token F1", of_answer=lambda e, a, _: token_f1(a.text, e.answer or ""), needs_reference=True
         ),
-        Metric("supported", "supported", of_answer=lambda _, answer, __: supported_share(answer)),
+        Metric("supported", "citations supported", of_answer=lambda _, a, __: supported_share(a)),
     )
 }
 
@@ -196,6 +167,11 @@ def is_of_hits(column: str) -> bool:
     return column.partition("@")[0] in {metric.name for metric in hit_metrics()}
 
 
+def is_share(name: str) -> bool:
+    """Return whether each score of this name is 0 or 1, so that its mean is a share."""
+    return name in METRICS and bool(METRICS[name].share_of)
+
+
 def label_of(column: str) -> str:
     """Return a score's name for a person: "nDCG @ 9" for "ndcg@9"."""
     name, _, k = column.partition("@")
@@ -205,12 +181,7 @@ def label_of(column: str) -> str:
 
 def answer_score_order() -> list[str]:
     """Return the scores of answers in the order in which one stands for the answers: the judge's quality first."""
-    return ["quality", *(metric.name for metric in answer_metrics())]
-
-
-def main_answer_score(names: Collection[str]) -> str:
-    """Return which of `names` stands for the answers, "" if none does."""
-    return next((name for name in answer_score_order() if name in names), "")
+    return list(dict.fromkeys(["quality", "similarity", *(metric.name for metric in answer_metrics())]))
 
 
 # ------------------------------------------------------------------------------------------- all questions

@@ -1,9 +1,10 @@
-"""Sums up the rows of an evaluation, as JSON, as text and as files.
+"""Sums up the rows of an evaluation, as JSON and as files.
 
 Knows rows and metrics; no engine and no database.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import numpy as np
 
 from pipelines.evaluation.dataset import Example, as_row
 from pipelines.evaluation.evaluator import EvaluationPlan, hit_sources
-from pipelines.evaluation.metrics import METRICS, hit_metrics, rank, score_hits
+from pipelines.evaluation.metrics import hit_metrics, is_share, rank, score_hits
 from pipelines.evaluation.statistics import Interval, NothingToScore, bootstrap
 from pipelines.store import EvaluatedQuestion
 
 # Decimals of what is printed: far beyond what any number of questions can tell.
 DECIMALS = 6
+# What `degraded` writes before the name of an agent that failed.
+FAILED_AGENT = "llm:"
 
 Rows = Mapping[str, EvaluatedQuestion]
 Means = Mapping[str, Interval | Mapping[int, Interval]]
@@ -26,7 +29,8 @@ Means = Mapping[str, Interval | Mapping[int, Interval]]
 def summarise(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) -> dict[str, Any]:
     """Return every score with its interval, the seconds of each step and the counts. `rows` are by example id.
 
-    Means are over the questions that did not fail; `num_questions` counts all. Raises NothingToScore.
+    Means are over the questions that did not fail; `num_questions` counts all. Hits are scored for questions with a
+    source. Raises NothingToScore.
     """
     done = _done(examples, rows)
     answered = [row for _, row in done]
@@ -35,6 +39,7 @@ def summarise(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) -> 
         "num_questions": len(examples),
         "num_errors": len(examples) - len(done),
         "num_degraded": sum(bool(row.degraded) for row in answered),
+        "num_unanswerable": sum(not example.answerable for example in examples),
         **{name: _each(mean, lambda i: _round(i.value)) for name, mean in means.items()},
         "intervals": {name: _each(mean, lambda i: [_round(i.low), _round(i.high)]) for name, mean in means.items()},
         **(_answer_counts(answered) if plan.answers else {}),
@@ -44,7 +49,7 @@ def summarise(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) -> 
 
 def per_question(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) -> Iterator[dict[str, Any]]:
     """Yield an object for each example: the question, the hits, the answer, and its scores by names like "mrr"."""
-    done = _done(examples, rows)
+    done = _answerable(_done(examples, rows))
     scores = _score(done, plan) if done else []
     by_id = {example.id: row for (example, _), row in zip(done, scores, strict=True)}
     for example in examples:
@@ -87,46 +92,6 @@ def write_results(folder: Path, result: Mapping[str, Any], questions: Iterator[M
     (folder / "results.json").write_text(json.dumps(result, indent=2, default=str) + "\n", encoding="utf-8")
 
 
-# ------------------------------------------------------------------------------------------- for a person
-
-
-def as_text(result: Mapping[str, Any]) -> str:
-    """Return the result of an evaluation as lines for a person: a row for each k, then the scores without a k."""
-    counts = {"failed": result["num_errors"], "degraded": result["num_degraded"]}
-    remarks = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
-    questions = f"{result['num_questions']:,} questions of {result['dataset']}{remarks}"
-    total = result["timings"]["total"]
-    shown = [metric for metric in hit_metrics() if metric.shown != "no"]
-    by_k, single = [m for m in shown if m.by_k], [m for m in shown if not m.by_k]
-    widths = [max(22 if metric.shown == "interval" else 8, len(metric.label) + 2) for metric in by_k]
-
-    def line(k: str, cells: Sequence[str]) -> str:
-        return f"  {k:>3}  {''.join(f'{cell:{width}}' for cell, width in zip(cells, widths, strict=True))}".rstrip()
-
-    lines = [
-        f"collection {result['collection']}, index {result['index']} revision {result['revision']}: {questions}",
-        line("k", [metric.label for metric in by_k]),
-        *(line(k, [_cell(result, metric.name, k) for metric in by_k]) for k in result[by_k[0].name]),
-        *(f"  {metric.label} {_cell(result, metric.name)}" for metric in single),
-        *(f"  {name} {_with_interval(result, name)}" for name in result.get("num_scored", {}) if name in result),
-        *(f"  {name}: {n:,} could not be scored" for name, n in result.get("score_errors", {}).items() if n),
-        f"  seconds a question {total['mean']:.3f}, 95 % within {total['p95']:.3f}; {result['seconds']:.1f} in all",
-    ]
-    return "\n".join(lines)
-
-
-def _cell(result: Mapping[str, Any], name: str, k: str = "") -> str:
-    if METRICS[name].shown == "interval":
-        return _with_interval(result, name, k)
-    return f"{result[name][k] if k else result[name]:.3f}"
-
-
-def _with_interval(result: Mapping[str, Any], name: str, k: str = "") -> str:
-    value, bounds = result[name], result["intervals"][name]
-    value, (low, high) = (value[k], bounds[k]) if k else (value, bounds)
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
-
-
 # ------------------------------------------------------------------------------------------- means
 
 
@@ -134,14 +99,24 @@ def _done(examples: Sequence[Example], rows: Rows) -> list[tuple[Example, Evalua
     return [(example, rows[example.id]) for example in examples if example.id in rows and not rows[example.id].error]
 
 
+def _answerable(done: Sequence[tuple[Example, EvaluatedQuestion]]) -> list[tuple[Example, EvaluatedQuestion]]:
+    return [(example, row) for example, row in done if example.answerable]
+
+
 def _score(done: Sequence[tuple[Example, EvaluatedQuestion]], plan: EvaluationPlan) -> list[dict[str, float]]:
     return score_hits([example for example, _ in done], [hit_sources(row) for _, row in done], plan.ks)
 
 
 def _hit_means(done: Sequence[tuple[Example, EvaluatedQuestion]], plan: EvaluationPlan) -> Means:
-    """Return the means of the hits' scores, those by k as {k: mean}. Raises NothingToScore."""
+    """Return the means of the hits' scores, those by k as {k: mean}; none without a question that has a source.
+
+    Raises NothingToScore.
+    """
     if not done:
         raise NothingToScore
+    done = _answerable(done)
+    if not done:
+        return {}
     rows, ks = _score(done, plan), sorted(set(plan.ks))
     means = bootstrap({column: [row[column] for row in rows] for column in rows[0]}, plan.seed)
     return {
@@ -158,11 +133,15 @@ def _answer_means(rows: Sequence[EvaluatedQuestion], seed: int) -> dict[str, Int
 
 
 def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
-    """Return how many answers each score is of, how many could not be scored, and what the answers cost."""
+    """Return how many answers each score is of, how many could not be scored, who answered and what it cost."""
     names = list(dict.fromkeys(name for row in rows for name in row.scores))
     answers = [row.answer for row in rows if row.answer is not None]
     return {
         "num_scored": {name: sum(row.scores.get(name) is not None for row in rows) for name in names},
+        "num_true": {name: sum(row.scores.get(name) == 1 for row in rows) for name in names if is_share(name)},
+        "claims": count_all_claims(answers),
+        "agents": dict(Counter(answer.get("agent", "") for answer in answers).most_common()),
+        "num_stand_ins": sum(bool(failed_agents(answer)) for answer in answers),
         "score_errors": {name: sum(name in row.scores and row.scores[name] is None for row in rows) for name in names},
         "num_unknown": sum(not answer["known"] for answer in answers),
         "usage": {
@@ -170,6 +149,19 @@ def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
             for name in ("prompt_tokens", "completion_tokens", "calls", "cost")
         },
     }
+
+
+def count_all_claims(answers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many claims the known answers make together, and how many are cited and supported."""
+    counts = Counter({"total": 0, "cited": 0, "supported": 0})
+    for answer in answers:
+        counts.update(answer.get("claims", {}) if answer["known"] else {})
+    return dict(counts)
+
+
+def failed_agents(answer: Mapping[str, Any]) -> list[str]:
+    """Return the agents that failed to give an answer, so that another one stood in for them."""
+    return [part.removeprefix(FAILED_AGENT) for part in answer.get("degraded", ()) if part.startswith(FAILED_AGENT)]
 
 
 def _each(mean: Interval | Mapping[int, Interval], of: Callable[[Interval], Any]) -> Any:

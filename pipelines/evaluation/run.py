@@ -134,7 +134,7 @@ def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]
     """Return the examples whose reference pages are all missing from the index: no retrieval can find them."""
     pages = {page_of(source) for example in examples for source in example.sources}
     indexed = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
-    return [example for example in examples if not indexed & set(map(page_of, example.sources))]
+    return [e for e in examples if e.answerable and not indexed & set(map(page_of, e.sources))]
 
 
 def measured_collection(store: Store, name: str = "") -> str:

@@ -8,7 +8,10 @@ from pipelines.evaluation.dataset import (
     BadDataset,
     Example,
     dataset_fingerprint,
+    name_datasets,
+    read_answerable,
     read_dataset,
+    read_datasets,
     sample,
     write_dataset,
 )
@@ -45,9 +48,30 @@ def test_a_source_is_one_text_or_a_list_under_either_name(file, name):
         assert read_dataset(file(json.dumps({"question": "q", name: given, "more": 1})))[0].sources == read
 
 
+def test_a_question_about_other_things_says_so_and_has_no_source(file):
+    (egg,) = read_dataset(file('{"question": "How long do I boil an egg?", "answerable": false, "source": null}'))
+    assert egg == Example("How long do I boil an egg?", ()) and not egg.answerable
+    assert all(example.answerable for example in EXAMPLES)
+    with pytest.raises(BadDataset, match="give questions with a source"):
+        read_answerable(file('{"question": "a", "answerable": false}'))
+    both = file('{"question": "a", "answerable": false}\n{"question": "b", "source": "u", "answerable": true}')
+    assert read_answerable(both) == [Example("b", ("u",))]
+
+
+def test_several_files_are_one_data_set(tmp_path):
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, example in zip(paths, EXAMPLES, strict=True):
+        write_dataset(path, [example])
+    assert read_datasets(paths) == EXAMPLES and name_datasets(paths) == "a.jsonl + b.jsonl"
+
+
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "out.jsonl"
-    examples = [*EXAMPLES, Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",))]
+    examples = [
+        *EXAMPLES,
+        Example("About other things?", ()),
+        Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",)),
+    ]
     write_dataset(path, examples)
     assert read_dataset(path) == examples
     assert list(tmp_path.iterdir()) == [path]
@@ -60,7 +84,15 @@ def test_what_is_written_is_read_again(tmp_path):
         ('{"question": "a", "source": "u"}\n\n["u"]', 3, "not an object"),
         ('{"source": "u"}', 1, "question is None"),
         ('{"question": "  ", "source": "u"}', 1, "question is '  '"),
-        ('{"question": "a"}', 1, "neither source nor sources"),
+        (
+            '{"question": "a"}',
+            1,
+            'neither source nor sources: name the page that answers it, or write "answerable": false',
+        ),
+        ('{"question": "a", "source": null}', 1, "neither source nor sources"),
+        ('{"question": "a", "answerable": true}', 1, "neither source nor sources"),
+        ('{"question": "a", "answerable": "no", "source": "u"}', 1, "answerable is 'no': it must be true or false"),
+        ('{"question": "a", "answerable": false, "source": "u"}', 1, "has source, and answerable is false"),
         ('{"question": "a", "source": "u", "sources": ["u"]}', 1, "source and sources"),
         ('{"question": "a", "source": "#anchor"}', 1, "'#anchor'"),
         ('{"question": "a", "source": ["u", 7]}', 1, "must name a page"),

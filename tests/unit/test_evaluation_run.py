@@ -21,6 +21,7 @@ from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
 from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
 from pipelines.evaluation.judging.judge import Judge, Judgement
 from pipelines.evaluation.metrics import METRICS, Metric
+from pipelines.evaluation.result_text import as_text
 from pipelines.evaluation.statistics import NothingToScore
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer, Index, IndexSettings
@@ -39,6 +40,7 @@ EXAMPLES = [
     Example("Which fruit is blue?", (f"{BASE}nowhere.html",)),
 ]
 PLAN = EvaluationPlan("docs", (1, 2))
+DESCRIBED = {"collection": "docs", "dataset": "three", "index": 1, "revision": 0, "seconds": 1.0}
 INDEX = Index(1, "docs", IndexSettings(), "live", 1)
 
 
@@ -132,11 +134,43 @@ def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
     assert "similarity" not in rows[1].scores  # it has no reference answer
     assert is_complete(rows[0]) and not is_complete(rows[1])
     result = results.summarise(EXAMPLES, by_id(rows), plan)
-    assert result["num_scored"] == {"similarity": 1, "token_f1": 1, "supported": 3, "quality": 2}
-    assert result["score_errors"] == {"similarity": 0, "token_f1": 0, "supported": 0, "quality": 1}
+    scored = {name: result["num_scored"][name] for name in ("similarity", "token_f1", "answered", "quality")}
+    assert scored == {"similarity": 1, "token_f1": 1, "answered": 2, "quality": 2}
+    assert {name for name, count in result["score_errors"].items() if count} == {"quality"}
     assert result["quality"] == 2 and result["intervals"]["quality"] == [1, 3]
     assert 0.5 < result["similarity"] <= 1 and 0 < result["token_f1"] <= 1
     assert result["usage"]["calls"] == 0 and "synthesize" in result["timings"]
+
+
+def test_a_question_about_other_things_counts_in_no_score_of_hits_and_is_refused_or_not(engine):
+    egg = Example("How long do I boil an egg?", (), "Ten minutes.")
+    judge, plan = CountingJudge(), replace(PLAN, answers=True)
+    rows = by_id(Evaluator(engine, plan, judge=judge).ask([EXAMPLES[0], egg]))
+    assert set(rows[egg.id].scores) == {"refused"} and len(judge.answers) == 1
+    both, alone = [results.summarise(asked, rows, plan) for asked in ([EXAMPLES[0], egg], [egg])]
+    assert (both["num_questions"], both["num_unanswerable"]) == (2, 1)
+    assert both["retrieval_score"]["1"] == both["mrr"] == 1
+    assert both["refused"] == 1 and (both["num_true"]["refused"], both["num_scored"]["refused"]) == (1, 1)
+    assert "mrr" not in alone and alone["refused"] == 1
+    first, second = results.per_question([EXAMPLES[0], egg], rows, plan)
+    assert first["scores"]["mrr"] == 1 and second["scores"] == {"refused": 1} and second["answerable"] is False
+    lines = as_text({**both, **DESCRIBED}).splitlines()
+    assert lines[0].endswith("2 questions of three, 1 about other things")
+    assert any("refused" in line and line.endswith("1 of 1 questions about other things") for line in lines)
+    assert as_text({**alone, **DESCRIBED}).splitlines()[1].strip().startswith("refused")
+
+
+def test_answers_by_a_stand_in_are_counted_and_said_loudly(engine):
+    plan = replace(PLAN, answers=True)
+    rows = by_id(Evaluator(engine, plan).ask(EXAMPLES))
+    result = results.summarise(EXAMPLES, rows, plan)
+    assert result["num_stand_ins"] == 0 and "WARNING" not in as_text({**result, **DESCRIBED})
+    assert "  answered by: extractive 3" in as_text({**result, **DESCRIBED}).splitlines()
+    first = rows[EXAMPLES[0].id]
+    rows[EXAMPLES[0].id] = replace(first, answer={**(first.answer or {}), "degraded": ["llm:small"]})
+    result = results.summarise(EXAMPLES, rows, plan)
+    assert result["num_stand_ins"] == 1
+    assert "1 of 3 answers are by a stand-in (extractive 3)" in as_text({**result, **DESCRIBED}).splitlines()[1]
 
 
 def test_what_lacks_a_reference_answer_was_not_judged_and_is_no_failure(engine):
@@ -216,8 +250,7 @@ def test_a_metric_that_is_declared_is_measured_and_shown(engine, monkeypatch):
     assert result["num_scored"]["words"] == 3 and result["words"] > 2
     scores = next(iter(results.per_question(EXAMPLES, rows, plan)))["scores"]
     assert scores["shallow@2"] == 1 and scores["words"] > 2
-    described = {"collection": "docs", "dataset": "three", "index": 1, "revision": 0, "seconds": 1.0}
-    lines = results.as_text({**result, **described}).splitlines()
+    lines = as_text({**result, **DESCRIBED}).splitlines()
     assert "shallow hits" in lines[1] and lines[2].endswith("0.500")
     assert any(line.startswith("  words ") for line in lines)
 

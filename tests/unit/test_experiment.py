@@ -58,7 +58,7 @@ def record(name: str, places: list[int | None], varied: dict[str, object] | None
     return measured_record(Cell(name, varied or {}, varied or {}), varied or {}, {"id": 1}, EXAMPLES, rows, plan)
 
 
-SWEEP = Sweep("s", "docs", Path("q.jsonl"), (1, 3), False, ())
+SWEEP = Sweep("s", "docs", (Path("q.jsonl"),), (1, 3), False, ())
 
 
 def compared(
@@ -84,7 +84,17 @@ def test_a_grid_is_every_combination_on_top_of_what_is_shared(tmp_path):
     assert last.index == {"chunk_size": 300}
     assert (last.configuration({}).k, last.configuration({}).bm25_weight) == (9, 1)
     assert sweep.parameters == ("bm25_weight", "chunk_size")
-    assert sweep.dataset == tmp_path / "questions.jsonl"
+    assert sweep.datasets == (tmp_path / "questions.jsonl",)
+
+
+def test_several_data_sets_are_asked_together(tmp_path):
+    text = "collection: docs\ndataset: [a.jsonl, more/b.jsonl]\nruns: [{}]\n"
+    (tmp_path / "several.yaml").write_text(text)
+    assert read_sweep(tmp_path / "several.yaml").datasets == (tmp_path / "a.jsonl", tmp_path / "more" / "b.jsonl")
+    for wrong in ("[]", "[a.jsonl, 3]", "''", "{a: b}"):
+        (tmp_path / "several.yaml").write_text(f"collection: docs\ndataset: {wrong}\nruns: [{{}}]\n")
+        with pytest.raises(BadSweep, match="it must name a file of questions"):
+            read_sweep(tmp_path / "several.yaml")
 
 
 def test_single_runs_stand_beside_several_grids_and_no_configuration_is_there_twice(tmp_path):
@@ -127,6 +137,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong in a file: set RAYDEX_LLM_KEY"),
         ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
         ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
+        ("name: 3\nruns: [{}]\n", "name is 3: it must be a text"),
         ("ks: [0]\nruns: [{}]\n", "ks is [0]"),
         ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps'"),
         ("judge: strong\nruns: [{}]\n", "needs answers: true"),

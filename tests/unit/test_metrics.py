@@ -5,6 +5,17 @@ import math
 import numpy as np
 import pytest
 
+from pipelines.evaluation.answer_scores import (
+    answered,
+    cited,
+    reference_cited,
+    reference_first,
+    refused,
+    similarity,
+    supported_claims_share,
+    supported_share,
+    token_f1,
+)
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.metrics import (
     HitSources,
@@ -13,11 +24,8 @@ from pipelines.evaluation.metrics import (
     retrieval_score,
     score_hits,
     section_score,
-    similarity,
-    supported_share,
-    token_f1,
 )
-from pipelines.records import Answer, Citation, Hit
+from pipelines.records import Answer, Citation, Claims, Hit
 
 
 def hit(source, *path, also=()):
@@ -127,10 +135,57 @@ def test_similarity_is_the_cosine_of_both_texts():
     assert similarity(lambda texts: np.array([vectors[t] for t in texts]), "yes [2]", "maybe") == pytest.approx(0.6)
 
 
-def test_supported_share_is_that_of_the_citations():
-    def answer(*supported):
-        citations = tuple(Citation(n, "u", "", "", supported=s) for n, s in enumerate(supported, 1))
-        return Answer("q", "a", "agent", citations, (), (), {}, 1, 1)
+CLAIMS = Claims(2, 1, 1)
 
-    assert supported_share(answer(True, False, True, True)) == 0.75
+
+def answer(*citations, known=True, hits=(), claims=CLAIMS):
+    """An answer with citations written as `1+a#x` (supported) or `1-a#x`."""
+    made = tuple(Citation(int(c[0]), c[2:], "", "", supported=c[1] == "+") for c in citations)
+    return Answer("q", "So it is.", "agent", made, tuple(hits), (), {}, 1, 1, known=known, claims=claims)
+
+
+OTHER_THINGS = Example("How long do I boil an egg?", ())
+
+
+def test_supported_share_is_that_of_the_citations():
+    assert supported_share(answer("1+u", "2-u", "3+u", "4+u")) == 0.75
     assert supported_share(answer()) is None
+    assert supported_share(answer("1-u", known=False)) is None
+
+
+def test_an_answer_that_claims_something_is_cited_if_a_citation_is_supported():
+    assert cited(answer("1-a", "2+b")) == 1
+    assert cited(answer("1-a")) == cited(answer()) == 0
+    assert cited(answer("1+a", known=False)) is None
+    assert cited(answer("1+a", claims=Claims())) is None
+
+
+def test_the_share_of_claims_that_are_supported_is_of_all_claims_cited_or_not():
+    assert supported_claims_share(answer(claims=Claims(3, 2, 1))) == pytest.approx(1 / 3)
+    assert supported_claims_share(answer(claims=Claims(1, 0, 0))) == 0
+    assert supported_claims_share(answer(claims=Claims(0, 0, 0))) is None
+    assert supported_claims_share(answer(known=False)) is None
+
+
+def test_a_question_counts_as_answered_only_where_its_page_was_among_the_hits():
+    found = [hit("a#x"), hit("b#y")]
+    assert answered(example("b#elsewhere"), answer(hits=found)) == 1
+    assert answered(example("b"), answer(known=False, hits=found)) == 0
+    assert answered(example("z"), answer(hits=found)) is None
+    assert answered(OTHER_THINGS, answer(hits=found)) is None
+
+
+def test_a_question_about_other_things_is_refused_or_not():
+    assert refused(OTHER_THINGS, answer(known=False)) == 1
+    assert refused(OTHER_THINGS, answer()) == 0
+    assert refused(example("a"), answer(known=False)) is None
+
+
+def test_the_reference_is_cited_by_a_supported_citation_any_or_the_first():
+    found = [hit("a#x"), hit("b#y")]
+    second = answer("1+a#x", "2+b#z", hits=found)
+    assert (reference_cited(example("b"), second), reference_first(example("b"), second)) == (1, 0)
+    unsupported = answer("1-a#x", "2+b#z", hits=found)
+    assert (reference_cited(example("a"), unsupported), reference_first(example("b"), unsupported)) == (0, 1)
+    assert reference_cited(example("b"), answer(known=False, hits=found)) == 0
+    assert reference_first(example("z"), second) is None and reference_cited(OTHER_THINGS, second) is None

@@ -137,6 +137,24 @@ def test_the_table_has_a_line_for_every_run_best_first_and_one_for_the_studys():
     assert len({line.count("|") for line in lines[:5]}) == 1
 
 
+def test_answers_have_a_table_with_every_measure_seconds_and_tokens():
+    agents = {"cheap": ["easy"] * 8, "dear": ["hard"] * 8}
+    records = [routed_record(name, each) for name, each in agents.items()]
+    records.append(failed_record(Cell("broken", {}), {}, RuntimeError("down")))
+    for one, share in zip(records, (0.5, 1.0), strict=False):
+        one["scores"]["claims_supported"] = [share, share - 0.25, share]
+    found = compared(*records)
+    both, ranked = as_markdown(found), as_markdown(compared(*records, metric="quality"))
+    assert both.count("| run |") == 2 and ranked.count("| run |") == 1
+    head, _, first, second, failed = [line.split(" | ") for line in ranked.splitlines() if line.startswith("|")]
+    assert head[1:4] == ["claims supported", "quality", "quality to cheap"]
+    assert head[4:] == ["seconds", "first word", "tokens read", "written", "$/1000 |"]
+    assert first[:4] == ["| dear", "1.00 [0.75, 1.00]", "**5.00** [5.00, 5.00]", "+2.00 [+0.50, +3.50]"]
+    assert (second[0], second[3], first[5:]) == ("| cheap", "", ["", "1", "1", "10.00 |"])
+    assert len(failed) == len(head) and "failed: RuntimeError: down" in failed[1]
+    assert "claims supported" in as_text(found).splitlines()[1]
+
+
 def test_a_text_stays_in_its_cell():
     line = next(line for line in as_markdown(results(name="a | b\n<b>c</b>")).splitlines() if "a \\|" in line)
     assert "a \\| b &lt;b&gt;c&lt;/b&gt;" in line

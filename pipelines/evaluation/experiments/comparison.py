@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pipelines.evaluation.dataset import Example, as_row
+from pipelines.evaluation.dataset import Example, as_row, name_datasets
 from pipelines.evaluation.experiments.effects import effects, label_runs
 from pipelines.evaluation.experiments.record import DECIMALS, Record
 from pipelines.evaluation.experiments.routing import compare_routers
 from pipelines.evaluation.experiments.sweep import Sweep
-from pipelines.evaluation.metrics import hit_metrics
+from pipelines.evaluation.metrics import answer_metrics, hit_metrics
 from pipelines.evaluation.statistics import paired_test
 
 FORMAT = "raydex experiment 1"
@@ -44,7 +44,12 @@ def compare_runs(
         "name": sweep.name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "collection": sweep.collection,
-        "dataset": {"name": sweep.dataset.name, "fingerprint": dataset, "questions": len(examples)},
+        "dataset": {
+            "name": name_datasets(sweep.datasets),
+            "fingerprint": dataset,
+            "questions": len(examples),
+            "unanswerable": sum(not example.answerable for example in examples),
+        },
         "ks": list(sweep.ks),
         "metric": metric,
         "baseline": baseline,
@@ -86,7 +91,9 @@ def check_names(sweep: Sweep, metric: str = "", *runs: str) -> None:
         if name and name not in sweep.names:
             raise UnknownRun(f"there is no run {name!r}; there are: {'; '.join(sweep.names)}")
     known = [column for declared in hit_metrics() if declared.by_question for column in declared.columns(sweep.ks)]
-    if metric and metric not in known and (not sweep.answers or "@" in metric):
+    if sweep.answers:
+        known += [*(declared.name for declared in answer_metrics()), *sweep.dimensions]
+    if metric and metric not in known:
         raise UnknownRun(f"metric {metric!r} is not measured; there are: {', '.join(known)}")
 
 
@@ -144,7 +151,7 @@ def _pairs(run: Record, other: Record, metric: str) -> list[tuple[float, float]]
 # What a summary holds of each run.
 IN_SUMMARY = (
     "name", "state", "error", "varied", "scores", "against", "cost_per_question", "cost_per_1000", "agents", "errors",
-    "degraded", "score_errors", "fingerprint", "num_kept", "seconds",
+    "degraded", "stand_ins", "score_errors", "fingerprint", "num_kept", "seconds",
 )  # fmt: skip
 
 

@@ -54,6 +54,7 @@ def measured_record(
         "agents": dict(Counter(one["agent"] for one in found if one["agent"]).most_common()),
         "errors": result["num_errors"],
         "degraded": result["num_degraded"],
+        "stand_ins": result.get("num_stand_ins", 0),
         "score_errors": result.get("score_errors", {}),
         "values": _values(examples, questions),
         "found": found,
@@ -68,9 +69,10 @@ def failed_record(cell: Cell, settings: Mapping[str, Any], error: Exception, mes
 
 
 def shortcomings(record: Record) -> dict[str, int]:
-    """Return how many questions failed, how many were answered with a part missing, and how many lack a score."""
+    """Return how many questions failed, lacked a part, were answered by a stand-in, and lack each score."""
     failed_scores = {f"without {name}": count for name, count in record["score_errors"].items()}
-    return {"failed": record["errors"], "degraded": record["degraded"], **failed_scores}
+    counts = {"failed": record["errors"], "degraded": record["degraded"], "by a stand-in": record["stand_ins"]}
+    return counts | failed_scores
 
 
 def _costs(examples: Sequence[Example], rows: Rows, price: Price) -> Record:

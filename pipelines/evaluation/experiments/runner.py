@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipelines.answering.settings import all_agents
-from pipelines.evaluation.dataset import Example, dataset_fingerprint
+from pipelines.evaluation.dataset import Example, dataset_fingerprint, name_datasets
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import check_names, compare_runs, main_metric
 from pipelines.evaluation.experiments.indexes import SweepIndexes
@@ -111,7 +111,7 @@ class CellRunner:
             configuration,
             self.examples,
             plan,
-            dataset=sweep.dataset.name,
+            dataset=name_datasets(sweep.datasets),
             options=self.options.evaluation,
             progress=self.progress,
         )

@@ -78,14 +78,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is compared: `cells` over the questions of `dataset`, at the depths `ks`, and their answers if `answers`.
+    """What is compared: `cells` over the questions of `datasets`, at the depths `ks`, and their answers if `answers`.
 
     `judge` is the agent whose model judges the answers in `dimensions` ("": none).
     """
 
     name: str
     collection: str
-    dataset: Path
+    datasets: tuple[Path, ...]
     ks: tuple[int, ...]
     answers: bool
     cells: tuple[Cell, ...]
@@ -106,7 +106,7 @@ class Sweep:
 def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Sweep:
     """Return the sweep of a file. `environment` holds the settings that cells don't name. Raises BadSweep.
 
-    Its `dataset` is relative to the file's folder.
+    Its `dataset`, one file or a list of them, is relative to the file's folder.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -124,9 +124,9 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
 
 
 def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, Any]) -> Sweep:
-    """Return the sweep that `data` describes; its dataset is relative to `folder`. Raises BadSweep."""
+    """Return the sweep that `data` describes; its data sets are relative to `folder`. Raises BadSweep."""
     _check_keys(data, KEYS, "")
-    for key in ("name", "collection", "dataset"):
+    for key in ("name", "collection"):
         if not isinstance(data.get(key), str) or not data[key].strip():
             raise BadSweep(f"{key} is {data.get(key)!r}: it must be a text")
     answers = data.get("answers", False)
@@ -136,7 +136,8 @@ def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, 
     _check_count(len(cells))
     ks, (judge, dimensions) = _ks(data.get("ks", KS)), _judge_and_dimensions(data, answers)
     _check_cells(cells, environment, judge)
-    return Sweep(data["name"], data["collection"], folder / data["dataset"], ks, answers, cells, judge, dimensions)
+    datasets = tuple(folder / path for path in _datasets(data.get("dataset")))
+    return Sweep(data["name"], data["collection"], datasets, ks, answers, cells, judge, dimensions)
 
 
 # --------------------------------------------------------------------------------------------- keys and values
@@ -156,6 +157,13 @@ def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
 def _check_count(count: int) -> None:
     if count > MOST_CELLS:
         raise BadSweep(f"{count:,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
+
+
+def _datasets(value: Any) -> list[str]:
+    paths = value if isinstance(value, list) else [value]
+    if not paths or not all(isinstance(path, str) and path.strip() for path in paths):
+        raise BadSweep(f"dataset is {value!r}: it must name a file of questions, or be a list of such files")
+    return paths
 
 
 def _ks(value: Any) -> tuple[int, ...]:

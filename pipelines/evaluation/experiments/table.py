@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.evaluation.experiments.record import Record
-from pipelines.evaluation.metrics import hit_metrics, label_of, main_answer_score
+from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits, label_of
 
 # The study's columns at its own numbers of chunks.
 STUDY = ("experiment", "embedding_model_name", "chunk_size", "num_chunks", "retrieval_score", "quality_score")
@@ -30,9 +30,9 @@ def best_first(found: Mapping[str, Any]) -> list[Record]:
 
 
 def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the scores that a table shows, with their headings.
+    """Return the scores of hits that a table shows, with their headings.
 
-    The experiment's metric at each k, the metrics that stand beside it, and the score of the answers if there is one.
+    The experiment's metric at each k, or whatever it is, and the metrics that stand beside it.
     """
     names = dict.fromkeys(name for run in found["runs"] for name in run["scores"])
     family, _, k = found["metric"].partition("@")
@@ -40,9 +40,14 @@ def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
     columns = columns or {found["metric"]: label_of(found["metric"])}
     beside = {f"{metric.name}@{k}" if metric.by_k else metric.name: metric for metric in hit_metrics() if metric.beside}
     further = {column: metric.label.removesuffix(" score") for column, metric in beside.items()}
-    if answers := main_answer_score(names):
-        further[answers] = label_of(answers)
     return columns | {name: heading for name, heading in further.items() if name in names and name not in columns}
+
+
+def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return the scores of answers that any run has, with their headings."""
+    names = dict.fromkeys(name for run in found["runs"] for name in run["scores"])
+    ordered = dict.fromkeys([*(metric.name for metric in answer_metrics()), *names])
+    return {name: label_of(name) for name in ordered if name in names and not is_of_hits(name)}
 
 
 # ------------------------------------------------------------------------------------------- text
@@ -50,7 +55,7 @@ def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
 def as_text(found: Mapping[str, Any]) -> str:
     """Return the runs as aligned columns for a terminal, best first; `*` marks the baseline."""
-    columns, metric = score_columns(found), found["metric"]
+    columns, metric = score_columns(found) | answer_columns(found), found["metric"]
     head = ["run", *columns.values(), f"95 % {columns[metric]}", "to baseline", "p", "ms", "$/1000"]
     runs = best_first(found)
     rows = [head, *(_text_row(run, columns, found) for run in runs if run["state"] == "done")]
@@ -90,17 +95,38 @@ def plan_as_text(plan: Mapping[str, Any]) -> str:
 
 
 def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the runs as a table, best first, and below it the study's published runs."""
+    """Return the runs as tables, best first: of their hits, of their answers, and the study's published runs.
+
+    An experiment that is ranked by a score of the answers has no table of hits.
+    """
+    parts = ["" if metric_of_answers(found) else _hit_table(found), _answer_table(found), _study_table(study)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def metric_of_answers(found: Mapping[str, Any]) -> bool:
+    """Return whether the runs are ranked by a score of their answers."""
+    return not is_of_hits(found["metric"])
+
+
+def _hit_table(found: Mapping[str, Any]) -> str:
     columns, metric = score_columns(found), found["metric"]
     head = ["run", *columns.values(), f"to {found['baseline'] or 'none'}", "ms"]
     rows = [_row(run, list(columns), metric) for run in best_first(found)]
     family, _, k = metric.partition("@")
     title = (
-        f"{found['dataset']['questions']:,} questions of `{found['dataset']['name']}`, collection "
-        f"`{found['collection']}`, {found['created'][:10]}: {label_of(family)} at each number of chunks, with the 95 % "
-        f"interval at {k or 'all'}; differences are paired."
+        f"{_described(found)}: {label_of(family)} at each number of chunks, with the 95 % interval at {k or 'all'}; "
+        "differences are paired."
     )
-    return "\n\n".join(part for part in (title, _table(head, rows), _study_table(study)) if part) + "\n"
+    return f"{title}\n\n{_table(head, rows)}"
+
+
+def _described(found: Mapping[str, Any]) -> str:
+    dataset = found["dataset"]
+    others = f" ({dataset['unanswerable']:,} about other things)" if dataset.get("unanswerable") else ""
+    day = found["created"][:10]
+    return (
+        f"{dataset['questions']:,} questions{others} of `{dataset['name']}`, collection `{found['collection']}`, {day}"
+    )
 
 
 def _row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
@@ -119,6 +145,43 @@ def _score(score: Sequence[float] | None, with_interval: bool = False) -> str:
     if score is None:
         return ""
     return f"**{score[0]:.3f}** [{score[1]:.3f}, {score[2]:.3f}]" if with_interval else f"{score[0]:.3f}"
+
+
+def _answer_table(found: Mapping[str, Any]) -> str:
+    """Return the scores of the answers with their intervals, and what an answer took; "" without answers."""
+    columns, metric = answer_columns(found), found["metric"]
+    if not columns:
+        return ""
+    against = [f"{label_of(metric)} to {found['baseline'] or 'none'}"] if metric_of_answers(found) else []
+    head = ["run", *columns.values(), *against, "seconds", "first word", "tokens read", "written", "$/1000"]
+    rows = [_answer_row(run, list(columns), metric if against else "") for run in best_first(found)]
+    title = (
+        f"{_described(found)}: answers, with 95 % intervals; seconds are medians, tokens those of one question; "
+        "differences are paired."
+    )
+    return f"{title}\n\n{_table(head, rows)}"
+
+
+def _answer_row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
+    if run["state"] != "done":
+        return [run["name"], f"failed: {run['error'].splitlines()[0]}", *[""] * (len(columns) + 4 + bool(metric))]
+    against, seconds, bill = run.get("against", {}).get(metric), run["timings"], run.get("bill") or {}
+    difference = f"{against[0]:+.2f} [{against[1]:+.2f}, {against[2]:+.2f}]" if against else ""
+    return [
+        run["name"],
+        *(_mean(run["scores"].get(name), name == metric) for name in columns),
+        *([difference] if metric else []),
+        *(f"{seconds[step]['p50']:.1f}" if step in seconds else "" for step in ("total", "first_delta")),
+        *(f"{bill[tokens]:,.0f}" if bill else "" for tokens in ("prompt_tokens", "completion_tokens")),
+        "" if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}",
+    ]
+
+
+def _mean(score: Sequence[float] | None, ranked_by: bool) -> str:
+    if score is None:
+        return ""
+    value = f"{score[0]:.2f}"
+    return f"{f'**{value}**' if ranked_by else value} [{score[1]:.2f}, {score[2]:.2f}]"
 
 
 def read_study(path: Path) -> list[dict[str, Any]]:

@@ -123,7 +123,7 @@ async def write_answers(
     slots = ConcurrencyLimit(at_once)
 
     async def one(example: Example) -> ParsedReply[str]:
-        if example.answer is not None:
+        if example.answer is not None or not example.answerable:
             return ParsedReply(example.answer, None, Usage())
         given = [passages[source] for source in example.sources if source in passages]
         if not given:

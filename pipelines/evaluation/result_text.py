@@ -1,0 +1,121 @@
+"""Writes the result of an evaluation for a person.
+
+Knows an evaluation's object and the metrics' labels; no rows and no database.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pipelines.evaluation.metrics import METRICS, Metric, hit_metrics, label_of
+
+Result = Mapping[str, Any]
+
+
+def as_text(result: Result) -> str:
+    """Return the result of an evaluation as lines: a row for each k, the scores without a k, then what it took."""
+    index = f"index {result['index']} revision {result['revision']}"
+    lines = [
+        f"collection {result['collection']}, {index}: {_questions(result)}",
+        *(f"  {line}" for line in warnings(result)),
+        *_hit_lines(result),
+        *_answer_lines(result),
+        f"  {_seconds(result)}",
+    ]
+    return "\n".join(lines)
+
+
+def warnings(result: Result) -> list[str]:
+    """Return what keeps the result from being a measure of the model."""
+    count = result.get("num_stand_ins", 0)
+    if not count:
+        return []
+    answers, by = sum(result["agents"].values()), _agents(result)
+    said = (
+        f"WARNING: an agent failed: {count:,} of {answers:,} answers are by a stand-in ({by}) and count like the others"
+    )
+    return [f"{said}; the same command asks these questions again"]
+
+
+def _agents(result: Result) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in result["agents"].items())
+
+
+def _questions(result: Result) -> str:
+    counts = {
+        "about other things": result.get("num_unanswerable", 0),
+        "failed": result["num_errors"],
+        "degraded": result["num_degraded"],
+    }
+    remarks = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+    return f"{result['num_questions']:,} questions of {result['dataset']}{remarks}"
+
+
+# ------------------------------------------------------------------------------------------- hits
+
+
+def _hit_lines(result: Result) -> list[str]:
+    shown = [metric for metric in hit_metrics() if metric.shown != "no" and metric.name in result]
+    by_k, single = [m for m in shown if m.by_k], [m for m in shown if not m.by_k]
+    widths = [max(22 if metric.shown == "interval" else 8, len(metric.label) + 2) for metric in by_k]
+
+    def line(k: str, cells: Sequence[str]) -> str:
+        return f"  {k:>3}  {''.join(f'{cell:{width}}' for cell, width in zip(cells, widths, strict=True))}".rstrip()
+
+    return [
+        *([line("k", [metric.label for metric in by_k])] if by_k else []),
+        *(line(k, [_cell(result, metric, k) for metric in by_k]) for k in (result[by_k[0].name] if by_k else ())),
+        *(f"  {metric.label} {_cell(result, metric)}" for metric in single),
+    ]
+
+
+def _cell(result: Result, metric: Metric, k: str = "") -> str:
+    if metric.shown == "interval":
+        return _with_interval(result, metric.name, k)
+    return f"{result[metric.name][k] if k else result[metric.name]:.3f}"
+
+
+def _with_interval(result: Result, name: str, k: str = "") -> str:
+    value, bounds = result[name], result["intervals"][name]
+    value, (low, high) = (value[k], bounds[k]) if k else (value, bounds)
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+# ------------------------------------------------------------------------------------------- answers
+
+
+def _answer_lines(result: Result) -> Iterator[str]:
+    """Yield a line for each score of the answers, with what it was counted over, then who answered."""
+    names = [name for name in (*METRICS, *result.get("num_scored", {})) if name in result.get("num_scored", {})]
+    names = [name for name in dict.fromkeys(names) if name in result]
+    width = max((len(label_of(name)) for name in names), default=0)
+    for name in names:
+        yield f"  {label_of(name):{width}} {_with_interval(result, name)}  {_count(result, name)}"
+    for name, count in result.get("score_errors", {}).items():
+        if count:
+            yield f"  {name}: {count:,} could not be scored"
+    if result.get("agents"):
+        yield f"  answered by: {_agents(result)}"
+
+
+def _count(result: Result, name: str) -> str:
+    """Return over how many answers a score is, or how many of how many."""
+    scored = result["num_scored"][name]
+    if name in result["num_true"]:
+        return f"{result['num_true'][name]:,} of {scored:,} {METRICS[name].share_of}"
+    claims = result["claims"]
+    together = f"; {claims['supported']:,} of {claims['total']:,} claims" if name == "claims_supported" else ""
+    return f"over {scored:,} answers{together}"
+
+
+def _seconds(result: Result) -> str:
+    """Return the seconds of a question and, where a model answered, to the first word, with its tokens and cost."""
+    total, first, usage = result["timings"]["total"], result["timings"].get("first_delta"), result.get("usage", {})
+    parts = [f"seconds a question {total['mean']:.3f}, 95 % within {total['p95']:.3f}"]
+    if first and usage.get("calls"):
+        answers = max(1, sum(result["agents"].values()))
+        parts += [
+            f"to the first word {first['mean']:.3f}",
+            f"{usage['prompt_tokens'] / answers:,.0f} tokens read, {usage['completion_tokens'] / answers:,.0f} written",
+            f"{usage['calls']:,} calls, ${usage['cost']:.4f}",
+        ]
+    return f"{'; '.join(parts)}; {result['seconds']:.1f} s in all"
