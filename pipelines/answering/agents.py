@@ -12,10 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from pipelines.answering.grounding.answerable import is_likely, unknown_answer
+from pipelines.answering.grounding.refusals import gives_up
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
-from pipelines.answering.synthesis.modes import make_synthesizer
+from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesis.quotes import Quote, in_order, supports, write
 from pipelines.llm.errors import LLMFailed
@@ -26,6 +27,7 @@ Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
+LONGEST_REFUSAL = 400  # characters: later text is not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,15 @@ class LLMAgent:
         session = LLMSession(
             self._llm, system=system, assistant=self._assistant, history=history, at_once=self._at_once
         )
-        failed = ""
+        text = failed = ""
         try:
             synthesizer = self._own or self._by_mode(task.mode)
             async with aclosing(synthesizer.synthesize(task, session)) as deltas:
                 async for delta in deltas:
                     yield delta
+                    text += delta
+                    if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
+                        break  # nothing that follows would be shown, and a slow model may write for long
         except LLMFailed as error:
             failed = str(error)
         yield AgentResult(session.usage, tuple(session.exchanges), failed)

@@ -9,14 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipelines.answering.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent
-from pipelines.answering.grounding.answerable import UNKNOWN, is_answerable
+from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_likely
 from pipelines.answering.grounding.attribution import Attributor
+from pipelines.answering.grounding.refusals import RefusalFilter
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.modes import uses_retrieval
+from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.synthesis.styles import EXAMPLE_NAME
 from pipelines.answering.trace import Trace
+
+# Said before the quotes that stand in for the answer of a model that says that there is none.
+FOUND_NONE = "The language model found no answer in the passages, so they are quoted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +62,55 @@ class AgentChain:
         """Stream the first agent that succeeds, sanitized, and record it in the trace. Raises TemplateError."""
         sent = False
         for agent in self._order(trace.route.agent, task):
-            trace.begin(agent.name)
-            with trace.step("synthesize"):
-                write = self._stream if agent is self._extractive else self._cited  # quotes have their numbers
-                async with aclosing(write(agent, task, trace)) as texts:
-                    async for text in texts:
-                        yield Delta(text, reset=sent and not trace.text)
-                        trace.say(text)
-            if not trace.failed:
-                if closest := trace.add_closest(task.hits):
-                    trace.say(closest)
-                    yield Delta(closest)
-                return
+            async with aclosing(self._deltas(agent, task, trace, sent)) as deltas:
+                async for delta in deltas:
+                    yield delta
             sent = sent or bool(trace.text)
+            if not trace.failed:
+                break
+        if trace.refused:
+            async with aclosing(self._stand_in(task, trace, sent)) as deltas:
+                async for delta in deltas:
+                    yield delta
+        if closest := trace.add_closest(task.hits):
+            trace.say(closest)
+            yield Delta(closest)
+
+    async def _deltas(self, agent: Agent, task: Task, trace: Trace, sent: bool) -> AsyncGenerator[Delta, None]:
+        """Stream one agent; its first delta voids what an earlier one `sent`."""
+        trace.begin(agent.name)
+        with trace.step("synthesize"):
+            write = self._stream if agent is self._extractive else self._cited  # quotes have their numbers
+            async with aclosing(write(agent, task, trace)) as texts:
+                async for text in texts:
+                    yield Delta(text, reset=sent and not trace.text)
+                    trace.say(text)
+
+    async def _stand_in(self, task: Task, trace: Trace, sent: bool) -> AsyncGenerator[Delta, None]:
+        """Stream what stands in for an answer that only says that there is none.
+
+        Where the index probably has one, it is the passages that an extractive answer quotes.
+        """
+        if not _is_likely(task):
+            trace.begin(trace.agent)
+            yield Delta(UNKNOWN, reset=sent)
+            trace.say(UNKNOWN)
+            return
+        trace.give_way(trace.agent, FOUND_NONE)
+        if not sent:
+            yield Delta(f"{FOUND_NONE}\n\n")
+        async with aclosing(self._deltas(self._extractive, task, trace, sent)) as deltas:
+            async for delta in deltas:
+                yield delta
 
     def _order(self, first: str, task: Task) -> list[Agent]:
         """Return the agent `first`, then its stand-ins, the extractive one last.
 
         Where no hit could support an answer it is the extractive agent alone, which says so: no model is tempted.
         """
-        if uses_retrieval(task.mode) and not is_answerable(task.question, task.hits):
+        if uses_retrieval(task.mode) and not is_askable(
+            task.question, task.hits, task.evidence, again=bool(task.history)
+        ):
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
@@ -97,16 +131,25 @@ class AgentChain:
         """Yield the agent's text, sanitized; record its result or its failure in the trace."""
         secrets = [secret for one in self._agents for secret in one.secrets]
         sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
+        refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME)
+        refuses = agent is not self._extractive and may_refuse(task.mode)
+        feed, close = (refusals.feed, refusals.close) if refuses else (str, str)
         try:
             async with aclosing(agent.answer(task)) as parts:
                 async for part in parts:
                     if isinstance(part, AgentResult):
                         trace.end(agent.name, part)
-                    elif text := sanitizer.feed(part):
+                    elif text := feed(sanitizer.feed(part)):
                         yield text
         except TemplateError:
             raise
         except Exception as error:
             trace.fail(agent.name, f"{type(error).__name__}: {error}")
-        if not trace.failed and (rest := sanitizer.close()):
-            yield rest
+        if not trace.failed:
+            if rest := f"{feed(sanitizer.close())}{close()}":
+                yield rest
+            trace.refused = refusals.refused
+
+
+def _is_likely(task: Task) -> bool:
+    return task.evidence is not None and is_likely(task.evidence)

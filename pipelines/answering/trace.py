@@ -50,6 +50,7 @@ class Trace:
     text: str = ""
     known: bool = True
     failed: bool = False
+    refused: bool = False
     finish_reason: str = FINISHED
     quoted: Mapping[int, Support] = field(default_factory=dict)
     checked: Sequence[CheckedStatement] = ()
@@ -88,7 +89,7 @@ class Trace:
 
     def begin(self, agent: str) -> None:
         """Record that an agent begins; the text of the one before it is void."""
-        self.agent, self.text, self.failed, self.checked = agent, "", False, ()
+        self.agent, self.text, self.failed, self.refused, self.checked = agent, "", False, False, ()
 
     def say(self, text: str) -> None:
         """Record text of the answer that was sent."""
@@ -113,6 +114,11 @@ class Trace:
         self.failed = True
         self.lose(f"{_AGENT}{agent}")
         self.route = Route(self.route.agent, f"{self.route.why}; {agent} failed: {why}")
+
+    def give_way(self, agent: str, note: str = "") -> None:
+        """Record that an agent found no answer and another one stands in for it, which `note` tells the reader."""
+        self.route = Route(self.route.agent, f"{self.route.why}; {agent} found no answer")
+        self.notes += (note,) if note else ()
 
     def add_closest(self, hits: Sequence[Hit]) -> str:
         """Return the closest sources for an answer that only says that it does not know, else ""."""

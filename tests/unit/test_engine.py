@@ -11,15 +11,18 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
-from pipelines.answering.chain import Delta
+from pipelines.answering.chain import FOUND_NONE, AgentChain, Delta
 from pipelines.answering.engine import EngineSettings, QueryEngine, Question
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.reranking.base import Reranking
+from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
+from pipelines.answering.synthesis.styles import EXAMPLE_NAME
+from pipelines.answering.trace import Trace
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
@@ -197,10 +200,60 @@ def test_what_nothing_supports_is_not_known_and_no_model_is_tempted(make: Make) 
     assert [c.n for c in answer.citations] == [1, 2, 3] and not any(c.supported for c in answer.citations)
 
 
-def test_a_model_that_does_not_know_names_the_closest_sources(make: Make) -> None:
-    _, *deltas, answer = events(make(None, Says(UNKNOWN)), Question("topic 1 datasets?"))
-    assert not answer.known and answer.text == f"{UNKNOWN} The closest that it holds: [1] [2] [3]"
-    assert "".join(delta.text for delta in deltas) == answer.text
+REFUSALS = [
+    UNKNOWN,
+    "I'm sorry, but the passages do not mention that.",
+    "The default is not mentioned in the passages.",
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_model_that_finds_no_answer_in_good_passages_is_replaced_by_quotes(make: Make, refusal: str) -> None:
+    _, *deltas, answer = events(make(None, Says(*re.split(r"(?<= )", refusal))), Question("topic 1 datasets?"))
+    assert answer.known and answer.agent == "extractive" and answer.route.why.endswith("llm found no answer")
+    assert answer.text.startswith(f"{FOUND_NONE}\n\n") and answer.notes == (FOUND_NONE,)
+    assert "Topic 1 is about datasets" in answer.text and answer.citations
+    shown = ""
+    for delta in deltas:
+        shown = delta.text if delta.reset else shown + delta.text
+    assert shown == answer.text
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_model_that_does_not_know_names_the_closest_sources(make: Make, refusal: str) -> None:
+    engine = make(None, Says(refusal, " But from memory it is 5."))
+    answer = engine.query("topic 1 datasets?", mode="context_only", context=("One.", "Two."))
+    if refusal is not REFUSALS[-1]:  # what was not held may be followed by an answer
+        assert not answer.known and answer.text == f"{UNKNOWN} The closest that it holds: [1] [2]"
+
+
+def test_a_model_that_gave_up_is_not_waited_for(make: Make) -> None:
+    model = Says("I do not know. ", "But ", "from memory", hangs=True)
+    answer = make(None, model).query("topic 1 datasets?")
+    assert answer.agent == "extractive" and model.cancelled and answer.usage.calls == 1
+
+
+def test_a_refusal_after_an_answer_is_left_out(make: Make) -> None:
+    answer = make(None, Says("Topic 1 is about datasets [2]. ", "I do not know."), settings=THREE).query("topic 1?")
+    assert answer.text == "Topic 1 is about datasets [2]. " and answer.agent == "llm"
+
+
+def test_the_example_of_the_prompt_is_no_answer(make: Make) -> None:
+    answer = make(None, Says(f"Clean the {EXAMPLE_NAME} filter once a week [1].")).query("topic 1 datasets?")
+    assert EXAMPLE_NAME not in answer.text and answer.agent == "extractive"
+
+
+@pytest.mark.parametrize(("cosine", "asked"), [(0.8, False), (1.05, True)])
+def test_a_model_is_asked_where_the_index_may_have_an_answer(cosine: float, asked: bool) -> None:
+    model = Says(REFUSALS[1])
+    chain, trace = AgentChain([LLMAgent("llm", model)]), Trace()
+    task = Task("topic 1 datasets?", tuple(HITS), evidence=Evidence(terms=3, texts=12_000, words=0.4, cosine=cosine))
+
+    async def run() -> str:
+        return "".join([delta.text async for delta in chain.answer(task, trace)])
+
+    said = asyncio.run(run())
+    assert bool(model.run) == asked and said.startswith(UNKNOWN) and not trace.known
 
 
 def test_no_text_retrieves_alone(make: Make) -> None:

@@ -31,6 +31,7 @@ class Mode(Synthesizer):
     """
 
     retrieves: ClassVar[bool] = True  # whether the mode answers from retrieved hits
+    may_refuse: ClassVar[bool] = True  # whether its text is one answer, from passages that may have none
 
     def __init__(
         self, prompts: Prompts = DEFAULT, *, num_children: int | None = None, structured: bool = False
@@ -154,6 +155,7 @@ class Generation(StreamingMode):
     """Asks the question alone, without passages."""
 
     retrieves = False
+    may_refuse = False
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         return PromptPacker(task, session, self.prompts, "generation").prompt("generation")
@@ -161,6 +163,8 @@ class Generation(StreamingMode):
 
 class CompactAccumulate(Mode):
     """Answers each pack by itself, concurrently; the answers follow each other, numbered."""
+
+    may_refuse = False
 
     async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         packer = PromptPacker(task, session, self.prompts, "qa")
@@ -202,6 +206,11 @@ MODES: Mapping[str, type[Mode]] = {
 def uses_retrieval(mode: str) -> bool:
     """Return whether the mode answers from retrieved hits."""
     return mode not in MODES or MODES[mode].retrieves
+
+
+def may_refuse(mode: str) -> bool:
+    """Return whether the mode gives one answer from passages, which may be that they have none."""
+    return mode not in MODES or MODES[mode].may_refuse
 
 
 def make_synthesizer(

@@ -1,0 +1,130 @@
+"""Refusals of language models: found in the words that small models use, taken out of a stream, never out of claims."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.grounding.refusals import RefusalFilter, gives_up, is_refusal, is_whole
+
+WHOLE = [
+    UNKNOWN,
+    "I do not know.",
+    "I don’t know the answer to that.",
+    "**I do not know**: nothing in this collection seems to answer that. [1][2]",
+    "I'm sorry, but I cannot answer this question.",
+    "I'm sorry, but the passages do not answer the question.",
+    "Sorry, I could not find an answer in the documentation.",
+    "I don't have enough information to answer.",
+    "Answer: I do not know.",
+    "The provided passages do not contain the answer.",
+    "The answer is not found in the passages.",
+    "None of the passages answers your question.",
+    "Nothing in this collection seems to answer that.",
+]
+PARTIAL = [
+    "The provided passages do not contain information about sourdough bread.",
+    "The passages do not explicitly mention how to kill a replica [1].",
+    "Unfortunately, the given documentation does not provide details on that.",
+    "Based on the provided passages, there is no information about Kafka.",
+    "There is no mention of NCCL in the passages.",
+    "The passage doesn't describe it.",
+    "No passage says how to do so.",
+    "The context provided does not specify the default.",
+]
+CLAIMS = [
+    "Ray does not know how many GPUs a task uses.",
+    "The passages do not name NCCL, but ray.util.collective supports it as a backend [1].",
+    "The text field does not contain whitespace.",
+    "No documents are loaded until you iterate [2].",
+    "There is no need to call ray.init.",
+    "No information is lost when a worker dies.",
+    "I/O is not blocked.",
+    "The context manager does not close the file.",
+    "Based on the size of the cluster, Ray chooses the number of workers.",
+    "The documentation is built with Sphinx.",
+    "If a key is not found, get returns None.",
+    "Unfortunately tasks are retried three times.",
+]
+REAL = "Call `ray.get` to wait for it [1]."
+
+
+@pytest.mark.parametrize("sentence", WHOLE)
+def test_a_refusal_of_the_question_is_found(sentence):
+    assert is_refusal(sentence) and is_whole(sentence)
+    assert gives_up(f"{sentence} And more.") or not sentence.endswith(".")
+
+
+@pytest.mark.parametrize("sentence", PARTIAL)
+def test_a_refusal_that_names_what_is_missing_is_found(sentence):
+    assert is_refusal(sentence) and not is_whole(sentence) and not gives_up(sentence)
+
+
+@pytest.mark.parametrize("sentence", CLAIMS)
+def test_a_claim_is_no_refusal(sentence):
+    assert not is_refusal(sentence) and not gives_up(sentence)
+
+
+def filtered(text, size=1, *, final=False):
+    refusals = RefusalFilter(final=final)
+    parts = [refusals.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    return "".join([*parts, refusals.close()]), refusals.refused
+
+
+@pytest.mark.parametrize("size", [1, 4, 1000])
+@pytest.mark.parametrize("sentence", [*WHOLE, *PARTIAL])
+def test_an_answer_that_only_refuses_leaves_nothing(sentence, size):
+    assert filtered(sentence, size) == ("", True)
+    assert filtered(f"{sentence}\n", size) == ("", True)
+
+
+@pytest.mark.parametrize("sentence", [*WHOLE, *PARTIAL])
+def test_what_follows_a_refusal_is_the_answer_unless_it_is_final(sentence):
+    assert filtered(f"{sentence} {REAL}") == (REAL, False)
+    assert filtered(f"{sentence}\n\n{REAL}\n\n```\nx = 1\n```\n", final=True) == ("", True)
+
+
+def test_a_refusal_that_was_not_held_is_one_all_the_same():
+    said = "The default is not mentioned in the provided context."
+    assert filtered(said) == (said, True)
+    assert filtered(f"{said} {REAL}") == (f"{said} {REAL}", False)
+
+
+@pytest.mark.parametrize("sentence", WHOLE)
+def test_a_refusal_after_claims_is_taken_out(sentence):
+    assert filtered(f"{REAL} {sentence}") == (f"{REAL} ", False)
+    assert re.fullmatch(rf"{re.escape(REAL)}\n+{re.escape(REAL)}", filtered(f"{REAL}\n\n{sentence}\n\n{REAL}")[0])
+
+
+@pytest.mark.parametrize("sentence", PARTIAL)
+def test_what_an_answer_says_to_be_missing_stays(sentence):
+    assert filtered(f"{REAL} {sentence}") == (f"{REAL} {sentence}", False)
+
+
+@pytest.mark.parametrize("sentence", CLAIMS)
+def test_claims_pass(sentence):
+    assert filtered(sentence) == (sentence, False)
+
+
+def test_code_passes_whatever_it_says():
+    code = "So:\n\n```python\n# I do not know.\nprint('x')\n```\n"
+    assert filtered(code) == (code, False)
+
+
+def test_only_what_may_become_a_refusal_is_held():
+    refusals = RefusalFilter()
+    assert refusals.feed("Call") == "Call"
+    assert refusals.feed(" it.") == " it."
+    assert refusals.feed(" The") == " "
+    assert refusals.feed(" provided") == ""
+    assert refusals.feed(" handle") == "The provided handle"
+    assert refusals.feed(" is.") == " is."
+    assert refusals.feed("\nThe passages show that a cluster may have") == "\n"
+    assert refusals.feed(" more nodes") == "The passages show that a cluster may have more nodes"
+
+
+@given(st.text(st.sampled_from("The passages do not. I\n`~ [1]?!x"), max_size=80), st.integers(1, 9))
+def test_the_chunks_of_a_stream_decide_nothing(text, size):
+    assert filtered(text, size) == filtered(text, 1000)
