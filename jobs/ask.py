@@ -18,6 +18,7 @@ from rich.markup import escape
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import home, open_store, read_configuration, service_key
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.settings import EXTRACTIVE
 from pipelines.records import Answer
 from pipelines.services import find_services
 
@@ -116,11 +117,24 @@ def show(reply: Mapping[str, Any]) -> None:
         console.print(reply["answer"], markup=False)
     console.print()
     for citation in reply["citations"]:
-        console.print(f"[{citation['n']}] {citation['title']}", markup=False, style="cyan")
+        console.print(f"[{citation['n']}] {citation['title']}{remark(citation, reply)}", markup=False, style="cyan")
         console.print(f"    {citation['source']}", markup=False)
+    claims = reply.get("claims") or {}
+    if claims.get("total") and reply.get("known", True):
+        console.print(
+            f"\nconfidence {reply['confidence']}: {claims['supported']} of {claims['total']} claims supported"
+        )
     notes = [f"agent {reply['agent']}", f"{reply['timings']['total'] * 1000:.0f} ms"]
     notes += ["cut off" if part == "truncated" else f"without {part}" for part in reply["degraded"]]
     console.print(f"\n{', '.join(notes)}", style="dim")
+
+
+def remark(citation: Mapping[str, Any], reply: Mapping[str, Any]) -> str:
+    """Return what is said beside a source: that it hardly supports its claims, that the model did not name it."""
+    weak = reply.get("known", True) and not citation.get("supported", True)
+    found = citation.get("by") == "attributed" and reply["agent"] != EXTRACTIVE
+    remarks = [text for text, holds in (("weak support", weak), ("found by Raydex", found)) if holds]
+    return f" ({', '.join(remarks)})" if remarks else ""
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 from kit.api import TEXT, FakeEngine, FakeStore, run_server
 from kit.browser import CHROMIUM, Browser
 
+from pipelines.records import Claims
 from serve.api.routes import create_app
 
 pytestmark = [
@@ -91,6 +92,21 @@ def test_an_answer_that_was_cut_off_says_so(site: Site, monkeypatch: pytest.Monk
     site.ask()
     assert not page.evaluate("document.getElementById('cut').hidden")
     assert "without" not in page.evaluate("document.getElementById('note').textContent")
+
+
+def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, (citation,) = site.engine._answer, site.engine.citations
+    found, weak = replace(citation, by="attributed"), replace(citation, n=2, supported=False)
+    rated = {"claims": Claims(3, 2, 1), "confidence": "low", "citations": (found, weak)}
+    monkeypatch.setattr(site.engine, "_answer", lambda *a: replace(whole(*a), **rated))
+    page = site.open()
+    site.ask()
+    sign = page.evaluate("document.getElementById('confidence').textContent")
+    assert "Confidence: low" in sign and "1 of 3 claims" in sign
+    assert page.evaluate("document.querySelector('#answer sup a').title") == "Source found by Raydex: Data › CSV"
+    assert page.evaluate("document.querySelector('#source-2 b').title") == "⚠ Weak support. Data › CSV"
 
 
 def test_the_page_of_the_api_shows_it_and_asks_no_other_host(site: Site) -> None:
