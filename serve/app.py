@@ -21,7 +21,7 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
 
-from pipelines.answering.agents import Agent, AgentResult
+from pipelines.answering.agents import Agent, AgentPart
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
@@ -115,7 +115,7 @@ class AgentStep:
         prepare_replica()
         self._agent = make_agent(settings, agent)
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
+    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         async for part in stream_answer(self._agent, task):
             yield part
 

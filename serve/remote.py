@@ -14,10 +14,11 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
-from pipelines.answering.agents import Agent, AgentResult, StepUnavailable
+from pipelines.answering.agents import Agent, AgentPart, StepUnavailable
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
+from pipelines.llm.session import Status
 from pipelines.records import Hit, Index
 
 log = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ class RemoteReranker:
         return reranked
 
 
-async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[str | AgentResult, None]:
+async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[AgentPart, None]:
     """Yield ACCEPTED, then the parts of `agent`'s answer, for a RemoteAgent."""
     yield ACCEPTED
     async with contextlib.aclosing(agent.answer(task)) as parts:
@@ -129,21 +130,21 @@ class RemoteAgent:
         self.name, self.secrets, self.check = like.name, like.secrets, like.check
         self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
-        """See `Agent.answer`; repeat the call once if a replica dies before its first part. Raises StepUnavailable."""
+    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
+        """See `Agent.answer`; repeat the call once if a replica dies before its first delta. Raises StepUnavailable."""
         for attempt in (1, 2):
             started = False
             try:
                 async with contextlib.aclosing(self._parts(task)) as parts:
                     async for part in parts:
-                        started = True
+                        started = started or not isinstance(part, Status)
                         yield part
                 return
             except StepDied:
                 if started or attempt == 2:
                     raise
 
-    async def _parts(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
+    async def _parts(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         """Yield the parts of one replica's answer."""
         parts: Any = self._handle.answer.remote(task)
         try:

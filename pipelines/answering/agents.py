@@ -3,6 +3,7 @@
 Knows tasks and synthesizers, not how the hits were found nor where an agent runs.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesis.quotes import Quote, in_order, supports, write
 from pipelines.llm.errors import LLMFailed
-from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession
+from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
 from pipelines.records import Exchange, Message, Usage
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -43,6 +44,10 @@ class AgentResult:
     quoted: Mapping[int, Support] = field(default_factory=dict)
 
 
+AgentPart = str | Status | AgentResult
+"""What an agent gives: deltas and what it is at, as they come, the AgentResult last."""
+
+
 class Agent(Protocol):
     """Answers tasks. `secrets` are texts of its prompts that must not leave the service."""
 
@@ -53,8 +58,8 @@ class Agent(Protocol):
         """Raise TemplateError if its prompts cannot take `variables`."""
         ...
 
-    def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
-        """Yield deltas of the answer as they come, then the AgentResult."""
+    def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
+        """Yield deltas of the answer and what the agent is at as they come, then the AgentResult."""
         ...
 
 
@@ -95,25 +100,43 @@ class LLMAgent:
         """Raise TemplateError if its prompts cannot take `variables`."""
         self._prompts.check(variables)
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
-        """Yield deltas, then an AgentResult, which has the error if the model failed. Raises TemplateError."""
-        history = self._recent(task.history)
-        system = self._system or self._prompts.render("system", {}, task.variables)
+    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
+        """Yield deltas and Status, then an AgentResult, with the error if the model failed. Raises TemplateError."""
+        parts: asyncio.Queue[str | Status | None] = asyncio.Queue()
         session = LLMSession(
-            self._llm, system=system, assistant=self._assistant, history=history, at_once=self._at_once
+            self._llm,
+            system=self._system or self._prompts.render("system", {}, task.variables),
+            assistant=self._assistant,
+            history=self._recent(task.history),
+            at_once=self._at_once,
+            tell=lambda status: parts.put_nowait(replace(status, agent=self.name)),
         )
-        text = failed = ""
+        writing = asyncio.create_task(self._write(task, session, parts))
+        try:
+            while (part := await parts.get()) is not None:
+                yield part
+            failed = await writing
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+        yield AgentResult(session.usage, tuple(session.exchanges), failed)
+
+    async def _write(self, task: Task, session: LLMSession, parts: "asyncio.Queue[str | Status | None]") -> str:
+        """Put the deltas into `parts`, None at the end; return why the model failed, "" if it did not."""
+        text = ""
         try:
             synthesizer = self._own or self._by_mode(task.mode)
             async with aclosing(synthesizer.synthesize(task, session)) as deltas:
                 async for delta in deltas:
-                    yield delta
+                    parts.put_nowait(delta)
                     text += delta
                     if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
                         break  # nothing that follows would be shown, and a slow model may write for long
         except LLMFailed as error:
-            failed = str(error)
-        yield AgentResult(session.usage, tuple(session.exchanges), failed)
+            return str(error)
+        finally:
+            parts.put_nowait(None)
+        return ""
 
     def _recent(self, history: Sequence[Message]) -> Sequence[Message]:
         """Return the newest turns that leave the passages their room."""
@@ -149,7 +172,7 @@ class ExtractiveAgent:
         quotes, hits = in_order(await self._choose(task), task.hits)
         return replace(task, quotes=quotes, hits=hits)
 
-    async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
+    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         """Yield the answer in one piece, then the AgentResult."""
         quotes = await self._choose(task) if task.quotes is None else task.quotes
         known = task.evidence is None or is_likely(task.evidence)

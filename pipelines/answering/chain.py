@@ -19,6 +19,7 @@ from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.synthesis.styles import EXAMPLE_NAME
 from pipelines.answering.trace import Trace
+from pipelines.llm.session import Status
 
 # Said before the quotes that stand in for the answer of a model that says that there is none.
 FOUND_NONE = "The language model found no answer in the passages, so they are quoted."
@@ -58,7 +59,7 @@ class AgentChain:
         with trace.step("choose"):
             return await self._extractive.prepare(task)
 
-    async def answer(self, task: Task, trace: Trace) -> AsyncGenerator[Delta, None]:
+    async def answer(self, task: Task, trace: Trace) -> AsyncGenerator[Delta | Status, None]:
         """Stream the first agent that succeeds, sanitized, and record it in the trace. Raises TemplateError."""
         sent = False
         for agent in self._order(trace.route.agent, task):
@@ -76,17 +77,20 @@ class AgentChain:
             trace.say(closest)
             yield Delta(closest)
 
-    async def _deltas(self, agent: Agent, task: Task, trace: Trace, sent: bool) -> AsyncGenerator[Delta, None]:
+    async def _deltas(self, agent: Agent, task: Task, trace: Trace, sent: bool) -> AsyncGenerator[Delta | Status, None]:
         """Stream one agent; its first delta voids what an earlier one `sent`."""
         trace.begin(agent.name)
         with trace.step("synthesize"):
             write = self._stream if agent is self._extractive else self._cited  # quotes have their numbers
             async with aclosing(write(agent, task, trace)) as texts:
                 async for text in texts:
+                    if isinstance(text, Status):
+                        yield text
+                        continue
                     yield Delta(text, reset=sent and not trace.text)
                     trace.say(text)
 
-    async def _stand_in(self, task: Task, trace: Trace, sent: bool) -> AsyncGenerator[Delta, None]:
+    async def _stand_in(self, task: Task, trace: Trace, sent: bool) -> AsyncGenerator[Delta | Status, None]:
         """Stream what stands in for an answer that only says that there is none.
 
         Where the index probably has one, it is the passages that an extractive answer quotes.
@@ -114,12 +118,15 @@ class AgentChain:
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
-    async def _cited(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str, None]:
-        """Yield the agent's text with the numbers of the passages that bear it out."""
+    async def _cited(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str | Status, None]:
+        """Yield the agent's text with the numbers of the passages that bear it out, and what it is at."""
         embed = partial(self._embed, collection=task.collection) if self._embed and uses_retrieval(task.mode) else None
         attributor = Attributor(Passages(task.hits, embed))
         async with aclosing(self._stream(agent, task, trace)) as texts:
             async for text in texts:
+                if isinstance(text, Status):
+                    yield text
+                    continue
                 async for cited in attributor.feed(text):
                     yield cited
         if not trace.failed:
@@ -127,8 +134,8 @@ class AgentChain:
                 yield cited
         trace.checked, trace.timings["cite"] = attributor.checked, attributor.seconds
 
-    async def _stream(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str, None]:
-        """Yield the agent's text, sanitized; record its result or its failure in the trace."""
+    async def _stream(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str | Status, None]:
+        """Yield the agent's text, sanitized, and what it is at; record its result or its failure in the trace."""
         secrets = [secret for one in self._agents for secret in one.secrets]
         sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
         refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME)
@@ -139,6 +146,8 @@ class AgentChain:
                 async for part in parts:
                     if isinstance(part, AgentResult):
                         trace.end(agent.name, part)
+                    elif isinstance(part, Status):
+                        yield part
                     elif text := feed(sanitizer.feed(part)):
                         yield text
         except TemplateError:

@@ -31,7 +31,7 @@ from pipelines.answering.trace import Trace
 from pipelines.answering.understanding.followup import complete
 from pipelines.answering.understanding.notes import make_notes
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
-from pipelines.llm.session import ChatModel
+from pipelines.llm.session import ChatModel, Status
 from pipelines.records import Answer, Filters, Hit, Index, IndexSettings, Message, Route
 from pipelines.store import StoreUnavailable
 
@@ -79,7 +79,7 @@ class EngineSettings:
     max_per_page: int = 0
 
 
-Event = Retrieval | Delta | Answer
+Event = Retrieval | Status | Delta | Answer
 
 
 class AsyncRetriever(Protocol):
@@ -148,7 +148,7 @@ class QueryEngine:
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
     async def stream(self, question: Question) -> AsyncGenerator[Event, None]:
-        """Yield the Retrieval, Deltas as they come, and the Answer. Closing it cancels the calls under way.
+        """Yield the Retrieval, Status and Deltas as they come, the Answer. Closing it cancels the calls under way.
 
         Raises UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
         """
@@ -185,9 +185,12 @@ class QueryEngine:
         if mode != NO_TEXT:
             if trace.preface:
                 yield Delta(trace.preface)
-            async with aclosing(self._chain.answer(task, trace)) as deltas:
-                async for delta in deltas:
-                    yield replace(delta, text=f"{trace.preface}{delta.text}") if delta.reset else delta
+            async with aclosing(self._chain.answer(task, trace)) as parts:
+                async for part in parts:
+                    if isinstance(part, Delta) and part.reset:
+                        yield replace(part, text=f"{trace.preface}{part.text}")
+                    else:
+                        yield part
         yield _answer(question, retrieval, trace)
 
     async def aready(self, collection: str | None = None) -> Index:

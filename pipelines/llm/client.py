@@ -102,7 +102,7 @@ class LLM:
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
-        """Yield deltas as they come, the Completion last. Closing the generator closes the HTTP request."""
+        """Yield deltas as they come, "" for thoughts, the Completion last. Closing it closes the HTTP request."""
         return self._answer(messages, max_tokens)
 
     async def _answer(
@@ -118,7 +118,7 @@ class LLM:
                     stopwatch.note(chunk)
                     delta, ended = protocol.delta_of(chunk)
                     why = ended or why
-                    if delta:
+                    if delta or protocol.has_token(chunk):
                         translation.text = text = text + delta
                         yield delta
         usage = self._usage(stopwatch.usage, messages, text)

@@ -4,8 +4,9 @@ Knows what surrounds a prompt (system prompt, history, assistant prefix); knows 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.llm.client import FRAMING, Completion
@@ -13,10 +14,28 @@ from pipelines.llm.errors import LLMFailed
 from pipelines.records import Exchange, Message, Usage
 
 AT_ONCE = 4  # calls of one question
+READING, THINKING = "reading", "thinking"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a model is at while nothing of its answer has come: READING a prompt, or THINKING.
+
+    The prompt has `tokens` with `passages`; it will be read in about `seconds`, None if the model's speed is unknown.
+    """
+
+    stage: str
+    agent: str = ""
+    passages: int = 0
+    tokens: int = 0
+    seconds: float | None = None
 
 
 class ChatModel(Protocol):
-    """The part of an LLM that a session needs. A model with `estimate`, as LLM, also prices calls that broke off."""
+    """The part of an LLM that a session needs.
+
+    A model with `estimate`, as LLM, also prices calls that broke off; with `pace` it says how fast it reads.
+    """
 
     model: str
     context_window: int
@@ -36,7 +55,7 @@ class ChatModel(Protocol):
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
-        """Yield deltas, the Completion last. Raises LLMFailed."""
+        """Yield deltas, "" for thoughts, the Completion last. Raises LLMFailed."""
         ...
 
 
@@ -45,7 +64,8 @@ class LLMSession:
 
     At most `at_once` calls run at a time. A stream counts until it is closed, so nothing may call while one is open
     where `at_once` is 1. `usage` is the sum so far and `exchanges` are the prompts with their replies, in order of
-    completion; both include calls that failed or were cancelled, with the text that had come until then.
+    completion; both include calls that failed or were cancelled, with the text that had come until then. `tell` is
+    called with the Status of each call; `passages` is how many its prompt holds, if whoever wrote it says so.
     """
 
     def __init__(
@@ -56,8 +76,11 @@ class LLMSession:
         assistant: str = "",
         history: Sequence[Message] = (),
         at_once: int = AT_ONCE,
+        tell: Callable[[Status], None] = lambda status: None,
     ) -> None:
         self.llm = llm
+        self.passages = 0
+        self._tell = tell
         self.usage = Usage()
         self.exchanges: list[Exchange] = []
         self._before = ((Message("system", system),) if system else ()) + tuple(history)
@@ -75,6 +98,7 @@ class LLMSession:
         messages = self._messages(prompt)
         async with self._slots:
             completion = Completion("", Usage(calls=1))
+            self._tell(self._reading(messages))
             try:
                 completion = await self.llm.complete(messages, max_tokens=max_tokens, schema=schema)
             except LLMFailed as failed:
@@ -90,21 +114,30 @@ class LLMSession:
     async def stream(self, prompt: str, *, max_tokens: int | None = None) -> AsyncGenerator[str, None]:
         """Yield deltas of the answer to `prompt` as they come. Raises LLMFailed."""
         messages = self._messages(prompt)
-        text, completion = "", None
+        text, completion, silent = "", None, True
         async with self._slots:
+            self._tell(self._reading(messages))
             try:
                 async with aclosing(self.llm.stream(messages, max_tokens=max_tokens)) as items:
                     async for item in items:
                         if isinstance(item, Completion):
                             completion = item
-                        else:
-                            text += item
+                        elif item:
+                            text, silent = text + item, False
                             yield item
+                        elif silent:
+                            silent = False
+                            self._tell(Status(THINKING))
             except LLMFailed as failed:
                 completion = Completion(text, failed.usage)
                 raise
             finally:
                 self._record(messages, completion or Completion(text, _estimate(self.llm, messages, text)))
+
+    def _reading(self, messages: Sequence[Message]) -> Status:
+        tokens, pace = _count(self.llm, messages), getattr(self.llm, "pace", None)
+        seconds = pace.seconds_to_read(tokens) if pace else None
+        return Status(READING, passages=self.passages, tokens=tokens, seconds=seconds)
 
     def _messages(self, prompt: str) -> tuple[Message, ...]:
         return (*self._before, Message("user", prompt), *self._after)

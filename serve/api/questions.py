@@ -11,9 +11,10 @@ from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
+from pipelines.llm.session import Status
 from pipelines.store import Store
 from serve.api.errors import failure_of
-from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut
+from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut, StatusOut
 from serve.api.requests import FeedbackIn, QueryIn, SearchIn
 from serve.api.stream import StreamedAnswer, first_event, make_event
 from serve.guard.keys import READER, key_of
@@ -81,6 +82,8 @@ class AnswerEvents:
     def encode(self, event: Event) -> Iterable[ServerSentEvent]:
         if isinstance(event, Retrieval):
             return [make_event("hits", _hits(event))]
+        if isinstance(event, Status):
+            return [make_event("status", StatusOut.of(event))]
         if isinstance(event, Delta):
             return [
                 make_event("delta", {"text": clean_for_storage(event.text), **({"reset": True} if event.reset else {})})

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
+from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, CitedBy, Confidence, Exchange, Hit
 
 
@@ -204,6 +205,24 @@ def _usage(answer: Answer) -> UsageOut:
 def _exchange(exchange: Exchange) -> ExchangeOut:
     messages = [ExchangeOut.MessageOut(role=m.role, content=clean_for_storage(m.content)) for m in exchange.messages]
     return ExchangeOut(model=exchange.model, messages=messages, completion=clean_for_storage(exchange.completion))
+
+
+class StatusOut(BaseModel):
+    """What the agent is at while nothing of its answer has come; `seconds` until it has read, null if unknown.
+
+    It names no model: a reader without a key may not know it.
+    """
+
+    stage: Literal["reading", "thinking"]
+    agent: str
+    passages: int
+    tokens: int
+    seconds: float | None
+
+    @classmethod
+    def of(cls, status: Status) -> Self:
+        """Return the reply for `status`."""
+        return cls.model_validate(asdict(status))
 
 
 class CollectionOut(BaseModel):

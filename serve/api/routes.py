@@ -40,6 +40,9 @@ EVENT_STREAM = {"schema": {"type": "string"}}
 STREAM_EXAMPLE = """event: hits
 data: {"hits":[…],"queries":["How do I read a CSV file?"],"index":4,"revision":2}
 
+event: status
+data: {"stage":"reading","agent":"llm","passages":5,"tokens":1730,"seconds":9.6}
+
 event: delta
 data: {"text":"Call ray.data.read_csv [1]."}
 
@@ -95,8 +98,8 @@ def _add_question_routes(app: FastAPI, routes: QuestionRoutes) -> None:
         status_code=200,
         responses={
             200: {
-                "description": "Events `hits`, `delta`, `citation`, `answer` (the reply of /query) or `error`, and "
-                "`heartbeat` in silences. A delta with `reset` voids the deltas before it.",
+                "description": "Events `hits`, `status`, `delta`, `citation`, `answer` (the reply of /query) or "
+                "`error`, and `heartbeat` in silences. A delta with `reset` voids the deltas before it.",
                 "content": {"text/event-stream": {**EVENT_STREAM, "example": STREAM_EXAMPLE}},
             },
             **_errors(401, 404, 422, 429, 503),

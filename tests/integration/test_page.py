@@ -1,6 +1,8 @@
 """The pages in a real browser: what a reader sees, and that they load nothing from elsewhere."""
 
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 from kit.api import TEXT, FakeEngine, FakeStore, run_server
 from kit.browser import CHROMIUM, Browser
 
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import Event, Question
 from pipelines.records import Claims
 from serve.api.routes import create_app
 
@@ -58,6 +62,31 @@ def test_an_answer_is_shown_with_its_sources(site: Site) -> None:
     assert page.evaluate("document.querySelector('#sources a').href") == "https://d.test/data#csv"
     assert page.evaluate("document.getElementById('cut').hidden")
     assert page.named("Log.entryAdded") == []
+
+
+def test_what_was_found_is_shown_while_a_model_reads(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = site.engine.stream
+    read = threading.Event()
+
+    async def slow(ask: Question) -> AsyncIterator[Event]:
+        async for event in answers(ask):
+            if isinstance(event, Delta):
+                await asyncio.to_thread(read.wait, 20)
+            yield event
+
+    monkeypatch.setattr(site.engine, "stream", slow)
+    page = site.open()
+    page.evaluate(ASK)
+    page.wait_for("document.getElementById('note').textContent")
+    try:
+        assert page.evaluate("document.getElementById('note').textContent") == "Reading 1 page, about 4 s…"
+        assert page.evaluate("document.querySelector('#sources a').href") == "https://d.test/data#csv"
+        assert page.evaluate("document.getElementById('sources-title').textContent") == "Found"
+    finally:
+        read.set()
+    page.wait_for(ANSWERED)
+    assert page.evaluate("document.getElementById('sources-title').textContent") == "Sources"
+    assert page.evaluate("document.querySelectorAll('#sources li').length") == 1
 
 
 def test_one_collection_needs_no_picker(site: Site) -> None:

@@ -19,6 +19,7 @@ from pipelines.answering.engine import Event, Question
 from pipelines.answering.retrieval.live import CollectionNotNamed
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.synthesis.base import UnknownMode
+from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import NoLiveIndex, StoreUnavailable
 from serve.recorder import QuestionContext
@@ -72,6 +73,7 @@ class FakeEngine:
             raise UnknownMode(ask.mode, self.modes)
         found = await self.asearch(ask)
         yield found
+        yield Status("reading", "an agent", passages=1, tokens=200, seconds=3.5)
         async with asyncio.timeout(60):  # as an engine may: entered and left by the same task, or an error
             if self.resets:
                 yield Delta("never mind")

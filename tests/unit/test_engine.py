@@ -26,7 +26,7 @@ from pipelines.answering.trace import Trace
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
-from pipelines.llm.session import LLMSession
+from pipelines.llm.session import LLMSession, Status
 from pipelines.records import Answer, Hit, Message, Usage
 
 HITS = [
@@ -110,6 +110,11 @@ def events(engine: QueryEngine, ask: Question) -> list[Any]:
     return asyncio.run(collect())
 
 
+def deltas_and_answer(engine: QueryEngine, ask: Question) -> tuple[list[Delta], Answer]:
+    found = events(engine, ask)
+    return [event for event in found if isinstance(event, Delta)], found[-1]
+
+
 def test_without_a_model_the_answer_is_extracted(make: Make) -> None:
     answer = make().query("What is topic 3 about datasets?")
     assert answer.agent == "extractive" and "Topic 3 is about datasets." in answer.text and len(answer.hits) == 3
@@ -135,8 +140,8 @@ def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: 
 
 def test_deltas_make_up_the_answer_and_hits_come_first(make: Make) -> None:
     model = Says("Topic 3 ", "is about ", "datasets [1]", "[9]. See http", "s://evil.test/x?q=1 or not.")
-    first, *deltas, answer = events(make(None, model), Question("topic 3 datasets?"))
-    assert isinstance(first, Retrieval) and isinstance(answer, Answer)
+    first, status, *deltas, answer = events(make(None, model), Question("topic 3 datasets?"))
+    assert isinstance(first, Retrieval) and isinstance(status, Status) and isinstance(answer, Answer)
     assert [type(delta) for delta in deltas] == [Delta] * len(deltas) and len(deltas) >= 4
     assert "".join(delta.text for delta in deltas) == answer.text
     assert "[9]" not in answer.text and "evil" not in answer.text and [c.n for c in answer.citations] == [1]
@@ -161,10 +166,21 @@ def test_when_all_models_fail_the_answer_is_extracted(make: Make) -> None:
 
 def test_what_a_model_said_before_it_failed_is_void(make: Make) -> None:
     agents = [LLMAgent("a", Says("Half an", error=LLMFailed("cut"))), LLMAgent("b", Says("Topic 1 ", "is [1]."))]
-    _, *deltas, answer = events(make(agents=agents), Question("topic 1 datasets?"))
+    deltas, answer = deltas_and_answer(make(agents=agents), Question("topic 1 datasets?"))
     reset = next(n for n, delta in enumerate(deltas) if delta.reset)
     assert "".join(d.text for d in deltas[:reset]).startswith("Half") and sum(d.reset for d in deltas) == 1
     assert "".join(d.text for d in deltas[reset:]) == answer.text == "Topic 1 is [1]."
+
+
+def test_the_stream_says_what_the_model_is_at(make: Make) -> None:
+    agents = [LLMAgent("a", Says(error=LLMFailed("gone"))), LLMAgent("b", Says("", "", "Topic 1 is [1]."))]
+    found = [event for event in events(make(agents=agents), Question("topic 1 datasets?")) if isinstance(event, Status)]
+    assert [(status.stage, status.agent) for status in found] == [
+        ("reading", "a"),
+        ("reading", "b"),
+        ("thinking", "b"),
+    ]
+    assert found[0].passages == 3 and found[0].tokens > 20 and found[0].seconds is None
 
 
 def test_closing_the_stream_cancels_the_model(make: Make) -> None:
@@ -209,7 +225,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_a_model_that_finds_no_answer_in_good_passages_is_replaced_by_quotes(make: Make, refusal: str) -> None:
-    _, *deltas, answer = events(make(None, Says(*re.split(r"(?<= )", refusal))), Question("topic 1 datasets?"))
+    deltas, answer = deltas_and_answer(make(None, Says(*re.split(r"(?<= )", refusal))), Question("topic 1 datasets?"))
     assert answer.known and answer.agent == "extractive" and answer.route.why.endswith("llm found no answer")
     assert answer.text.startswith(f"{FOUND_NONE}\n\n") and answer.notes == (FOUND_NONE,)
     assert "Topic 1 is about datasets" in answer.text and answer.citations
@@ -250,7 +266,7 @@ def test_a_model_is_asked_where_the_index_may_have_an_answer(cosine: float, aske
     task = Task("topic 1 datasets?", tuple(HITS), evidence=Evidence(terms=3, texts=12_000, words=0.4, cosine=cosine))
 
     async def run() -> str:
-        return "".join([delta.text async for delta in chain.answer(task, trace)])
+        return "".join([part.text async for part in chain.answer(task, trace) if isinstance(part, Delta)])
 
     said = asyncio.run(run())
     assert bool(model.run) == asked and said.startswith(UNKNOWN) and not trace.known

@@ -80,6 +80,12 @@ def test_a_stream_is_the_same_answer_in_deltas(client: openai.OpenAI) -> None:
     assert all(chunk.usage is None for chunk in chunks)
 
 
+def test_a_stream_says_what_the_model_is_at_in_the_one_key(client: openai.OpenAI) -> None:
+    told = [chunk for chunk in chat(client, stream=True) if "status" in (getattr(chunk, "raydex", None) or {})]
+    assert [chunk.raydex["status"]["stage"] for chunk in told] == ["reading"]
+    assert told[0].choices[0].delta.content is None and told[0].choices[0].finish_reason is None
+
+
 def test_usage_is_streamed_when_asked_for(client: openai.OpenAI) -> None:
     *_, last = chat(client, stream=True, stream_options={"include_usage": True})
     assert last.choices == [] and last.usage.total_tokens == 15

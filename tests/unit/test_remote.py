@@ -16,6 +16,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, Task, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.llm.errors import ContextTooLong, LLMEmpty, LLMFailed
+from pipelines.llm.session import Status
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
 from serve.api.errors import failure_of
@@ -140,6 +141,8 @@ def test_a_step_that_says_nothing_is_given_up_and_its_call_cancelled() -> None:
 
 def test_an_agent_that_dies_before_its_first_word_is_asked_once_more() -> None:
     assert answer_parts(Response(died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
+    reads = Status("reading", "strong")
+    assert answer_parts(Response("", reads, died()), Response("", reads, "Call it.")) == [reads, reads, "Call it."]
     assert answer_parts(Response("", died()), Response("", "Call it.", AgentResult())) == ["Call it.", AgentResult()]
 
 

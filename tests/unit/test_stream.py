@@ -61,8 +61,9 @@ def stream_events(client: TestClient, **more: Any) -> list[tuple[str, Any]]:
 
 def test_hits_come_first_then_deltas_then_citations_then_the_whole_answer(client: TestClient) -> None:
     found = stream_events(client)
-    assert [name for name, _ in found] == ["hits", *["delta"] * 5, "citation", "answer"]
+    assert [name for name, _ in found] == ["hits", "status", *["delta"] * 5, "citation", "answer"]
     assert found[0][1].keys() == {"hits", "index", "revision", "queries"}
+    assert found[1][1] == {"stage": "reading", "agent": "an agent", "passages": 1, "tokens": 200, "seconds": 3.5}
     assert "".join(body["text"] for name, body in found if name == "delta") == TEXT == found[-1][1]["answer"]
     assert found[-2][1] == found[-1][1]["citations"][0]
 

@@ -30,7 +30,7 @@ class PromptPacker:
         self, task: Task, session: LLMSession, prompts: Prompts, *names: str, structured: bool = False
     ) -> None:
         prompts.check(task.variables)
-        llm = session.llm
+        self._session, llm = session, session.llm
         count = lru_cache(32)(llm.count)  # packing and sending count the same texts
         self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, session.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
@@ -53,7 +53,7 @@ class PromptPacker:
 
     def pieces(self, given: Sequence[Piece]) -> list[Piece]:
         """Return the passages in parts that each fit a call, without blank ones. Raises WindowTooSmall."""
-        filled = [piece for piece in given if piece.text.strip()]
+        filled = self._filled(given)
         return filled if self._fit(filled) else [part for piece in filled for part in self._parts(piece)]
 
     def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
@@ -65,7 +65,7 @@ class PromptPacker:
 
         Where not even one character of each fits, it is the first ones, as many as fit. Raises WindowTooSmall.
         """
-        pieces = [piece for piece in given if piece.text.strip()]
+        pieces = self._filled(given)
 
         def cut(texts: Sequence[str]) -> list[Piece]:
             return [replace(piece, text=text) for piece, text in zip(pieces, texts, strict=True)]
@@ -82,6 +82,12 @@ class PromptPacker:
     def drafts_fit(self, answers: Sequence[str]) -> bool:
         """Return whether these answers fit one `tree` call."""
         return self._fits(drafts(answers), "tree")
+
+    def _filled(self, given: Sequence[Piece]) -> list[Piece]:
+        """Return the passages that have text, and tell the session how many."""
+        filled = [piece for piece in given if piece.text.strip()]
+        self._session.passages = len(filled)
+        return filled
 
     def _parts(self, piece: Piece) -> list[Piece]:
         if self._fit([piece]):

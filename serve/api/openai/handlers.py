@@ -18,6 +18,7 @@ from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
+from pipelines.llm.session import Status
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store
 from serve.api.errors import failure_of
@@ -34,7 +35,7 @@ from serve.api.openai.schemas import (
     collection_of,
 )
 from serve.api.openai.sources import SourcesPlace, make_writer
-from serve.api.replies import AnswerOut
+from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
 from serve.session import QuestionSession, SessionFactory
@@ -148,6 +149,8 @@ class ChatChunks:
     def encode(self, event: Event) -> Iterable[ServerSentEvent]:
         if isinstance(event, Retrieval):
             return []
+        if isinstance(event, Status):
+            return [self._chunk({}, raydex={"status": StatusOut.of(event).model_dump()})]
         if isinstance(event, Delta):
             return self._text(self._delta(event))
         answer = self._session.finish(event)
