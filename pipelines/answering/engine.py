@@ -244,14 +244,15 @@ class QueryEngine:
         return followup.question
 
     async def _retrieve(self, question: Question, standalone: str, trace: Trace) -> Retrieval:
-        queries: tuple[str, ...] = (standalone,)
+        rewrite = Rewrite((standalone,))
         if self._rewriter is not None:
             with trace.step("rewrite"):
-                queries = _record(await self._rewriter.rewrite(standalone), trace).queries
+                rewrite = _record(await self._rewriter.rewrite(standalone), trace)
         settings, k = self.settings, question.k or self.settings.k
         wide = max(k, settings.depth) if self._reranker or settings.max_per_page else k
         around = QUOTED_AROUND if self._chain.quotes(trace.route.agent) else 0
-        search = Search(queries, question.collection, wide, question.filters, question.previous, around)
+        where = (question.collection, wide, question.filters, question.previous, around)
+        search = Search(rewrite.queries, *where, rewrite.passage)
         with trace.step("retrieve"):
             retrieval = await self._retriever.aretrieve(search)
         trace.timings |= retrieval.timings

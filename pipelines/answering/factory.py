@@ -145,7 +145,9 @@ def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     agent = _find_agent(settings, settings.rewrite_agent)
     if agent is None:
         return None
-    return Rewriter(make_llm(agent), num_queries=settings.num_queries, timeout_s=settings.rewrite_timeout_s)
+    return Rewriter(
+        make_llm(agent), num_queries=settings.num_queries, hyde=settings.hyde, timeout_s=settings.rewrite_timeout_s
+    )
 
 
 def make_reranker(settings: AnswerSettings) -> Reranker | None:

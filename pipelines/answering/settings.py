@@ -144,6 +144,7 @@ class AnswerSettings(BaseModel):
     passage_words: Annotated[int, Field(ge=0)] = _STYLE.words  # of a passage that a model reads; 0: all
 
     num_queries: Annotated[int, Field(ge=1, le=10)] = rewriting.NUM_QUERIES  # above 1 a model writes the others
+    hyde: bool = rewriting.HYDE  # a model imagines a passage that answers, and its vector is searched for too
     rewrite_agent: str = ""  # whose model rewrites and condenses; "": the first
     rewrite_timeout_s: Annotated[float, Field(gt=0)] = rewriting.TIMEOUT_S
 
@@ -183,8 +184,10 @@ class AnswerSettings(BaseModel):
             missing = [name for name in needed if getattr(self, name) in ("", [], Path())]
             if getattr(self, setting) == choice and missing:
                 raise ValueError(f"{setting} {choice!r} needs {' and '.join(missing)}")
-        if not all_agents(self) and (self.num_queries > 1 or self.reranker == "llm"):
-            raise ValueError("num_queries above 1 and reranker 'llm' need a language model: set agents or llm_model")
+        if not all_agents(self) and (self.num_queries > 1 or self.hyde or self.reranker == "llm"):
+            raise ValueError(
+                "num_queries above 1, hyde and reranker 'llm' need a language model: set agents or llm_model"
+            )
         return self
 
     def _agent_names(self) -> Iterator[tuple[str, str]]:

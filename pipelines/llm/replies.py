@@ -99,6 +99,19 @@ def _repair(text: str) -> Any:
         return None
 
 
+# ---------------------------------------------------------------------------------------------- prose
+
+
+def read_prose(text: str) -> str:
+    """Return `text` without reasoning, fences and remarks around it; "" for a refusal and for a remark alone."""
+    lines = _FENCE.sub("", strip_reasoning(clean_for_model(text))).strip().splitlines()
+    if lines and _REFUSAL.search(lines[0].strip()):
+        return ""
+    said = [line for line in lines if not _REMARK.search(line.strip())]
+    alone = "" if text.rstrip().endswith(":") else "\n".join(lines)  # "Sure, set `x` to 1." is all that was said
+    return "\n".join(said).strip() or alone.strip()
+
+
 # ---------------------------------------------------------------------------------------------- lists
 
 

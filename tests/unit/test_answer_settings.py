@@ -31,6 +31,7 @@ def make_settings(**settings: Any) -> AnswerSettings:
         ({"reranker": "endpoint"}, "needs reranker_url"),
         ({"router": "classifier"}, "router_model and router_easy and router_hard"),
         ({"num_queries": 4}, "need a language model"),
+        ({"hyde": True}, "need a language model"),
         ({"mode": "poem"}, "compact"),
         ({"k": 0}, "greater than or equal to 1"),
     ],

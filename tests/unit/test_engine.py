@@ -312,6 +312,14 @@ def test_the_model_that_rewrites_may_be_gone(make: Make) -> None:
     assert "Topic 3" in answer.text
 
 
+def test_an_imagined_passage_is_searched_for_and_never_shown(make: Make) -> None:
+    engine = make(rewriter=Rewriter(Says("Topic 5 of all the topics about datasets."), hyde=True))
+    answer = engine.query("Which topic?")
+    assert answer.queries == ("Which topic?",) and answer.usage.calls == 1 and not answer.degraded
+    assert answer.hits != make().search("Which topic?").hits
+    assert "of all the topics" not in f"{answer.text} {answer.hits} {answer.citations}"
+
+
 def test_a_reranker_orders_and_a_broken_one_is_named(make: Make) -> None:
     plain, turned, broken = (
         make(reranker=reranker, settings=EngineSettings(k=3, depth=8)).search("topic 3 datasets")

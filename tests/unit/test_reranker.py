@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kit.answering import make_hit
 
 from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score, document
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
-from pipelines.answering.reranking.llm import LLMReranker, parse_picks
+from pipelines.answering.reranking.llm import LLMReranker, excerpt, parse_picks
 from pipelines.answering.reranking.tag import TagReranker, part_of
 from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.llm.client import Completion
@@ -308,11 +310,13 @@ class PickingLLM:
     def __init__(self, text: str | Exception | None, *, context_window: int = 4096, max_tokens: int = 512) -> None:
         self.text, self.context_window, self.max_tokens = text, context_window, max_tokens
         self.sizes: list[int] = []
+        self.prompts: list[str] = []
 
     def count(self, text: str) -> int:
         return len(text.split())
 
     async def complete(self, messages: Sequence[Message], *, max_tokens: Any = None, schema: Any = None) -> Completion:
+        self.prompts.append(messages[-1].content)
         self.sizes.append(sum(self.count(message.content) for message in messages) + max_tokens)
         if self.text is None:
             await asyncio.sleep(60)
@@ -473,3 +477,19 @@ def test_a_cross_encoder_that_its_training_did_not_accept_is_refused(tmp_path: P
     (tmp_path / "card.json").write_bytes(card.encode("latin-1"))
     with pytest.raises(RerankFailed, match="not accepted"):
         CrossEncoderReranker(str(tmp_path))
+
+
+def test_the_model_reads_the_part_of_a_passage_that_shares_most_with_the_question():
+    text = f"{'filler words here ' * 60}call ray.get to wait for an object {'and more filler ' * 60}"
+    part = excerpt("how do I wait for an object?", text, 20)
+    assert "ray.get to wait for an object" in part and len(part.split()) <= 20
+    llm = PickingLLM("1")
+    asyncio.run(LLMReranker(llm, words=20).rerank("how do I wait for an object?", [replace(hits()[0], text=text)]))
+    assert part in llm.prompts[0] and len(llm.prompts[0].split()) < 100
+
+
+@given(st.text(max_size=400), st.text(max_size=40), st.integers(4, 30))
+def test_an_excerpt_is_part_of_its_text(text, question, words):
+    part = excerpt(question, text, words)
+    assert part in text and len(part.split()) <= words and bool(part) == bool(text.split())
+    assert len(text.split()) > words or part == text.strip()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.legs import LegRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady, choose_collection
 from pipelines.answering.retrieval.neighbours import join_chunks
@@ -313,6 +313,34 @@ def test_a_query_that_fails_costs_only_itself(make: Make, models: Models) -> Non
     models.embedder = Picky()
     found = make().retrieve(Search(("bad", "read_csv")))
     assert found.degraded == ("vector",) and found.hits[0].ranks == {"vector": 1, "bm25": 1}
+
+
+# ---------------------------------------------------------------------------------------------- an imagined passage
+
+
+def test_the_mean_of_question_and_passage_is_searched_for(make: Make, store: MemoryStore) -> None:
+    question, passage = "how do I call it", "actors keep state between calls"
+    retriever = make(fusion=Fusion(weights={"bm25": 0}))
+    alone, imagined = (retriever.retrieve(Search((question,), passage=text, k=9)) for text in ("", passage))
+    words = WordEmbedder()
+    mean = words.embed_query(question) + words.embed_query(passage)
+    (expected,) = store.search(imagined.index, [mean / np.linalg.norm(mean)], [], 9).nearest
+    assert [hit.chunk_id for hit in imagined.hits] == [hit.chunk_id for hit in spread_pages(expected)]
+    assert [hit.chunk_id for hit in imagined.hits] != [hit.chunk_id for hit in alone.hits]
+    assert imagined.queries == (question,) and imagined.evidence == alone.evidence  # a guess is no evidence
+
+
+def test_a_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models: Models) -> None:
+    class OnlyQuestions(WordEmbedder):
+        def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+            if texts == ["a passage"]:
+                raise RuntimeError("unreadable")
+            return super().embed_chunks(texts)
+
+    models.embedder = OnlyQuestions()
+    retriever = make()
+    plain, found = (retriever.retrieve(Search(("read_csv",), passage=text)) for text in ("", "a passage"))
+    assert found.hits == plain.hits and found.degraded == ("hyde",)
 
 
 STRANGE = (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.rewriting import Rewrite, Rewriter, parse_queries, parse_standalone
+from pipelines.answering.rewriting import Rewrite, Rewriter, parse_passage, parse_queries, parse_standalone
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.records import Message, Usage
@@ -220,6 +220,74 @@ def test_braces_and_invisible_characters_of_a_question_mean_nothing():
     llm = WritingLLM("a b")
     rewrite(llm, "What is {count} {0}\u200b \U000e0041?")
     assert "What is {count} {0} ?" in llm.prompts[0]
+
+
+# ---------------------------------------------------------------------------------------------- an imagined passage
+
+PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PASSAGE,
+        f"Passage: {PASSAGE}",
+        f"\n```text\n{PASSAGE}\n```",
+        f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!",
+        f"<think>replicas, perhaps</think>\n{PASSAGE}",
+        PASSAGE.replace("Set", "Se\u200bt"),
+    ],
+)
+def test_a_passage_is_read_however_it_is_written(text):
+    assert parse_passage(text) == PASSAGE
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n", "I'm sorry, but I can't help with that.", "Sure! Here is a passage:", "```\n```", "Replicas."]
+)
+def test_what_is_no_passage_is_none(text):
+    assert parse_passage(text) == ""
+
+
+def test_all_that_a_model_says_is_the_passage_whatever_it_begins_with():
+    text = "Sure, set `num_replicas` to 2 and deploy the application again."
+    assert parse_passage(text) == text
+
+
+@given(st.text(max_size=300))
+def test_no_text_breaks_the_reading_of_a_passage(text):
+    assert parse_passage(text) == parse_passage(text).strip()
+
+
+def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_only_query():
+    llm = WritingLLM(PASSAGE)
+    rewritten = rewrite(llm, num_queries=1, hyde=True)
+    assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), PASSAGE, False)
+    assert len(llm.prompts) == rewritten.usage.calls == 1
+    assert QUESTION in llm.prompts[0]
+
+
+def test_queries_and_a_passage_are_two_calls_whose_costs_add_up():
+    llm = WritingLLM(PASSAGE)
+    rewritten = rewrite(llm, num_queries=2, hyde=True)
+    assert rewritten.queries == (QUESTION, PASSAGE)
+    assert rewritten.passage == PASSAGE
+    assert rewritten.usage == Usage(40, 18, 2, 0.5)
+    assert len(rewritten.exchanges) == 2
+
+
+@pytest.mark.parametrize("text", [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't."])
+def test_without_a_passage_the_question_is_searched_alone(text):
+    rewritten = rewrite(WritingLLM(text), num_queries=1, hyde=True, timeout_s=0.05)
+    assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), "", True)
+
+
+def test_a_question_longer_than_the_window_is_imagined_from_its_beginning_and_end():
+    llm = WritingLLM(PASSAGE, context_window=400)
+    rewritten = rewrite(llm, "first " + "word " * 2_000 + "last?", num_queries=1, hyde=True)
+    assert rewritten.passage == PASSAGE
+    assert "first word" in llm.prompts[0] and "last?" in llm.prompts[0]
+    assert llm.sizes[0] <= 400
 
 
 # ---------------------------------------------------------------------------------------------- one of a conversation

@@ -9,6 +9,7 @@ from typing import ClassVar
 from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, with_score
 from pipelines.answering.synthesis.prompts import Piece, passages
 from pipelines.characters import clean_for_model
+from pipelines.lexical import STOP_TERMS, terms
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.session import ChatModel, LLMSession
@@ -17,6 +18,7 @@ from pipelines.records import Hit
 
 LLM_TIMEOUT_S = 10.0
 PICK_TOKENS = 256  # "12, 3, 7, …" for 60 passages
+EXCERPT_WORDS = 60  # of a passage: about a third of a chunk, and a small model reads 60 tokens a second
 PROSE = 12  # a reply with more words is prose, and its numbers are not picks
 
 PICK_SYSTEM = """\
@@ -37,15 +39,18 @@ Numbers:"""
 class LLMReranker:
     """A language model picks the passages that help, by their numbers.
 
-    With `drop` only those are kept, otherwise the others follow in their order. The score is 1 / rank of the pick, and
-    0 for a hit that was not picked. If it picks none, or does not answer with numbers, the hits stay as they are.
+    Of each passage it reads the `words` that share most with the question. With `drop` only the picked ones are kept,
+    otherwise the others follow in their order. The score is 1 / rank of the pick, and 0 for a hit that was not picked.
+    If it picks none, or does not answer with numbers, the hits stay as they are.
     """
 
     name = "llm"
     needs: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, llm: ChatModel, *, drop: bool = True, timeout_s: float = LLM_TIMEOUT_S) -> None:
-        self.llm, self.drop, self.timeout_s = llm, drop, timeout_s
+    def __init__(
+        self, llm: ChatModel, *, drop: bool = True, timeout_s: float = LLM_TIMEOUT_S, words: int = EXCERPT_WORDS
+    ) -> None:
+        self.llm, self.drop, self.timeout_s, self.words = llm, drop, timeout_s, words
 
     @classmethod
     def from_options(cls, options: RerankerOptions) -> "LLMReranker":
@@ -79,8 +84,10 @@ class LLMReranker:
 
     def _prompt(self, question: str, hits: Sequence[Hit], room: int) -> str:
         """Return the prompt within `room` tokens: a long question is cut to a third, then long passages are cut."""
-        question = shorten(clean_for_model(question), lambda text: self.llm.count(text) <= room // 3)
-        pieces = [Piece.of(n, hit) for n, hit in enumerate(hits, start=1)]
+        asked = clean_for_model(question)
+        question = shorten(asked, lambda text: self.llm.count(text) <= room // 3)
+        whole = [Piece.of(n, hit) for n, hit in enumerate(hits, start=1)]
+        pieces = [replace(piece, text=excerpt(asked, piece.text, self.words), source="") for piece in whole]
 
         def prompt(texts: Sequence[str]) -> str:
             shown = [replace(piece, text=text) for piece, text in zip(pieces, texts, strict=True)]
@@ -93,6 +100,16 @@ class LLMReranker:
                 "tokens: raise context_window or rerank fewer"
             )
         return prompt(texts)
+
+
+def excerpt(question: str, text: str, words: int) -> str:
+    """Return the part of `text`, of at most `words` words, that shares most terms with `question`; the first such."""
+    places = [word.span() for word in re.finditer(r"\S+", text)]
+    asked = frozenset(terms(question)) - STOP_TERMS
+    step, last = max(words // 4, 1), max(len(places) - words, 0)
+    starts = [*range(0, last, step), last] if places else []
+    parts = [text[places[at][0] : places[min(at + words, len(places)) - 1][1]] for at in starts]
+    return max(parts, key=lambda part: len(asked & frozenset(terms(part))), default="")
 
 
 def parse_picks(text: str, count: int) -> list[int]:

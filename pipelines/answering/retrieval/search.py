@@ -31,7 +31,7 @@ from pipelines.store.search import SearchResult
 
 T = TypeVar("T")
 
-NEIGHBOURS = "neighbours"
+NEIGHBOURS, HYDE = "neighbours", "hyde"  # parts of a search that may be lost and are no legs
 NO_MATCHES = Matches(0, ())
 FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with less shares hardly a word with the pages
 HITS = 5  # that an answer is made from; docs/quality.md has the figures for more
@@ -79,7 +79,8 @@ class Search:
 
     `collection` None means the retriever's own or the only one. `previous` are the ids of the chunks that the turn
     before cited; they are searched again. At least `neighbours` chunks of its section on each side are joined to a
-    hit's context.
+    hit's context. `passage` is an imagined answer: where there is one, the mean of its vector and the question's is
+    searched for instead of the question's (HyDE).
     """
 
     queries: tuple[str, ...]
@@ -88,6 +89,7 @@ class Search:
     filters: Filters = field(default_factory=Filters)
     previous: tuple[str, ...] = ()
     neighbours: int = 0
+    passage: str = ""
 
     def __post_init__(self) -> None:
         if not self.queries:
@@ -113,11 +115,15 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class _LegResults:
-    """The results of the legs, query by query, before the store is searched. None: no vector."""
+    """The results of the legs, query by query, before the store is searched. None: no vector.
+
+    `imagined` is the mean of the question's vector and its passage's.
+    """
 
     vectors: Sequence[Vector | None]
     words: Sequence[Matches]
     others: Mapping[str, Sequence[ScoredIds]]
+    imagined: Vector | None = None
 
     def scores(self) -> Mapping[str, Sequence[ScoredIds]]:
         """Return ids with scores by leg and query."""
@@ -161,7 +167,7 @@ class Searcher:
             hits=tuple(hits),
             index=index,
             revision=found.revision,
-            degraded=tuple(leg for leg in (*self._legs, NEIGHBOURS) if leg in trace.degraded),
+            degraded=tuple(part for part in (*self._legs, NEIGHBOURS, HYDE) if part in trace.degraded),
             timings=dict(trace.timings),
             queries=search.queries,
             evidence=_weigh_evidence(search.queries[0], live, results, found),
@@ -188,18 +194,24 @@ class Searcher:
         nothing: ScoredIds = ()
         others = {name: start(name, name, find(leg), nothing) for name, leg in self._others.items()}
         vectors = start(VECTOR, "embed", lambda query: _embed(query, live), None)
-        return _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
+        passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
+        passage = calls.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
+        found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
+        return replace(found, imagined=_mean(*found.vectors[:1], *passage()))
 
     def _search_store(self, search: Search, index: Index, results: _LegResults) -> SearchResult:
         """Search one snapshot: the nearest to every vector, and every chunk that a leg or the turn before named."""
-        vectors = [vector for vector in results.vectors if vector is not None]
+        vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
         ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
         return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._settings.timeout_s)
 
     def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
         """Return the lists to fuse: one for each leg and query."""
         nearest = iter(found.nearest)
-        lists = self._fusion.weigh(VECTOR, [next(nearest) if vector is not None else [] for vector in results.vectors])
+        by_query = [next(nearest) if vector is not None else [] for vector in results.vectors]
+        if results.imagined is not None:
+            by_query[0] = next(nearest)
+        lists = self._fusion.weigh(VECTOR, by_query)
         for name, scores in results.scores().items():
             lists += self._fusion.weigh(name, [_to_hits(one, found, name) for one in scores])
         known = {hit.chunk_id for one in lists for hit in one.hits}
@@ -263,10 +275,27 @@ def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found:
 
 
 def _embed(query: str, live: LiveIndex) -> Vector | None:
-    vector = live.model.embed_query(query)
+    return _checked(live.model.embed_query(query), live)
+
+
+def _embed_passage(passage: str, live: LiveIndex) -> Vector | None:
+    return _checked(live.model.embed_chunks([passage])[0], live)
+
+
+def _mean(question: Vector | None = None, passage: Vector | None = None) -> Vector | None:
+    """Return the direction between two vectors of length 1, as a vector of length 1; None without both."""
+    if question is None or passage is None:
+        return None
+    mean = question + passage
+    length = np.linalg.norm(mean)
+    return np.asarray(mean / length, np.float32) if length > 0 else None
+
+
+def _checked(vector: Vector, live: LiveIndex) -> Vector:
+    """Return `vector` if the index can be searched for it. Raises ValueError."""
     expected = live.index.settings.dimension or len(vector)
     if vector.shape != (expected,) or not np.isfinite(vector).all():
-        raise ValueError(f"the question's vector has shape {vector.shape} or is not finite, not ({expected},)")
+        raise ValueError(f"the vector has shape {vector.shape} or is not finite, not ({expected},)")
     return vector
 
 

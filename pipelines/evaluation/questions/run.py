@@ -137,7 +137,7 @@ def _keep_findable(
 ) -> list[Example]:
     """Return the examples whose page retrieval finds, without the steps that would ask a model for each."""
     patient = settings.model_copy(update={"patience_s": PATIENCE_S})
-    free = patient.model_copy(update={"num_queries": 1, "reranker": "none"})
+    free = patient.model_copy(update={"num_queries": 1, "hyde": False, "reranker": "none"})
     with contextlib.closing(make_retriever(patient, store)) as retriever:
         engine = make_engine(free, retriever)
 
