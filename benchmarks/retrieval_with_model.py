@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -214,7 +215,7 @@ def line(name: str, base: Sequence[Any], found: Sequence[Any]) -> str:
 
 async def measure(args: argparse.Namespace, bench: Bench) -> None:
     llm = None if args.offline else LLM(args.model, base_url=args.url, api_key="none", settings=LLMSettings(
-        timeout_s=PATIENCE_S, retries=0))  # fmt: skip
+        first_token_s=PATIENCE_S, retries=0))  # fmt: skip
     replies = Replies(llm, args.label or args.model, args.replies, args.at_once)
     follow = args.variants == ["follow-ups"]
     questions = follow_ups() if follow else [Asked(e) for e in examples(args)]
@@ -227,14 +228,16 @@ async def measure(args: argparse.Namespace, bench: Bench) -> None:
     before = await run(base, questions, replies, print)
     print("| variant | n | @1 | @3 | @5 | @9 | diff @1 | diff @5 | diff @9 | calls | read | written | s at 60/10 | s |")
     print(line("default", before, before))
-    for name in names:
-        print(line(name, before, await run(ways[name], questions, replies, print)), flush=True)
+    found = await asyncio.gather(*(run(ways[name], questions, replies, print) for name in names))
+    for name, one in zip(names, found, strict=True):
+        print(line(name, before, one), flush=True)
 
 
 def examples(args: argparse.Namespace) -> list[Example]:
     path = args.questions if args.questions.exists() else DATA / args.questions
     found = read_dataset(path)
     found = sample(found, args.sample, seed=args.seed) if args.sample else found
+    random.Random(args.seed).shuffle(found)  # so that those of a run that was stopped are a sample too
     return found[: args.limit] if args.limit else found
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, with_score
 from pipelines.answering.synthesis.prompts import Piece, passages
+from pipelines.answering.synthesis.trimming import trim
 from pipelines.characters import clean_for_model
-from pipelines.lexical import STOP_TERMS, terms
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.session import ChatModel, LLMSession
@@ -17,8 +17,8 @@ from pipelines.llm.window import shorten, squeeze
 from pipelines.records import Hit
 
 LLM_TIMEOUT_S = 10.0
-PICK_TOKENS = 256  # "12, 3, 7, …" for 60 passages
-EXCERPT_WORDS = 60  # of a passage: about a third of a chunk, and a small model reads 60 tokens a second
+PICK_TOKENS = 5  # for each passage: "12, " are 4, and a small model that repeats itself is cut off early
+WORDS = 60  # of a passage: most chunks keep what fits the question, and a small model reads 60 tokens a second
 PROSE = 12  # a reply with more words is prose, and its numbers are not picks
 
 PICK_SYSTEM = """\
@@ -39,16 +39,16 @@ Numbers:"""
 class LLMReranker:
     """A language model picks the passages that help, by their numbers.
 
-    Of each passage it reads the `words` that share most with the question. With `drop` only the picked ones are kept,
-    otherwise the others follow in their order. The score is 1 / rank of the pick, and 0 for a hit that was not picked.
-    If it picks none, or does not answer with numbers, the hits stay as they are.
+    Of each passage it reads about `words` words around what the question asks (0: all). With `drop` only the picked
+    ones are kept, otherwise the others follow in their order. The score is 1 / rank of the pick, and 0 for a hit that
+    was not picked. If it picks none, or does not answer with numbers, the hits stay as they are.
     """
 
     name = "llm"
     needs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
-        self, llm: ChatModel, *, drop: bool = True, timeout_s: float = LLM_TIMEOUT_S, words: int = EXCERPT_WORDS
+        self, llm: ChatModel, *, drop: bool = True, timeout_s: float = LLM_TIMEOUT_S, words: int = WORDS
     ) -> None:
         self.llm, self.drop, self.timeout_s, self.words = llm, drop, timeout_s, words
 
@@ -63,7 +63,7 @@ class LLMReranker:
         if not hits:
             return Reranking(())
         session = LLMSession(self.llm, system=PICK_SYSTEM)
-        most = min(PICK_TOKENS, self.llm.max_tokens)
+        most = min(PICK_TOKENS * max(len(hits), PROSE), self.llm.max_tokens)
         prompt = self._prompt(question, hits, self.llm.context_window - session.overhead() - most)
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -86,30 +86,23 @@ class LLMReranker:
         """Return the prompt within `room` tokens: a long question is cut to a third, then long passages are cut."""
         asked = clean_for_model(question)
         question = shorten(asked, lambda text: self.llm.count(text) <= room // 3)
-        whole = [Piece.of(n, hit) for n, hit in enumerate(hits, start=1)]
-        pieces = [replace(piece, text=excerpt(asked, piece.text, self.words), source="") for piece in whole]
+        texts = [clean_for_model(text) for text in trim(asked, hits, self.words)]
+        pieces = [
+            replace(Piece.of(n, hit), text=text, source="")
+            for n, (hit, text) in enumerate(zip(hits, texts, strict=True), start=1)
+        ]
 
         def prompt(texts: Sequence[str]) -> str:
             shown = [replace(piece, text=text) for piece, text in zip(pieces, texts, strict=True)]
             return PICK.format(passages=passages(shown), question=question)
 
-        texts = squeeze([piece.text for piece in pieces], lambda texts: self.llm.count(prompt(texts)) <= room)
+        texts = squeeze(texts, lambda texts: self.llm.count(prompt(texts)) <= room)
         if not any(texts):
             raise RerankFailed(
                 f"{self.llm.model} has no room for {len(hits)} passages in its window of {self.llm.context_window} "
                 "tokens: raise context_window or rerank fewer"
             )
         return prompt(texts)
-
-
-def excerpt(question: str, text: str, words: int) -> str:
-    """Return the part of `text`, of at most `words` words, that shares most terms with `question`; the first such."""
-    places = [word.span() for word in re.finditer(r"\S+", text)]
-    asked = frozenset(terms(question)) - STOP_TERMS
-    step, last = max(words // 4, 1), max(len(places) - words, 0)
-    starts = [*range(0, last, step), last] if places else []
-    parts = [text[places[at][0] : places[min(at + words, len(places)) - 1][1]] for at in starts]
-    return max(parts, key=lambda part: len(asked & frozenset(terms(part))), default="")
 
 
 def parse_picks(text: str, count: int) -> list[int]:
