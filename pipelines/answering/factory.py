@@ -135,6 +135,7 @@ def make_style(settings: AnswerSettings) -> PromptStyle:
         question=settings.prompt_question,
         rules=settings.prompt_rules,
         example=settings.prompt_example,
+        reminder=settings.prompt_reminder,
         marks=settings.prompt_marks,
         words=settings.passage_words,
     )

@@ -140,6 +140,7 @@ class AnswerSettings(BaseModel):
     prompt_question: Annotated[str, _one_of(QUESTIONS)] = _STYLE.question  # place of the question: by the passages
     prompt_rules: Annotated[str, _one_of(RULES)] = _STYLE.rules
     prompt_example: bool = _STYLE.example  # show one question with its answer
+    prompt_reminder: bool = _STYLE.reminder  # say again at the end how to cite
     prompt_marks: Annotated[str, _one_of(MARKS)] = _STYLE.marks  # what stands around passages
     passage_words: Annotated[int, Field(ge=0)] = _STYLE.words  # of a passage that a model reads; 0: all
 

@@ -24,7 +24,7 @@ from pipelines.answering.synthesis.prompts import (
 from pipelines.answering.synthesis.styles import MARKS, PLAIN, QUESTIONS, RULES, PromptStyle
 
 FILLED = {"question": "Why?", "context": "It is so.", "answer": "So.", "answers": "So."}
-STYLES = [PromptStyle(*choices) for choices in itertools.product(QUESTIONS, RULES, (False, True), MARKS)]
+STYLES = [PromptStyle(*choices) for choices in itertools.product(QUESTIONS, RULES, (False, True), (False, True), MARKS)]
 PIRATE = "Speak like {tone_name}. {context} {question}"
 
 
@@ -88,7 +88,7 @@ def test_what_is_the_same_for_all_questions_comes_first(style):
     one, other = (prompts.render("qa", FILLED | {"question": asked, "context": asked}, {}) for asked in ("A", "B"))
     same = next(place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
     assert "untrusted" in one[:same]
-    assert len(one) - same < 60
+    assert len(one) - same < 60 + 86 * style.reminder
 
 
 def test_an_unknown_choice_of_style_is_refused():
