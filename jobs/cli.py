@@ -63,6 +63,14 @@ def add_collection(parser: argparse.ArgumentParser, help: str | None = None) -> 
     parser.add_argument("--collection", required=help is None, help=help or "name of the collection")
 
 
+def add_asking(group: "argparse._ArgumentGroup") -> None:
+    """Add how the questions of a data set are asked: --fresh, --workers, --at-once."""
+    group.add_argument("--fresh", action="store_true", help="ask every question again, whatever is stored")
+    group.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
+    at_once = "questions at once (default 1; language models of other machines: 8)"
+    group.add_argument("--at-once", type=int, default=0, help=at_once)
+
+
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """Add --wait."""
     parser.add_argument("--wait", action="store_true", help="wait for another run on the collection to end")

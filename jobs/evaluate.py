@@ -2,19 +2,38 @@
 
 Measures what /search returns, and with --answers what /query answers, in the configuration of this environment.
 Continues an interrupted evaluation of the same questions, index and configuration. Exit codes: 0 done (questions that
-failed are counted), 1 failed, 2 bad input.
+failed are counted), 1 failed (every question did, or no language model replied), 2 bad input, 4 a score is below
+--at-least.
 """
 
 import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
+from jobs.cli import (
+    DONE,
+    NOT_ACCEPTED,
+    BadInput,
+    add_asking,
+    add_collection,
+    add_json,
+    check_range,
+    command,
+    finish,
+    main,
+    say,
+)
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.evaluation.dataset import name_datasets, read_datasets, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
+from pipelines.evaluation.experiments.gate import judge_floors, read_floors
+from pipelines.evaluation.experiments.record import flatten_scores
 from pipelines.evaluation.judging.checks import check_as_text, check_judge
 from pipelines.evaluation.judging.dimensions import parse_dimensions
+from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.result_text import as_text
 from pipelines.evaluation.results import per_question, write_results
 from pipelines.evaluation.run import EvaluationOptions, evaluate, measured_collection
@@ -36,15 +55,18 @@ def arguments() -> argparse.ArgumentParser:
     answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
     answers.add_argument("--judge", metavar="AGENT", help=f"its model judges (default: the first; {NO_JUDGE!r}: none)")
     answers.add_argument("--dimensions", default="quality", help="what is judged, by commas; NAME=FILE: a prompt")
-    component = "answer each question from its reference section too: a score that retrieval can't spoil"
-    answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=True, help=component)
+    component = (
+        "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
+    )
+    answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False, help=component)
     check = "measure whether order, length or authorship of answers sways the judge (more calls: docs/judging.md)"
     answers.add_argument("--check-judge", action="store_true", help=check)
+    floor = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
+    parser.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
     running = parser.add_argument_group("running")
-    running.add_argument("--fresh", action="store_true", help="ask every question again, whatever is stored")
-    running.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
-    running.add_argument("--at-once", type=int, default=0, help="questions at once (default 1; language models: 8)")
-    running.add_argument("--out", type=Path, metavar="FOLDER", help="write results.json and questions.jsonl there")
+    add_asking(running)
+    out = "write results.json, questions.jsonl and, with --answers, answers.md there"
+    running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
     add_json(parser)
     return parser
 
@@ -90,6 +112,8 @@ def work(args: argparse.Namespace) -> int:
     judge, dimensions = choose_judge(args.judge, settings) if args.answers else "", parse_dimensions(args.dimensions)
     if args.check_judge and not judge:
         raise BadInput("--check-judge needs --answers and an agent that judges")
+    judged = [dimension.name for dimension in dimensions] if judge else []
+    floors = read_floors(args.at_least, score_names(ks, args.answers, judged))
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
     with open_store() as store:
         collection = measured_collection(store, args.collection or settings.collection)
@@ -105,8 +129,15 @@ def work(args: argparse.Namespace) -> int:
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])
             write_results(args.out, result, per_question(examples, rows, plan))
-    finish(result, args.json, text)
-    return DONE
+    verdicts = judge_floors([measured_run(result)], floors)
+    gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
+    finish(result | ({"gate": gate} if gate else {}), args.json, "\n".join([text, *(f"gate {v}" for v in verdicts)]))
+    return DONE if all(verdict.passed for verdict in verdicts) else NOT_ACCEPTED
+
+
+def measured_run(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an evaluation as the gate judges it."""
+    return {"name": result["dataset"], "error": None, "scores": flatten_scores(result)}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Each configuration is measured as by `raydex evaluate`; questions that were asked before are not asked again. A
 configuration that fails is shown with its error and stops nothing. Exit codes: 0 done, 1 failed (every configuration
-did), 2 bad input, 4 the gate (--fail-below) did not pass.
+did), 2 bad input, 4 the gate (--fail-below, --at-least) did not pass.
 """
 
 import argparse
@@ -11,17 +11,38 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import DONE, FAILED, NOT_ACCEPTED, BadInput, add_json, command, describe_error, finish, main, say
+from jobs.cli import (
+    DONE,
+    FAILED,
+    NOT_ACCEPTED,
+    BadInput,
+    add_asking,
+    add_json,
+    command,
+    describe_error,
+    finish,
+    main,
+    say,
+)
 from jobs.environment import embedding_endpoint, home, open_store, ray_address, read_configuration
 from pipelines.evaluation.dataset import describe_dataset, name_datasets, read_datasets
 from pipelines.evaluation.experiments import table
-from pipelines.evaluation.experiments.comparison import check_names, main_metric
-from pipelines.evaluation.experiments.gate import check_same_questions, gate, read_results
+from pipelines.evaluation.experiments.comparison import check_names, main_metric, run_of
+from pipelines.evaluation.experiments.gate import (
+    FloorResult,
+    GateResult,
+    check_same_questions,
+    gate,
+    judge_floors,
+    read_floors,
+    read_results,
+)
 from pipelines.evaluation.experiments.indexes import SweepIndexes
 from pipelines.evaluation.experiments.prices import load_prices
 from pipelines.evaluation.experiments.report import write_report
 from pipelines.evaluation.experiments.runner import ExperimentOptions, plan_experiment, run_experiment
 from pipelines.evaluation.experiments.sweep import Sweep, read_sweep
+from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.settings import ReindexOptions
 
@@ -37,16 +58,17 @@ def arguments() -> argparse.ArgumentParser:
     gating = parser.add_argument_group("gate")
     gating.add_argument("--baseline", metavar="RUN", help="compare with this run, or with an earlier results.json")
     gating.add_argument("--fail-below", type=how_far, metavar="X", help="exit 4 if a run scores more than X below it")
+    floor = "exit 4 if a score of a run is lower, such as claims_supported=0.85; repeatable"
+    gating.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
     gating.add_argument(
         "--candidate",
         dest="challenger",
         default="",
         metavar="RUN",
-        help="judge this run alone (default: all but the baseline)",
+        help="judge this run alone (default: all; by --fail-below all but the baseline)",
     )
     running = parser.add_argument_group("running")
-    running.add_argument("--fresh", action="store_true", help="ask every question again, whatever is stored")
-    running.add_argument("--workers", type=int, default=0, help="Ray actors (default: none for few questions)")
+    add_asking(running)
     running.add_argument("--drop-indexes", action="store_true", help="drop the collection's indexes of experiments")
     running.add_argument("--dry-run", action="store_true", help="print what would be measured, do nothing")
     add_json(parser)
@@ -76,9 +98,12 @@ def work(args: argparse.Namespace) -> int:
     # What would otherwise fail when everything is measured is checked first.
     if args.write:
         table.split_page(args.write, sweep.name)
-    if (args.fail_below is not None or args.challenger) and not args.baseline:
-        raise BadInput("--fail-below and --candidate need --baseline: a run of this sweep, or a results.json")
+    if args.fail_below is not None and not args.baseline:
+        raise BadInput("--fail-below needs --baseline: a run of this sweep, or a results.json")
+    if args.challenger and args.fail_below is None and not args.at_least:
+        raise BadInput("--candidate needs --fail-below or --at-least: there is nothing else to judge it by")
     check_names(sweep, args.metric, args.challenger)
+    floors = read_floors(args.at_least, score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ()))
     earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
     examples = read_datasets(sweep.datasets)
     if earlier:
@@ -88,7 +113,7 @@ def work(args: argparse.Namespace) -> int:
         baseline="" if earlier else args.baseline or "",
         environment=environment,
         prices=load_prices(args.prices),
-        evaluation=EvaluationOptions(args.fresh, args.workers, ray_address=ray_address()),
+        evaluation=EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address()),
         explain=lambda error: describe_error(error)[0],
     )
     reindexing = ReindexOptions(ray_address=ray_address(), model_cache=home() / "models", **embedding_endpoint())
@@ -100,7 +125,11 @@ def work(args: argparse.Namespace) -> int:
         found = run_experiment(store, sweep, examples, indexes, options, say)
         if args.drop_indexes:
             say(f"dropped: {', '.join(indexes.drop()) or 'nothing'}")
-    results = gate(found, earlier, options.metric, args.fail_below, args.challenger)
+    judged = [run_of(found["runs"], args.challenger)] if args.challenger else found["runs"]
+    results: list[GateResult | FloorResult] = [
+        *gate(found, earlier, options.metric, args.fail_below, args.challenger),
+        *judge_floors(judged, floors),
+    ]
     summary = write_report(args.out or home() / "experiments" / table.file_name(sweep.name), found, results)
     if args.write:
         table.write_into_page(args.write, sweep.name, table.as_markdown(found, study))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.answering.agents import ExtractiveAgent
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.dataset import Example
@@ -22,6 +23,11 @@ from pipelines.records import Answer, Hit, Index
 from pipelines.store import EvaluatedQuestion
 
 log = logging.getLogger(__name__)
+
+# A question that a part failed for so often (a model's time-out, a judge's bad reply) keeps what it has.
+ATTEMPTS = 3
+# What `degraded` writes before the name of an agent that failed.
+FAILED_AGENT = "llm:"
 
 KeepRow = Callable[[EvaluatedQuestion], None]
 ReadPassages = Callable[[Sequence[str]], Mapping[str, str]]
@@ -174,6 +180,21 @@ class Evaluator:
 def is_complete(row: EvaluatedQuestion) -> bool:
     """Return whether nothing failed and no part was missing; other rows are asked again."""
     return row.error is None and not row.degraded and None not in row.scores.values()
+
+
+def is_settled(row: EvaluatedQuestion) -> bool:
+    """Return whether a row is complete, or was asked so often without an error that another attempt is no use."""
+    return is_complete(row) or (row.error is None and row.attempts >= ATTEMPTS)
+
+
+def failed_agents(answer: Mapping[str, Any]) -> list[str]:
+    """Return the agents that failed to give the answer of a row, so that another one stood in for them."""
+    return [part.removeprefix(FAILED_AGENT) for part in answer.get("degraded", ()) if part.startswith(FAILED_AGENT)]
+
+
+def has_reply(answer: Mapping[str, Any]) -> bool:
+    """Return whether a language model replied to the question of an answer, if only that it finds none."""
+    return answer.get("agent") != ExtractiveAgent.name or bool(answer["calls"] and not failed_agents(answer))
 
 
 def hit_rows(hits: Iterable[Hit]) -> list[dict[str, Any]]:

@@ -179,6 +179,12 @@ def label_of(column: str) -> str:
     return f"{label} @ {k}" if k else label
 
 
+def score_names(ks: Sequence[int], answers: bool = False, judged: Sequence[str] = ()) -> list[str]:
+    """Return the names of all scores that an evaluation at `ks` has: "ndcg@9", "mrr", and with `answers` "cited"."""
+    hits = [column for metric in hit_metrics() for column in metric.columns(ks)]
+    return hits + [*(metric.name for metric in answer_metrics()), *judged] * answers
+
+
 def answer_score_order() -> list[str]:
     """Return the scores of answers in the order in which one stands for the answers: the judge's quality first."""
     return list(dict.fromkeys(["quality", "similarity", *(metric.name for metric in answer_metrics())]))

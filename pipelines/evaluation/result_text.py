@@ -1,11 +1,13 @@
-"""Writes the result of an evaluation for a person.
+"""Writes the result of an evaluation for a person: a summary, and a page of all answers to grade.
 
-Knows an evaluation's object and the metrics' labels; no rows and no database.
+Knows an evaluation's object, its questions and the metrics' labels; no database.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pipelines.evaluation.dataset import page_of
+from pipelines.evaluation.evaluator import ATTEMPTS
 from pipelines.evaluation.metrics import METRICS, Metric, hit_metrics, label_of
 
 Result = Mapping[str, Any]
@@ -29,15 +31,23 @@ def warnings(result: Result) -> list[str]:
     count = result.get("num_stand_ins", 0)
     if not count:
         return []
-    answers, by = sum(result["agents"].values()), _agents(result)
-    said = (
-        f"WARNING: an agent failed: {count:,} of {answers:,} answers are by a stand-in ({by}) and count like the others"
-    )
-    return [f"{said}; the same command asks these questions again"]
+    of = f"{count:,} of {sum(result['agents'].values()):,} answers are by a stand-in and count like the others"
+    return [f"WARNING: a model failed: {of}; the same command asks again, {ATTEMPTS} times in all"]
 
 
 def _agents(result: Result) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in result["agents"].items())
+    """Return how many answers each agent gave, and why the extractive ones are if there are others."""
+    by = ", ".join(f"{name} {count:,}" for name, count in result["agents"].items())
+    why = result.get("extractive", {})
+    if not any(why.get(reason) for reason in ("found_none", "failed")) and len(result["agents"]) < 2:
+        return by
+    reasons = {
+        "not_asked": "no model was asked",
+        "found_none": "the model found no answer",
+        "failed": "the model failed",
+    }
+    counts = ", ".join(f"{why[reason]:,} as {words}" for reason, words in reasons.items() if why[reason])
+    return f"{by} ({counts})" if counts else by
 
 
 def _questions(result: Result) -> str:
@@ -119,3 +129,76 @@ def _seconds(result: Result) -> str:
             f"{usage['calls']:,} calls, ${usage['cost']:.4f}",
         ]
     return f"{'; '.join(parts)}; {result['seconds']:.1f} s in all"
+
+
+# ------------------------------------------------------------------------------------------- the page of answers
+
+Question = Mapping[str, Any]
+"""A question as `per_question` yields it."""
+
+ABOUT = "Grade each answer: right, partly right or wrong. A citation is supported if its passage bears out its claims."
+
+
+def answers_page(result: Result, questions: Iterable[Question]) -> str:
+    """Return a page of Markdown: the summary, then each question with its answer, citations and seconds, to grade."""
+    sections = [_section(number, question) for number, question in enumerate(questions, 1)]
+    head = [f"# Answers: {result['dataset']}", f"```\n{as_text(result)}\n```", ABOUT]
+    return "\n\n".join([*head, *sections]) + "\n"
+
+
+def _section(number: int, question: Question) -> str:
+    answer = question["answered"]
+    parts = [f"## {number}. {_line(question['question'])}", *_reference(question)]
+    if answer:
+        citations = "\n".join(_citation(citation, question) for citation in answer["citations"])
+        parts += [_quote(answer["text"]), citations, f"*{'; '.join(_remarks(question))}*", "Grade:"]
+    else:
+        parts.append(f"No answer: {question['error'] or 'it was not asked for'}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _reference(question: Question) -> list[str]:
+    sources = _sources(question)
+    if not sources:
+        return ["*About other things: the right answer is that it is not known.*"]
+    found = f"hit {question['rank']}" if question["rank"] else "not among the hits"
+    answer = [f"*Reference answer: {_line(question['answer'])}*"] if question.get("answer") else []
+    return [f"*Reference ({found}):* {' '.join(f'<{source}>' for source in sources)}", *answer]
+
+
+def _citation(citation: Mapping[str, Any], question: Question) -> str:
+    """Return a citation as a list item: support, who gave it, and its source."""
+    supported = "supported" if citation["supported"] else "**not supported**"
+    how = f"{supported} ({citation['support']:.2f}, {citation.get('by', 'model')})"
+    right = page_of(citation["source"]) in set(map(page_of, _sources(question)))
+    reference = ", the reference page" if right else ""
+    return f"- [{citation['n']}] {how}: {_line(citation['title'])} <{citation['source']}>{reference}"
+
+
+def _remarks(question: Question) -> Iterator[str]:
+    """Yield who answered, how surely, and what it took."""
+    answer, seconds = question["answered"], question["timings"]
+    yield f"by {answer['agent']}"
+    yield f"confidence {answer.get('confidence', 'unknown')}"
+    if answer["known"] and "claims" in answer:
+        yield f"{answer['claims']['supported']} of {answer['claims']['total']} claims supported"
+    else:
+        yield "does not know"
+    yield f"{seconds.get('total', 0):.1f} s"
+    if answer["calls"]:
+        yield f"first word after {seconds.get('first_delta', 0):.1f} s"
+        yield f"{answer['prompt_tokens']:,} tokens read, {answer['completion_tokens']:,} written"
+    if question["degraded"]:
+        yield f"without {', '.join(question['degraded'])}"
+
+
+def _sources(question: Question) -> list[str]:
+    return [question["source"]] if "source" in question else list(question.get("sources", ()))
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines()) or "> (no text)"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

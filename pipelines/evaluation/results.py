@@ -5,22 +5,22 @@ Knows rows and metrics; no engine and no database.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipelines.answering.agents import ExtractiveAgent
 from pipelines.evaluation.dataset import Example, as_row
-from pipelines.evaluation.evaluator import EvaluationPlan, hit_sources
+from pipelines.evaluation.evaluator import EvaluationPlan, failed_agents, has_reply, hit_sources
 from pipelines.evaluation.metrics import hit_metrics, is_share, rank, score_hits
+from pipelines.evaluation.result_text import answers_page
 from pipelines.evaluation.statistics import Interval, NothingToScore, bootstrap
 from pipelines.store import EvaluatedQuestion
 
 # Decimals of what is printed: far beyond what any number of questions can tell.
 DECIMALS = 6
-# What `degraded` writes before the name of an agent that failed.
-FAILED_AGENT = "llm:"
 
 Rows = Mapping[str, EvaluatedQuestion]
 Means = Mapping[str, Interval | Mapping[int, Interval]]
@@ -83,12 +83,16 @@ def timings(rows: Sequence[EvaluatedQuestion]) -> dict[str, dict[str, float]]:
     }
 
 
-def write_results(folder: Path, result: Mapping[str, Any], questions: Iterator[Mapping[str, Any]]) -> None:
-    """Write questions.jsonl, then results.json: where the second file is, both are complete."""
+def write_results(folder: Path, result: Mapping[str, Any], questions: Iterable[Mapping[str, Any]]) -> None:
+    """Write questions.jsonl, then answers.md if there are answers, then results.json: where it is, all are complete."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").unlink(missing_ok=True)
+    questions = list(questions)
+    for name in ("results.json", "answers.md"):
+        (folder / name).unlink(missing_ok=True)
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(question, default=str)}\n" for question in questions)
+    if "agents" in result:
+        (folder / "answers.md").write_text(answers_page(result, questions), encoding="utf-8")
     (folder / "results.json").write_text(json.dumps(result, indent=2, default=str) + "\n", encoding="utf-8")
 
 
@@ -141,6 +145,7 @@ def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
         "num_true": {name: sum(row.scores.get(name) == 1 for row in rows) for name in names if is_share(name)},
         "claims": count_all_claims(answers),
         "agents": dict(Counter(answer.get("agent", "") for answer in answers).most_common()),
+        "extractive": _why_extractive(answers),
         "num_stand_ins": sum(bool(failed_agents(answer)) for answer in answers),
         "score_errors": {name: sum(name in row.scores and row.scores[name] is None for row in rows) for name in names},
         "num_unknown": sum(not answer["known"] for answer in answers),
@@ -159,9 +164,14 @@ def count_all_claims(answers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return dict(counts)
 
 
-def failed_agents(answer: Mapping[str, Any]) -> list[str]:
-    """Return the agents that failed to give an answer, so that another one stood in for them."""
-    return [part.removeprefix(FAILED_AGENT) for part in answer.get("degraded", ()) if part.startswith(FAILED_AGENT)]
+def _why_extractive(answers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many answers are extractive because no model was asked, one found no answer, or all failed."""
+    why = Counter(
+        "failed" if failed_agents(answer) else "found_none" if has_reply(answer) else "not_asked"
+        for answer in answers
+        if answer.get("agent") == ExtractiveAgent.name
+    )
+    return {reason: why[reason] for reason in ("not_asked", "found_none", "failed")}
 
 
 def _each(mean: Interval | Mapping[int, Interval], of: Callable[[Interval], Any]) -> Any:

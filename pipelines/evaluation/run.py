@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.answering.retrieval.live import choose_collection
-from pipelines.answering.settings import AnswerSettings, all_agents
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, describe_dataset, page_of
-from pipelines.evaluation.evaluator import EvaluationPlan, is_complete
+from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
 from pipelines.evaluation.results import summarise
-from pipelines.evaluation.worker import EvaluationJob, Pace, make_judge, open_worker
+from pipelines.evaluation.worker import EvaluationJob, Pace, check_models, make_judge, open_worker
+from pipelines.llm.servers.asking import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, NoSuchCollection, Store, is_copy
 
 # Up to so many questions one process is done before Ray has started its actors.
 FEW = 200
-# Questions at a time where language models answer: a process mostly waits for them. Elsewhere a question has the
-# processor to itself, so that its seconds mean something.
+# Questions at a time where language models of other machines answer: a process mostly waits for them. Elsewhere a
+# question has this machine to itself, so that its seconds mean something and none times out in another's queue.
 ANSWERS_AT_ONCE = 8
 
 
@@ -35,8 +36,8 @@ class EvaluationOptions:
     """How an evaluation runs; none of it changes a score.
 
     `fresh` asks everything again. `workers` are Ray actors at `ray_address` (0: one for each free CPU, and none at all
-    for few questions). `at_once` is the number of questions of one process at a time (0: 1, or 8 where language
-    models answer).
+    for few questions). `at_once` is the number of questions of one process at a time (0: 8 where language models of
+    other machines answer, else 1).
     """
 
     fresh: bool = False
@@ -58,8 +59,8 @@ def evaluate(
     """Return every score with its interval, the counts, the timings and the description of what was measured.
 
     `dataset` is the name that the result gives the examples. `progress` gets lines for a person. The rows stay in the
-    database: `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, UnknownJudge, BadDimension,
-    NoLiveIndex and StoreUnavailable.
+    database: `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge,
+    BadDimension, NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
     index, judge = store.live_index(plan.collection), make_judge(settings, plan, store)
@@ -69,7 +70,7 @@ def evaluate(
         fingerprint, index.collection, index.id, index.revision, describe_dataset(dataset, examples), configuration,
         options.fresh,
     )  # fmt: skip
-    at_once = options.at_once or (ANSWERS_AT_ONCE if plan.answers and all_agents(settings) else 1)
+    at_once = options.at_once or questions_at_once(plan, all_agents(settings))
     job = EvaluationJob(store.url, settings, plan, index, number, at_once)
     kept = _ask(job, examples, store, options, progress)
     rows = _answered_rows(store, number)
@@ -96,6 +97,22 @@ def evaluate(
     return result
 
 
+def questions_at_once(plan: EvaluationPlan, agents: Sequence[AgentSettings]) -> int:
+    """Return how many questions to ask at a time."""
+    elsewhere = any(not is_loopback(agent.base_url) for agent in agents)
+    return ANSWERS_AT_ONCE if plan.answers and elsewhere else 1
+
+
+def describe_work(plan: EvaluationPlan, agents: Sequence[AgentSettings], count: int) -> str:
+    """Return how many questions will be asked, and how many calls of language models that takes."""
+    if not (plan.answers and agents):
+        return f"asking {count:,} questions"
+    answers = 1 + plan.component
+    each = ["an answer", *["one from its reference"] * plan.component, *["judgements"] * bool(plan.judge)]
+    calls = answers * (1 + len(plan.dimensions) * bool(plan.judge))
+    return f"asking {count:,} questions ({', '.join(each)}): up to {calls * count:,} calls of language models"
+
+
 def _ask(
     job: EvaluationJob,
     examples: Sequence[Example],
@@ -105,12 +122,18 @@ def _ask(
 ) -> int:
     """Ask the examples that have no complete row yet; return how many have one."""
     known = store.evaluated_questions(job.evaluation)
-    left = [example for example in examples if example.id not in known or not is_complete(known[example.id])]
+    asked = [known[example.id] for example in examples if example.id in known]
+    # Where no model ever replied, a new attempt is not one too many: its endpoint may be mended now.
+    done = is_settled if any(row.answer and has_reply(row.answer) for row in asked) else is_complete
+    left = [example for example in examples if example.id not in known or not done(known[example.id])]
     kept = len(examples) - len(left)
     if kept:
-        progress(f"{kept:,} of {len(examples):,} questions were asked before (--fresh asks them again)")
+        short = sum(done(row) and not is_complete(row) for row in asked)
+        lacking = f", {short:,} of them {ATTEMPTS} times and never with all parts" if short else ""
+        progress(f"{kept:,} of {len(examples):,} questions were asked before{lacking} (--fresh asks them again)")
     if not left:
         return kept
+    progress(describe_work(job.plan, all_agents(job.settings), len(left)))
     if options.workers or len(left) > FEW:
         from pipelines.evaluation.distributed import ask_over_ray
 
@@ -122,8 +145,9 @@ def _ask(
 
 
 def _answered_rows(store: Store, evaluation: int) -> dict[str, EvaluatedQuestion]:
-    """Return the rows of an evaluation by example id. Raises NothingAnswered."""
+    """Return the rows of an evaluation by example id. Raises NothingAnswered and ModelAway."""
     rows = store.evaluated_questions(evaluation)
+    check_models(rows.values())
     errors = [row.error for row in rows.values() if row.error]
     if len(errors) == len(rows):
         raise NothingAnswered(f"every question failed, the first with: {errors[0]}")

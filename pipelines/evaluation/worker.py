@@ -5,22 +5,25 @@ Knows the store and the factory of engines; how many processes there are is not 
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.hits import heading
 from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, page_of
-from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator
+from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, failed_agents, has_reply
 from pipelines.evaluation.judging.judge import Judge, StoreCache
 from pipelines.evaluation.questions.sections import section_passages
+from pipelines.progress import describe_seconds
 from pipelines.records import Index
 from pipelines.store import DATABASE_PATIENCE_S, EvaluatedQuestion, Store
 
 # An evaluation waits for BM25: it does not measure answers made in a hurry.
 PATIENCE_S = 60.0
 PROGRESS_S = 5.0
+# Each may have waited for a model's first token: a minute or more.
+GIVE_UP = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,27 @@ class EvaluationJob:
     index: Index
     evaluation: int
     at_once: int = 1
+
+
+class ModelAway(RuntimeError):
+    """No language model answered: the answers are the extractive agent's and measure no model."""
+
+    def __init__(self, rows: Sequence[EvaluatedQuestion]) -> None:
+        answer = next(row.answer for row in rows if row.answer)
+        agents, why = ", ".join(failed_agents(answer)), str(answer.get("route", "")).rpartition("failed: ")[2]
+        super().__init__(
+            f"no language model answered: {agents} failed for all {len(rows):,} questions, the first time with: "
+            f"{why or 'no reason given'}. Mend the endpoint (`raydex doctor` checks it) and run the command again, or "
+            "measure the extractive answers without a model"
+        )
+
+
+def check_models(rows: Iterable[EvaluatedQuestion]) -> None:
+    """Raise ModelAway if agents failed for some rows and no language model replied to any."""
+    answered = [row for row in rows if row.answer]
+    failed = [row for row in answered if failed_agents(row.answer or {})]
+    if failed and not any(has_reply(row.answer or {}) for row in answered):
+        raise ModelAway(failed)
 
 
 class UnknownJudge(LookupError):
@@ -54,7 +78,10 @@ def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> 
 
 
 class EvaluationWorker:
-    """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions under way."""
+    """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions under way.
+
+    Gives up with ModelAway if the agents failed for the first GIVE_UP questions that they were asked.
+    """
 
     def __init__(self, store: Store, evaluation: int, evaluator: Evaluator) -> None:
         self._store, self._evaluation, self._evaluator = store, evaluation, evaluator
@@ -62,9 +89,15 @@ class EvaluationWorker:
     def __call__(self, examples: Sequence[Example], count: Callable[[int, int], None] = lambda *_: None) -> int:
         """Ask all examples and return how many failed; `count(1, failed)` is called for each."""
 
+        first: list[EvaluatedQuestion] = []
+
         def keep(row: EvaluatedQuestion) -> None:
             self._store.record_evaluated_questions(self._evaluation, [row])
             count(1, int(row.error is not None))
+            if len(first) < GIVE_UP and row.answer and (has_reply(row.answer) or failed_agents(row.answer)):
+                first.append(row)
+                if len(first) == GIVE_UP:
+                    check_models(first)
 
         return sum(row.error is not None for row in self._evaluator.ask(examples, keep))
 
@@ -109,7 +142,8 @@ class Pace:
         if now - self._reported < PROGRESS_S or self._done >= self._total:
             return
         self._reported = now
-        rate = self._done / (now - self._began)
+        each = (now - self._began) / self._done
         failures = f", {self._failed:,} failed" if self._failed else ""
-        left = (self._total - self._done) / rate
-        self._progress(f"  {self._done:,} of {self._total:,} questions, {rate:.1f}/s, {left:.0f} s left{failures}")
+        pace = f"{1 / each:.1f}/s" if each < 1 else f"{describe_seconds(each)} each"
+        left = describe_seconds((self._total - self._done) * each)
+        self._progress(f"  {self._done:,} of {self._total:,} questions, {pace}, {left} left{failures}")

@@ -18,6 +18,7 @@ class EvaluatedQuestion:
     `sources` are the reference; `hits` are objects with `sources` (its own first), `anchors` (url#anchor), `title` and
     `score`, best first; `timings` are seconds by step. `answer` is None if only hits were asked for; `scores` are
     the answer's, None for a score that could not be computed. `error` is why the question failed, None if it did not.
+    `attempts` counts how often it was asked; the store counts.
     """
 
     id: str
@@ -30,6 +31,7 @@ class EvaluatedQuestion:
     scores: Mapping[str, float | None] = field(default_factory=dict)
     error: str | None = None
     asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ returning id;
 insert into evaluated_question
 select * from jsonb_populate_recordset(null::evaluated_question, %(rows)s)
 on conflict (evaluation, id) do update set
-    (question, sources, hits, degraded, timings, answer, scores, error, asked_at) = (
+    (question, sources, hits, degraded, timings, answer, scores, error, asked_at, attempts) = (
         excluded.question, excluded.sources, excluded.hits, excluded.degraded, excluded.timings,
-        excluded.answer, excluded.scores, excluded.error, excluded.asked_at
+        excluded.answer, excluded.scores, excluded.error, excluded.asked_at, evaluated_question.attempts + 1
     );
 
 -- name: evaluated_questions
-select id, question, sources, hits, degraded, timings, answer, scores, error, asked_at
+select id, question, sources, hits, degraded, timings, answer, scores, error, asked_at, attempts
 from evaluated_question where evaluation = %(evaluation)s order by asked_at, id;
 
 -- name: finish_evaluation

@@ -1,14 +1,15 @@
 """`python -m jobs.evaluate` on a real index: its last line, its files, going on after a stop, and Ray Data."""
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.scripted_llm import Request, ScriptedLLM
+from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import BASE, Workshop, small_site
 
 from jobs import evaluate
@@ -121,7 +122,7 @@ def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answ
     with ScriptedLLM(rules, default="It is so [1].") as llm:
         monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        done = job("--answers", "--k", "2", "--json")  # the first agent judges
+        done = job("--answers", "--component", "--k", "2", "--json")  # the first agent judges
         assert done.code == 0, done.err
         result = done.result
         assert result["quality"] == 4 and result["num_scored"]["quality"] == 5
@@ -130,13 +131,90 @@ def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answ
         assert result["judge"] == "llm"
         judged = sum("generated_answer" in request.text for request in llm.requests)
         (tmp_path / "own.txt").write_text("Rate this generated_answer: {answer}")
-        own = job("--answers", "--no-component", "--k", "2", "--dimensions", f"brevity={tmp_path}/own.txt", "--json")
+        own = job("--answers", "--k", "2", "--dimensions", f"brevity={tmp_path}/own.txt", "--json")
         assert own.result["brevity"] == 4 and "quality" not in own.result
-        alone = job("--answers", "--judge", "none", "--no-component", "--k", "2", "--json").result
+        alone = job("--answers", "--judge", "none", "--k", "2", "--json").result
         assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
-        fresh = job("--answers", "--judge", "llm", "--k", "2", "--json", "--fresh").result
+        fresh = job("--answers", "--component", "--judge", "llm", "--k", "2", "--json", "--fresh").result
         again = sum("generated_answer" in request.text for request in llm.requests) - judged
         assert fresh["quality"] == 4 and 0 < again < judged  # the failed one alone is tried again
+
+
+EGG = Example("How long do I boil an egg so that the yolk stays soft?", ())
+
+
+@pytest.fixture
+def model(monkeypatch) -> Iterator[Callable[..., ScriptedLLM]]:
+    """Start a scripted model as the agent "llm", which nobody judges."""
+    with contextlib.ExitStack() as running:
+
+        def start(rules: Any = (), default: Any = "It is so [1].") -> ScriptedLLM:
+            llm = running.enter_context(ScriptedLLM(rules, default=default))
+            monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
+            monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+            return llm
+
+        yield start
+
+
+MODEL_ANSWERS = ("--answers", "--judge", "none", "--k", "2")
+
+
+def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job: Job, tmp_path: Path, model) -> None:
+    write_dataset(tmp_path / "other.jsonl", [EGG])
+    llm = model(default=f"{examples()[0].question} [1]. Zebras drive red buses to school [1].")
+    out = tmp_path / "out"
+    done = job(*MODEL_ANSWERS, "--dataset", str(tmp_path / "other.jsonl"), "--json", "--out", str(out))
+    assert done.code == 0, done.err
+    result = done.result
+    assert (result["dataset"], result["num_questions"], result["num_unanswerable"]) == ("six.jsonl + other.jsonl", 7, 1)
+    assert result["refused"] == 1 and result["num_scored"]["refused"] == 1
+    assert result["num_scored"]["similarity"] == 6 and result["mrr"] == pytest.approx(4 / 6, abs=0.1)
+    assert (result["num_true"]["answered"], result["num_scored"]["answered"]) == (5, 5)
+    assert result["usage"]["calls"] == len(llm.requests) == 6 and result["agents"] == {"llm": 6, "extractive": 1}
+    assert result["extractive"] == {"not_asked": 1, "found_none": 0, "failed": 0}
+    assert 0 < result["claims_supported"] < 1 and result["claims"]["total"] == 12
+    assert "asking 7 questions (an answer): up to 7 calls of language models" in done.err
+    page = (out / "answers.md").read_text()
+    assert page.startswith("# Answers: six.jsonl + other.jsonl") and page.count("\nGrade:") == 7
+    assert "## 7. How long do I boil an egg" in page and "*About other things:" in page
+    assert "**not supported**" in page and ", the reference page" in page and "by llm; confidence" in page
+
+
+def test_a_floor_decides_by_an_exit_code_of_its_own(job: Job, model) -> None:
+    model()
+    words = (*MODEL_ANSWERS, "--at-least", "answered=0.9", "--at-least", "mrr=0.1")
+    good = job(*words, "--json")
+    assert good.code == 0 and [verdict["passed"] for verdict in good.result["gate"]] == [True, True]
+    bad = job(*words, "--at-least", "claims_supported=0.99", "--at-least", "refused=0.9")
+    assert bad.code == 4
+    assert "gate passed: six.jsonl: answered 1.0000 [1.0000, 1.0000]; it must be at least 0.9" in bad.out
+    assert "gate FAILED: six.jsonl: claims_supported" in bad.out
+    assert "refused could not be measured (no question or answer has this score)" in bad.out
+
+
+def test_a_dead_endpoint_is_no_measure_of_a_model(job: Job, model, monkeypatch) -> None:
+    llm = model()
+    monkeypatch.setenv("RAYDEX_LLM_URL", "http://127.0.0.1:9/v1")
+    dead = job(*MODEL_ANSWERS, "--json")
+    assert (dead.code, dead.out) == (1, "")
+    assert "no language model answered: llm failed for all 5 questions" in dead.err  # and the sixth was not tried
+    monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
+    assert job(*MODEL_ANSWERS, "--json").result["agents"] == {"llm": 6}
+
+
+def test_a_question_that_a_model_fails_is_asked_again_but_not_for_ever(job: Job, tmp_path: Path, model) -> None:
+    asked = [replace(example, question=f"{example.question} {n}?") for n, example in enumerate(examples())]
+    write_dataset(tmp_path / "six.jsonl", asked)
+    llm = model([(asked[0].question, Reply(status=500))])
+    said = "WARNING: a model failed: 1 of 6 answers are by a stand-in and count like the others"
+    for kept, questions in ((0, 6), (5, 1), (5, 1), (6, 0)):
+        llm.requests.clear()
+        done = job(*MODEL_ANSWERS, "--json")
+        assert (done.code, done.result["num_kept"], done.result["num_stand_ins"]) == (0, kept, 1)
+        assert len({request.prompt for request in llm.requests}) == questions
+    assert "1 of them 3 times and never with all parts" in done.err
+    assert said in job(*MODEL_ANSWERS).out
 
 
 def judged_by_its_own(request: Request) -> str:
@@ -153,7 +231,7 @@ def test_a_judge_that_order_length_and_authorship_sway_is_found_out(job: Job, tm
     with ScriptedLLM(default=judged_by_its_own) as llm:
         agents = [{"name": name, "model": f"model-{name}", "base_url": llm.url} for name in ("one", "two")]
         monkeypatch.setenv("RAYDEX_AGENTS", json.dumps(agents))
-        words = ("--answers", "--k", "2", "--limit", "3", "--seed", "3", "--check-judge")
+        words = ("--answers", "--component", "--k", "2", "--limit", "3", "--seed", "3", "--check-judge")
         done = job(*words, "--json", "--out", str(tmp_path / "out"))
         assert done.code == 0, done.err
         found = done.result["judge_check"]
@@ -176,7 +254,7 @@ def test_what_a_judge_check_lacks_is_said(job: Job, tmp_path: Path, monkeypatch)
     with ScriptedLLM(default="So it is [1].") as llm:
         monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        words = ("--answers", "--no-component", "--k", "2", "--check-judge", "--json")
+        words = ("--answers", "--k", "2", "--check-judge", "--json")
         found = job(*words, dataset="bare.jsonl").result["judge_check"]
     assert "--component" in found["position"]["skipped"]
     assert "reference answers are missing" in found["verbosity"]["skipped"]
@@ -217,6 +295,9 @@ REFUSED = [
     (["--out", __file__], "can't be made a folder: File exists"),
     (["--dimensions", "wit"], "no dimension is called 'wit'"),
     (["--dimensions", "wit=absent.txt"], "absent.txt can't be read"),
+    (["--at-least", "answered=1"], "--at-least answered: it is not measured here; there are: retrieval_score@1,"),
+    (["--answers", "--at-least", "answered"], "--at-least is 'answered': write a score and a number"),
+    (["--answers", "--at-least", "answered=nan"], "--at-least is 'answered=nan'"),
     (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none"),
 ]
 
@@ -226,6 +307,14 @@ def test_what_can_not_be_used_is_bad_input_and_named(job: Job) -> None:
         refused = job(*words)
         assert (refused.code, refused.out) == (2, ""), words
         assert said in refused.err and "Traceback" not in refused.err
+
+
+def test_questions_about_other_things_alone_are_measured_by_their_answers(job: Job, tmp_path: Path) -> None:
+    write_dataset(tmp_path / "other.jsonl", [EGG])
+    refused = job(dataset="other.jsonl")
+    assert refused.code == 2 and "only --answers measures them" in refused.err
+    done = job("--answers", dataset="other.jsonl")
+    assert done.code == 0 and "1 of 1 questions about other things" in done.out and "retrieval" not in done.out
 
 
 def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_path: Path) -> None:

@@ -20,10 +20,11 @@ from pipelines.evaluation.experiments.comparison import (
     main_metric,
 )
 from pipelines.evaluation.experiments.effects import effects
-from pipelines.evaluation.experiments.gate import NotComparable, gate, read_results
+from pipelines.evaluation.experiments.gate import BadFloor, NotComparable, gate, judge_floors, read_floors, read_results
 from pipelines.evaluation.experiments.prices import Price, add_prices, load_prices
 from pipelines.evaluation.experiments.record import failed_record, measured_record
 from pipelines.evaluation.experiments.sweep import BadSweep, Cell, Sweep, read_sweep
+from pipelines.evaluation.metrics import score_names
 from pipelines.store import EvaluatedQuestion
 
 ROOT = Path(__file__).parents[2]
@@ -376,3 +377,52 @@ def test_the_gate_refuses_other_questions_and_files_that_are_no_results(tmp_path
         read_results(tmp_path / "x.json")
     with pytest.raises(UnknownRun, match="nothing to judge"):
         gate(compared(record("main", GOOD)), None, "retrieval_score@3", 0.0)
+
+
+def answered_record(name: str, supported: list[float | None]) -> dict:
+    """A run whose answers have these shares of supported claims; None is an answer that claims nothing."""
+    rows = {}
+    for example, share in zip(EXAMPLES, supported, strict=True):
+        scores = {"cited": 1.0} | ({} if share is None else {"claims_supported": share})
+        rows[example.id] = replace(row(example, 1, cost=0.001), scores=scores)
+    plan = EvaluationPlan("docs", (1, 3), answers=True)
+    return measured_record(Cell(name, {}), {}, {"id": 1}, EXAMPLES, rows, plan)
+
+
+def test_the_gate_holds_a_measure_of_the_answers():
+    runs = [answered_record("main", [1.0] * 8), answered_record("change", [1.0] * 5 + [0.5, None, 0.5])]
+    found = compared(*runs, baseline="main", metric="claims_supported")
+    (verdict,) = gate(found, None, "claims_supported", 0.02)
+    assert not verdict.passed and verdict.difference[0] == pytest.approx(-1 / 7, abs=1e-3)
+    assert gate(found, None, "claims_supported", 0.2)[0].passed
+
+
+def test_floors_are_of_each_run_and_a_score_that_is_missing_does_not_pass():
+    names = score_names((1, 3), answers=True)
+    floors = read_floors(["claims_supported=0.85", "mrr=1", "recall@3 = 0.5"], names)
+    broken = failed_record(Cell("broken", {}), {}, RuntimeError("down"))
+    runs = [answered_record("good", [1.0] * 8), answered_record("bad", [0.5] * 8), broken]
+    verdicts = judge_floors(runs, floors)
+    passed = {(verdict.run, verdict.metric): verdict.passed for verdict in verdicts}
+    assert passed == {
+        **{("good", floor.metric): True for floor in floors},
+        **{("bad", floor.metric): floor.metric != "claims_supported" for floor in floors},
+        **{("broken", floor.metric): False for floor in floors},
+    }
+    said = [str(verdict) for verdict in verdicts]
+    assert "FAILED: bad: claims_supported 0.5000 [0.5000, 0.5000]; it must be at least 0.85" in said
+    assert "FAILED: broken: mrr could not be measured (RuntimeError: down); it must be at least 1" in said
+    (unmeasured,) = judge_floors([answered_record("none", [None] * 8)], floors[:1])
+    assert not unmeasured.passed and "no question or answer has this score" in str(unmeasured)
+
+
+@pytest.mark.parametrize("text", ["", "mrr", "mrr=", "mrr=x", "=0.5", "mrr=nan", "mrr=inf"])
+def test_a_floor_that_cant_be_read_is_refused(text):
+    with pytest.raises(BadFloor, match="write a score and a number"):
+        read_floors([text], ["mrr"])
+
+
+def test_a_floor_of_a_score_that_will_not_be_measured_is_refused():
+    with pytest.raises(BadFloor, match="cited: it is not measured here; there are: retrieval_score@1"):
+        read_floors(["cited=1"], score_names((1,)))
+    assert read_floors(["quality=4"], score_names((1,), answers=True, judged=["quality"]))[0].least == 4

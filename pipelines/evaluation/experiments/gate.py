@@ -1,9 +1,11 @@
-"""Decides whether runs may pass: their scores against those of a baseline.
+"""Decides whether runs may pass: their scores against those of a baseline, or against floors.
 
 The baseline is a run of the same experiment, or of an earlier one. Knows records as they stand in results.json.
 """
 
+import contextlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,69 @@ from pipelines.evaluation.experiments.record import Record
 
 class NotComparable(ValueError):
     """Two experiments did not ask the same questions, or a file holds no experiment."""
+
+
+class BadFloor(ValueError):
+    """A floor can't be read, or is of a score that is not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The least value of a score that may pass."""
+
+    metric: str
+    least: float
+
+    @classmethod
+    def parse(cls, text: str) -> "Floor":
+        """Return the floor of a text like "claims_supported=0.85". Raises BadFloor."""
+        metric, _, value = text.partition("=")
+        with contextlib.suppress(ValueError):
+            if metric.strip() and math.isfinite(least := float(value)):
+                return cls(metric.strip(), least)
+        raise BadFloor(f"--at-least is {text!r}: write a score and a number, such as claims_supported=0.85")
+
+
+@dataclass(frozen=True, slots=True)
+class FloorResult:
+    """Whether the score [value, low, high] of a run reaches its floor; no score does not."""
+
+    run: str
+    metric: str
+    least: float
+    score: Sequence[float]
+    error: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.error and bool(self.score) and self.score[0] >= self.least - 1e-9
+
+    def __str__(self) -> str:
+        verdict = "passed" if self.passed else "FAILED"
+        wanted = f"it must be at least {self.least:g}"
+        if self.error or not self.score:
+            why = self.error or "no question or answer has this score"
+            return f"{verdict}: {self.run}: {self.metric} could not be measured ({why}); {wanted}"
+        value, low, high = self.score
+        return f"{verdict}: {self.run}: {self.metric} {value:.4f} [{low:.4f}, {high:.4f}]; {wanted}"
+
+
+def read_floors(texts: Sequence[str], known: Sequence[str]) -> list[Floor]:
+    """Return the floors that `texts` name; `known` are the scores that will be measured. Raises BadFloor."""
+    floors = [Floor.parse(text) for text in texts]
+    for floor in floors:
+        if floor.metric not in known:
+            raise BadFloor(f"--at-least {floor.metric}: it is not measured here; there are: {', '.join(known)}")
+    return floors
+
+
+def judge_floors(runs: Sequence[Record], floors: Sequence[Floor]) -> list[FloorResult]:
+    """Judge each run by each floor; a run that could not be measured passes none."""
+    return [
+        FloorResult(run["name"], floor.metric, floor.least, run["scores"].get(floor.metric, ()), run["error"] or "")
+        for run in runs
+        for floor in floors
+    ]
 
 
 @dataclass(frozen=True, slots=True)

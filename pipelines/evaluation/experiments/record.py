@@ -48,7 +48,7 @@ def measured_record(
         "error": None,
         "settings": dict(settings),
         "index": dict(index),
-        "scores": _flatten(result),
+        "scores": flatten_scores(result),
         "timings": result["timings"],
         **_costs(examples, rows, price or Price()),
         "agents": dict(Counter(one["agent"] for one in found if one["agent"]).most_common()),
@@ -94,7 +94,7 @@ def _costs(examples: Sequence[Example], rows: Rows, price: Price) -> Record:
     }
 
 
-def _flatten(result: Mapping[str, Any]) -> dict[str, list[float]]:
+def flatten_scores(result: Mapping[str, Any]) -> dict[str, list[float]]:
     """Return {"mrr" or "recall@9": [value, low, high]} of a result."""
     flat: dict[str, list[float]] = {}
     for name, bounds in result["intervals"].items():

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.evaluation.experiments.comparison import summarise_experiment
-from pipelines.evaluation.experiments.gate import GateResult
+from pipelines.evaluation.experiments.gate import FloorResult, GateResult
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import answer_score_order, is_of_hits, label_of
 
@@ -23,7 +23,9 @@ from pipelines.evaluation.metrics import answer_score_order, is_of_hits, label_o
 MOST_QUESTIONS = 1_000
 
 
-def write_report(folder: Path, found: Mapping[str, Any], results: Sequence[GateResult] = ()) -> dict[str, Any]:
+def write_report(
+    folder: Path, found: Mapping[str, Any], results: Sequence[GateResult | FloorResult] = ()
+) -> dict[str, Any]:
     """Write results.json and report.html into `folder`; return the experiment's summary with `results` of the gate."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
