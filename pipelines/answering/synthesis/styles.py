@@ -114,8 +114,8 @@ class PromptStyle:
         """Return a prompt: its beginning, and what is given with the question before or after it."""
         before = [_QUESTION] if self.question in (FIRST, BOTH) else []
         after = [_QUESTION] if self.question in (LAST, BOTH) else []
-        end = [_REMINDER] if self.reminder else []
-        return "\n\n".join([begin, *before, given, "\n".join([*after, *end, "Answer:"])])
+        end = [*after, "", _REMINDER] if self.reminder else [*after, "Answer:"]
+        return "\n\n".join([begin, *before, given, "\n".join(end).lstrip()])
 
 
 DEFAULT_STYLE = PromptStyle()
