@@ -59,6 +59,7 @@ class AgentSettings(BaseModel):
     api_key: Annotated[str, Field(repr=False)] = ""
     context_window: Annotated[int, Field(ge=256)] = _LLM.context_window
     context_share: Annotated[float, Field(gt=0, le=1)] = _LLM.context_share
+    context_seconds: Annotated[float, Field(ge=0)] = _LLM.context_seconds
     max_tokens: Annotated[int, Field(ge=1)] = _LLM.max_tokens
     temperature: Annotated[float, Field(ge=0)] = _LLM.temperature
     prompt_price: Annotated[float, Field(ge=0)] = _LLM.prompt_price
@@ -134,6 +135,8 @@ class AnswerSettings(BaseModel):
     mode: Annotated[str, _one_of([mode for mode in (*MODES, NO_TEXT) if mode != CONTEXT_ONLY])] = _ENGINE.mode
     structured: bool = False  # refine and compact skip steps that do not satisfy the question
     num_children: Annotated[int, Field(ge=0)] = 0  # of a node of tree_summarize; 0: as many as the window holds
+    # How long a model may read a prompt with passages, unless its agent says it; 0: any time
+    context_seconds: Annotated[float, Field(ge=0)] = _LLM.context_seconds
     llm_calls_at_once: Annotated[int, Field(ge=1)] = AT_ONCE  # of one question
     prompts: dict[str, str] = {}  # templates that replace the built-in ones, by name
     prompt_variables: dict[str, str] = {}  # values of the templates' own variables
@@ -208,9 +211,16 @@ def describe_errors(error: ValidationError) -> str:
 
 
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:
-    """Return the agents, none with `no_llm`; the shortcut `llm_model` comes first, as "llm"."""
-    if settings.no_llm:
-        return []
+    """Return the agents, none with `no_llm`; the shortcut `llm_model` comes first, as "llm".
+
+    `context_seconds` holds for those that do not set it themselves.
+    """
+    common = {"context_seconds": settings.context_seconds}
+    agents = [] if settings.no_llm else _agents(settings)
+    return [agent if agent.model_fields_set & common.keys() else agent.model_copy(update=common) for agent in agents]
+
+
+def _agents(settings: AnswerSettings) -> list[AgentSettings]:
     if not settings.llm_model:
         return settings.agents
     short = {"name": "llm", "model": settings.llm_model, "api_key": settings.llm_key}

@@ -25,6 +25,7 @@ class CachedModel:
     def __init__(self, llm: ChatModel, path: Path) -> None:
         self.model, self.max_tokens = llm.model, llm.max_tokens
         self.context_window, self.context_share = llm.context_window, llm.context_share
+        self.context_seconds, self.pace = getattr(llm, "context_seconds", 0), getattr(llm, "pace", None)
         self.reused = 0
         self._llm, self._path = llm, path
         self._replies = _read(path)

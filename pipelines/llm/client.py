@@ -34,14 +34,17 @@ T = TypeVar("T")
 class LLMSettings:
     """How a language model is called, and what it costs.
 
-    `context_window` is in tokens, `context_share` the share of it that retrieved text may fill. Prices are US dollars
-    per 1,000,000 tokens. `first_token_s` bounds the wait for the first token with all retries, `between_tokens_s` each
+    `context_window` is in tokens, `context_share` the share of it that retrieved text may fill, `context_seconds` how
+    long the model may read a prompt with such text (0: any time). Prices are US dollars per 1,000,000 tokens.
+    `first_token_s` bounds the wait for the first token with all retries, `between_tokens_s` each
     later wait: a model that writes is never cut. `retries` follow connection errors, 408, 409, 429 and 5xx, never a
     token. `tokenizer` is a `tokenizer.json` or its folder; without it tokens are estimated.
     """
 
     context_window: int = 8192
     context_share: float = 0.5
+    # 300 tokens at 60 a second: five passages of 40. From 1,000 a second on the window is the limit.
+    context_seconds: float = 5.0
     max_tokens: int = 1024
     temperature: float = 0.0
     prompt_price: float = 0.0
@@ -74,7 +77,7 @@ class LLM:
 
         self.model, self.base_url, self.settings = model, base_url, settings
         self.context_window, self.context_share = settings.context_window, settings.context_share
-        self.max_tokens = settings.max_tokens
+        self.context_seconds, self.max_tokens = settings.context_seconds, settings.max_tokens
         self.pace = pace_of(base_url, model)
         self._api_key = check_key(api_key.strip(), model)
         self._errors = ErrorTranslator(model, base_url, self._api_key, settings.context_window)
@@ -230,9 +233,8 @@ class LLM:
     def _measure(self, stopwatch: Stopwatch, messages: Sequence[Message], text: str) -> None:
         """Let the pace know how fast this answer came, where its stream shows that."""
         if stopwatch.tells:
-            prompt = "\n".join(message.content for message in messages)
             tokens = self.estimate(messages, text)
-            self.pace.read(prompt, tokens.prompt_tokens, stopwatch.reading_s, stopwatch.known)
+            self.pace.read(protocol.joined(messages), tokens.prompt_tokens, stopwatch.reading_s, stopwatch.known)
             self.pace.write(tokens.completion_tokens, stopwatch.writing_s)
 
     def _usage(self, reported: Any, messages: Sequence[Message], text: str) -> Usage:

@@ -17,6 +17,7 @@ CALLS = 5
 # Fewer tokens say more about the way to a server than about its speed.
 FEWEST_READ, FEWEST_WRITTEN = 100, 5
 WAY_S = 0.5  # what a hosted model takes before it reads; nothing beside the 10 s of a slow one
+LEAST_SHARED = 0.1  # of a prompt, to tell whether a server keeps what prompts share
 REMEMBERED = 4  # prompts whose beginning a server may have kept: llama.cpp and Ollama have a few slots
 
 
@@ -42,6 +43,7 @@ class Pace:
     def __init__(self) -> None:
         self.reading, self.writing = Rate(), Rate()
         self._recent: deque[str] = deque(maxlen=REMEMBERED)
+        self._keeps = True  # whether the server keeps the beginnings of prompts
 
     def read(self, prompt: str, tokens: int, seconds: float, known: float | None = None) -> None:
         """Record that the first token of the answer to `prompt` came after `seconds`.
@@ -49,7 +51,10 @@ class Pace:
         `known` is the share of the prompt that the server had read before, if it says so; else it is taken to have
         kept what `prompt` shares with the beginning of another recent one.
         """
-        new = tokens * (1 - (self._shared(prompt) if known is None else known))
+        shared = self._shared(prompt)
+        if known is not None and shared > LEAST_SHARED:
+            self._keeps = known > shared / 2
+        new = tokens * (1 - (shared if known is None else known))
         self._recent.append(prompt)
         if new >= FEWEST_READ:
             self.reading.add(new, seconds - WAY_S)
@@ -59,15 +64,14 @@ class Pace:
         if tokens >= FEWEST_WRITTEN:
             self.writing.add(tokens, seconds)
 
-    def readable(self, seconds: float) -> int | None:
-        """Return the tokens that are read in `seconds`, None while the speed is unknown."""
-        speed = self.reading.per_second
-        return None if speed is None else int(speed * seconds)
+    def unread(self, prompt: str, tokens: int) -> float:
+        """Return how many of the prompt's `tokens` the server has probably not read before."""
+        return tokens * (1 - self._shared(prompt)) if self._keeps else tokens
 
-    def seconds_to_read(self, tokens: int) -> float | None:
-        """Return the seconds until the first token of an answer, None while the speed is unknown."""
+    def seconds_to_read(self, prompt: str, tokens: int) -> float | None:
+        """Return the seconds until the first token of the answer to `prompt`, None while the speed is unknown."""
         speed = self.reading.per_second
-        return None if speed is None else tokens / speed
+        return None if speed is None else self.unread(prompt, tokens) / speed
 
     def _shared(self, prompt: str) -> float:
         longest = max((_common(prompt, other) for other in self._recent), default=0)

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from pipelines.records import FINISHED
+from pipelines.records import FINISHED, Message
 from pipelines.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ Request = dict[str, Any]
 
 # Waits between tries without Retry-After: the openai client's own, 0.5 s doubling up to 8 s.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
+
+
+def joined(messages: Sequence[Message]) -> str:
+    """Return the messages' texts, one after the other."""
+    return "\n".join(message.content for message in messages)
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

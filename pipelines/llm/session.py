@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
+from pipelines.llm.protocol import joined
 from pipelines.records import Exchange, Message, Usage
 
 AT_ONCE = 4  # calls of one question
@@ -34,7 +35,8 @@ class Status:
 class ChatModel(Protocol):
     """The part of an LLM that a session needs.
 
-    A model with `estimate`, as LLM, also prices calls that broke off; with `pace` it says how fast it reads.
+    A model with `estimate`, as LLM, also prices calls that broke off; with `pace` and `context_seconds` its prompts are
+    short enough to be read in that time.
     """
 
     model: str
@@ -91,6 +93,18 @@ class LLMSession:
         """Count the tokens of all but the prompt's text: system, history, prefix, and the framing of each message."""
         return _count(self.llm, self._messages(""))
 
+    def room(self, prompt: str) -> int | None:
+        """Return how many tokens beside `prompt` are read in the model's `context_seconds`.
+
+        None where there is no limit, or the model's speed is unknown yet.
+        """
+        pace, seconds = getattr(self.llm, "pace", None), getattr(self.llm, "context_seconds", 0)
+        speed = pace.reading.per_second if pace else None
+        if not pace or not seconds or speed is None:
+            return None
+        messages = self._messages(prompt)
+        return int(speed * seconds - pace.unread(joined(messages), _count(self.llm, messages)))
+
     async def complete(
         self, prompt: str, *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> str:
@@ -136,7 +150,7 @@ class LLMSession:
 
     def _reading(self, messages: Sequence[Message]) -> Status:
         tokens, pace = _count(self.llm, messages), getattr(self.llm, "pace", None)
-        seconds = pace.seconds_to_read(tokens) if pace else None
+        seconds = pace.seconds_to_read(joined(messages), tokens) if pace else None
         return Status(READING, passages=self.passages, tokens=tokens, seconds=seconds)
 
     def _messages(self, prompt: str) -> tuple[Message, ...]:

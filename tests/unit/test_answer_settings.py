@@ -66,6 +66,11 @@ def test_the_former_time_limit_of_every_wait_sets_both() -> None:
     assert (agent.first_token_s, agent.between_tokens_s) == (20, 5)
 
 
+def test_the_time_to_read_holds_for_agents_that_do_not_set_it() -> None:
+    both = make_settings(llm_model="m", context_seconds=3, agents=[{**BIG, "context_seconds": 20}])
+    assert [agent.context_seconds for agent in all_agents(both)] == [3, 20]
+
+
 def test_keys_are_not_shown() -> None:
     shown = repr(make_settings(llm_model="m", llm_key="secret-1", agents=[{**BIG, "api_key": "secret-2"}]))
     assert "secret" not in shown

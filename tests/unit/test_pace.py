@@ -19,14 +19,14 @@ def read(pace: Pace, prompt: str, tokens_a_second: float, known: float | None = 
 
 
 def test_nothing_is_known_before_the_first_call() -> None:
-    assert Pace().readable(10) is None and Pace().seconds_to_read(100) is None
+    assert Pace().reading.per_second is None and Pace().seconds_to_read("b", 100) is None
 
 
 def test_a_call_says_what_the_next_one_will_take() -> None:
     pace = Pace()
     read(pace, "a", 60)
-    assert pace.readable(10) == 600
-    assert pace.seconds_to_read(300) == pytest.approx(5)
+    assert pace.seconds_to_read("b", 300) == pytest.approx(5)
+    assert pace.seconds_to_read("a", 300) == 0  # the server has it
 
 
 def test_one_call_that_waited_for_the_model_does_not_count() -> None:
@@ -56,6 +56,15 @@ def test_a_server_that_does_not_say_is_taken_to_keep_the_beginning_of_a_recent_p
     assert pace.reading.per_second == pytest.approx(60)
     pace.read("rules" + "b" * 5, TOKENS, WAY_S, None)  # all of it was: that says nothing
     assert pace.reading.per_second == pytest.approx(60)
+
+
+def test_a_server_that_keeps_nothing_reads_all_again() -> None:
+    pace = Pace()
+    for prompt in ("rules" + "a" * 5, "rules" + "b" * 5):
+        pace.read(prompt, TOKENS, 10, 0.0)
+    assert pace.unread("rules" + "c" * 5, 100) == 100
+    pace.read("rules" + "d" * 5, TOKENS, 10, 0.5)
+    assert pace.unread("rules" + "c" * 5, 100) == 50
 
 
 # ---------------------------------------------------------------------------------------------- of a stream

@@ -17,10 +17,12 @@ from kit.answering import make_hit
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.modes import MODES, SEPARATOR, make_synthesizer
+from pipelines.answering.synthesis.packing import FEWEST_TOKENS
 from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
+from pipelines.llm.pace import Pace
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import WindowTooSmall
 from pipelines.records import Message, Usage
@@ -490,3 +492,46 @@ class Loudest(Synthesizer):
 
 def test_a_custom_synthesizer_is_one_method():
     assert synthesize(Loudest(), task_of("text"), QueuedModel("so it is")) == ["SO ", "IT ", "IS"]
+
+
+# ---------------------------------------------------------------------------------------------- slow models
+
+
+def ask_slow(mode: str, tokens_a_second: float, context_seconds: float = 5.0, **task: Any) -> QueuedModel:
+    """The model after one answer; it reads as fast as said."""
+    model = QueuedModel(window=8000)
+    model.pace, model.context_seconds = Pace(), context_seconds  # type: ignore[attr-defined]
+    model.pace.reading.add(100 * tokens_a_second, 100)  # type: ignore[attr-defined]
+    hits = tuple(make_hit(f"https://d.test/{n}", " ".join([f"Part {n} of topic {n}."] * 200)) for n in range(5))
+    run(mode, model, Task("topic?", hits, **task))
+    return model
+
+
+def run(mode: str, model: QueuedModel, task: Task) -> None:
+    async def all_deltas() -> None:
+        async with aclosing(make_synthesizer(mode, prompts=SHORT).synthesize(task, LLMSession(model))) as deltas:
+            [delta async for delta in deltas]
+
+    asyncio.run(all_deltas())
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize", "accumulate"])
+def test_a_slow_model_reads_no_more_passages_than_it_can_in_time(mode: str) -> None:
+    fast, slow = ask_slow(mode, 10_000), ask_slow(mode, 80)
+    assert sum(map(by_length, slow.prompts)) < 5 * 80 + len(slow.prompts) * 100 < sum(map(by_length, fast.prompts))
+    assert "of topic 0" in slow.prompts[0] and "https://d.test" not in slow.prompts[0]
+
+
+def test_the_slowest_model_reads_something() -> None:
+    (prompt,) = ask_slow("compact", 0.1).prompts
+    assert 100 < by_length(prompt) < FEWEST_TOKENS + 50
+
+
+@pytest.mark.parametrize(("speed", "seconds"), [(1_000, 5.0), (0.1, 0.0)])
+def test_a_fast_model_and_one_with_all_the_time_read_all(speed: float, seconds: float) -> None:
+    assert sum(map(by_length, ask_slow("compact", speed, seconds).prompts)) > 5_000
+
+
+def test_given_texts_are_read_whole_however_slow_the_model() -> None:
+    prompts = ask_slow("context_only", 1, context=("Given. " * 500,)).prompts
+    assert sum(map(by_length, prompts)) > 700

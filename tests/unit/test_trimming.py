@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
-from pipelines.answering.synthesis.trimming import GAP, trim
+from pipelines.answering.synthesis.trimming import GAP, MOST_LEAD_WORDS, choose_parts, trim
 
 CODE = "import ray\n\nds = ray.data.read_csv(\n    'a.csv',\n    parallelism=4,\n)"
 SECTION = (
@@ -41,3 +41,33 @@ def test_short_passages_and_no_limit_leave_all():
 def test_every_text_keeps_something(text, question, words):
     kept = one(question, text, words)
     assert bool(kept.strip()) == bool(text.strip())
+
+
+# ---------------------------------------------------------------------------------------------- for slow models
+
+HITS = [make_hit(f"https://d.test/{n}", f"Page {n} begins. Its subject is rows.\n\n{SECTION}") for n in range(3)]
+
+
+def choose(words: int, question: str = "how do I read a csv file") -> list[str]:
+    return choose_parts(question, HITS, lambda texts: sum(len(text.split()) for text in texts) <= words)
+
+
+def test_the_best_part_of_every_page_is_begun_before_any_is_shown_whole():
+    assert all("call read_csv" in text for text in choose(100))
+    assert sum(len(text.split()) for text in choose(100)) <= 100
+
+
+def test_with_little_room_the_first_pages_are_shown_and_never_none():
+    assert [bool(text) for text in choose(25)] == [True, False, False]
+    assert [bool(text) for text in choose(0)] == [True, False, False]
+    assert len(choose(0)[0].split()) <= MOST_LEAD_WORDS + 2
+
+
+def test_with_room_for_all_everything_is_shown():
+    assert choose(10_000) == [hit.passage for hit in HITS]
+
+
+def test_what_is_left_out_of_a_part_is_marked():
+    long = "word " * 100
+    [shown] = choose_parts("word", [make_hit("https://d.test/a", long)], lambda texts: len(texts[0]) < 200)
+    assert shown == f"{'word ' * MOST_LEAD_WORDS}{GAP}"

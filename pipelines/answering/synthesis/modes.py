@@ -8,6 +8,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import ClassVar
 
 from pipelines.answering.grounding.answerable import UNKNOWN
@@ -15,7 +16,7 @@ from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, 
 from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
-from pipelines.answering.synthesis.trimming import trim
+from pipelines.answering.synthesis.trimming import choose_parts, trim
 from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
@@ -40,10 +41,22 @@ class Mode(Synthesizer):
             raise ValueError(f"num_children is {num_children}; a tree needs at least 2, or None to fill the window")
         self.prompts, self.num_children, self.structured = prompts, num_children, structured
 
-    def to_pieces(self, task: Task) -> list[Piece]:
-        """Return the task's passages as a model is shown them."""
-        texts = trim(task.question, task.hits, self.prompts.style.words)
-        return [Piece.of(n, hit, text) for n, (hit, text) in enumerate(zip(task.hits, texts, strict=True), 1)]
+    def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
+        """Return the task's passages as a model is shown them: shorter ones, without addresses, if it reads slowly."""
+        pieces = [
+            Piece.of(n, hit, text)
+            for n, (hit, text) in enumerate(
+                zip(task.hits, trim(task.question, task.hits, self.prompts.style.words), strict=True), 1
+            )
+        ]
+        if packer.is_read_in_time(pieces):
+            return pieces
+
+        def brief(texts: Sequence[str]) -> list[Piece]:
+            cut = zip(pieces, texts, strict=True)
+            return [replace(piece, text=clean_for_model(text), source="") for piece, text in cut if text]
+
+        return brief(choose_parts(task.question, task.hits, lambda texts: packer.is_read_in_time(brief(texts))))
 
 
 class StreamingMode(Mode):
@@ -99,14 +112,14 @@ class Compact(StreamingMode):
         return answer or UNKNOWN
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task)))]
+        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task, packer)))]
 
 
 class Refine(Compact):
     """Answers from the first passage and refines by each further one: one call a passage, or part of one."""
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task))]
+        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task, packer))]
 
 
 class ContextOnly(Compact):
@@ -129,7 +142,7 @@ class TreeSummarize(StreamingMode):
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa", "tree")
-        pieces = packer.pieces(self.to_pieces(task))
+        pieces = packer.pieces(self.to_pieces(task, packer))
         groups = batches(pieces, 1) if self.num_children else packer.packs(pieces)
         prompts = [packer.prompt("qa", packer.context(group)) for group in groups]
         while len(prompts) > 1:
@@ -147,7 +160,7 @@ class SimpleSummarize(StreamingMode):
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa")
-        pieces = packer.truncate(self.to_pieces(task))
+        pieces = packer.truncate(self.to_pieces(task, packer))
         return packer.prompt("qa", packer.context(pieces)) if pieces else None
 
 
@@ -178,14 +191,14 @@ class CompactAccumulate(Mode):
                 yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{answer}"
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task)))]
+        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task, packer)))]
 
 
 class Accumulate(CompactAccumulate):
     """Answers each passage, or part of one, by itself, concurrently."""
 
     def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task))]
+        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task, packer))]
 
 
 GENERATION, CONTEXT_ONLY = "generation", "context_only"

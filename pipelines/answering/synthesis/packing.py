@@ -15,6 +15,8 @@ from pipelines.llm.window import Window, pack, shorten, split, squeeze
 
 # A question may take this share of a prompt; a longer one loses its middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25
+# Tokens of passages that even the slowest model reads: three passages of two sentences.
+FEWEST_TOKENS = 250
 # A passage has its source and title if this much text has room beside them, else only its number.
 ROOMY = "word " * 40
 
@@ -38,6 +40,8 @@ class PromptPacker:
         most = int(self.window.prompt * QUESTION_SHARE)
         question = neutralize(clean_for_model(task.question), prompts.style.marks)
         self._question = shorten(question, lambda text: self.window.count(text) <= most)
+        room = session.room(self._render(names[0], "", ""))
+        self._room = self.window.context if room is None else max(room, FEWEST_TOKENS)
 
     def prompt(self, name: str, context: str = "", answer: str = "") -> str:
         """Return the prompt `name`; a draft that is too long loses its end. Raises WindowTooSmall."""
@@ -50,6 +54,10 @@ class PromptPacker:
     def context(self, pieces: Sequence[Piece]) -> str:
         """Return passages one after the other, in the style of the prompts."""
         return passages(pieces, self._prompts.style.marks)
+
+    def is_read_in_time(self, pieces: Sequence[Piece]) -> bool:
+        """Return whether the model reads these passages in its `context_seconds`."""
+        return self._room >= self.window.context or self.window.count(self.context(pieces)) <= self._room
 
     def pieces(self, given: Sequence[Piece]) -> list[Piece]:
         """Return the passages in parts that each fit a call, without blank ones. Raises WindowTooSmall."""

@@ -3,12 +3,16 @@
 Knows texts and scores; no prompt and no model.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.records import Hit
 
 GAP = "…"
+# The beginning of a part: up to the end of a sentence or line between these words, else that many.
+LEAD_WORDS, MOST_LEAD_WORDS = 12, 30
 
 
 def trim(question: str, hits: Sequence[Hit], words: int) -> list[str]:
@@ -26,14 +30,49 @@ def trim(question: str, hits: Sequence[Hit], words: int) -> list[str]:
 def _trim(text: str, ranking: Sequence[Candidate], words: int) -> str:
     if _count(text) <= words or not ranking:
         return text
-    kept = sorted(_best(ranking, words), key=lambda one: one.passage.place)
-    parts: list[str] = []
+    return _join({one.passage.place: one.passage.text for one in _best(ranking, words)}, len(ranking))
+
+
+def choose_parts(question: str, hits: Sequence[Hit], fits: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return parts of the hits' passages that fit together, "" for a hit without one; never none at all.
+
+    First each hit's best part is begun, in their order; then the best parts of all are shown whole.
+    """
+    ranking = Candidates(question, hits).rank()
+    best, number = {one.hit: one for one in reversed(ranking)}, Counter(one.hit for one in ranking)
+    kept: list[dict[int, str]] = [{} for _ in hits]
+
+    def show() -> list[str]:
+        return [_join(parts, number[n]) for n, parts in enumerate(kept)]
+
+    begun = [(best[n], _begin(best[n].passage.text)) for n in sorted(best)]
+    for one, text in [*begun, *((one, one.passage.text) for one in ranking)]:
+        before, is_first = kept[one.hit], not any(kept)
+        kept[one.hit] = {**before, one.passage.place: text}
+        if not is_first and not fits(show()):
+            kept[one.hit] = before
+    return show()
+
+
+def _begin(text: str) -> str:
+    """Return the beginning of a part."""
+    words = list(re.finditer(r"\S+", text))
+    if len(words) <= MOST_LEAD_WORDS:
+        return text
+    early = [word.end() for word in words[LEAD_WORDS - 1 : MOST_LEAD_WORDS]]
+    ends = [end for end in early if text[end - 1] in ".!?" or text[end] == "\n"]
+    return f"{text[: (ends or early[-1:])[0]]} {GAP}"
+
+
+def _join(parts: Mapping[int, str], all_parts: int) -> str:
+    """Return parts by their place in the passage, with GAP where others are left out."""
+    shown: list[str] = []
     at = 0
-    for one in kept:
-        parts += [GAP] if one.passage.place > at else []
-        parts.append(one.passage.text)
-        at = one.passage.place + 1
-    return "\n\n".join([*parts, GAP] if at < len(ranking) else parts)
+    for place in sorted(parts):
+        shown += [GAP] if place > at else []
+        shown.append(parts[place])
+        at = place + 1
+    return "\n\n".join([*shown, GAP] if shown and at < all_parts else shown)
 
 
 def _best(ranking: Sequence[Candidate], words: int) -> Iterator[Candidate]:
