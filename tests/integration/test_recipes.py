@@ -75,7 +75,7 @@ def test_every_list_of_agents_on_the_page_is_valid() -> None:
 
 
 def test_the_pages_table_names_every_field_of_an_agent_with_its_default() -> None:
-    rows = re.findall(r"^\| (`.+?) \| (.*?) \|", DOCS, re.MULTILINE)
+    rows = re.findall(r"^\| (`[a-z].+?) \| (.*?) \|", DOCS, re.MULTILINE)
     named = {name for fields, _ in rows for name in re.findall(r"`(\w+)`", fields)}
     assert named == set(AgentSettings.model_fields)
     for fields, default in rows:
@@ -169,7 +169,7 @@ def test_thoughts_are_no_answer() -> None:
     thinking = event({"role": "assistant", "content": "", "reasoning": "Well, let me see."})
     answered = thinking + event({"content": "Hello."}) + event({}, "stop") + "data: [DONE]\n\n"
     with ScriptedLLM(default=Reply(raw=answered)) as server:
-        assert use("Ollama", server, stream)[:-1] == ["Hello."]
+        assert use("Ollama", server, stream)[:-1] == ["", "Hello."]
     cut = thinking + event({}, "length") + "data: [DONE]\n\n"
     with ScriptedLLM(default=Reply(raw=cut)) as server, pytest.raises(LLMEmpty, match="max_tokens"):
         use("Ollama", server, stream)
