@@ -3,8 +3,9 @@
 Knows statements and passages; no engine, no prompt and no second model call. docs/citations.md has the figures.
 """
 
+import re
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 
 from pipelines.answering.grounding.citations import CheckedStatement
 from pipelines.answering.grounding.statements import Statement, StatementKind, StatementReader
@@ -12,6 +13,9 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.lexical import terms
 
 CLOSEST = 3  # passages that are named where none supports anything
+# The beginning of a sentence that goes on about the subject of the one before it.
+_LEANS = re.compile(r"\W*(?:This|These|That|Those|It|Its|They|Their|Dies\w{0,2}|Sie|Es)\b")
+_REPLY = re.compile(r"\A(?:Yes|No|Sure|Ja|Nein)[,.!:;]\s+")  # says something to the reader, nothing of the subject
 NO_SOURCE = "No passage that was found bears this out. The closest:"
 
 
@@ -61,13 +65,20 @@ class Attributor:
         given = await self._passages.check(text, numbers) if numbers else {}
         if not statement.is_claim or any(support.enough for support in given.values()):
             return CheckedStatement(statement, given)
-        return CheckedStatement(statement, given, await self._passages.find(text, numbers))
+        return CheckedStatement(statement, given, await self._passages.find(text, numbers, self._prefer(text)))
 
     def _claim_of(self, statement: Statement) -> str:
         """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""
         if self.checked and statement.numbers and not terms(statement.text):
             return self.checked[-1].statement.text
-        return statement.text
+        return _REPLY.sub("", statement.text)
+
+    def _prefer(self, text: str) -> Collection[int]:
+        """Return the passages of the claim before, if `text` goes on about its subject without naming it."""
+        last = next((one for one in reversed(self.checked) if one.statement.is_claim), None)
+        if last is None or not _LEANS.match(text):
+            return ()
+        return [n for n, support in (*last.given.items(), *last.added.items()) if support.enough]
 
     def _cite_closest(self) -> str:
         """Return the last line of an answer that claims something without any support, else ""."""

@@ -8,7 +8,7 @@ from pipelines.records import HIGH, LOW, SOME, Claims, Confidence
 # Shares of the claims that a passage supports: from MOST on confidence is high, below HALF it is low.
 MOST, HALF = 0.8, 0.5
 # How likely the index answers the question (`likelihood`): high from SURE on, low below DOUBTFUL.
-SURE, DOUBTFUL = 0.5, 0.1
+SURE, DOUBTFUL = 0.6, 0.1
 
 
 def rate_confidence(claims: Claims, likelihood: float | None, *, known: bool = True, whole: bool = True) -> Confidence:
