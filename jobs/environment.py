@@ -56,6 +56,19 @@ def read_configuration() -> "AnswerSettings":
         raise BadVariable(f"{error}: write it as JSON") from error
 
 
+def database_url() -> str:
+    """Return DATABASE_URL, "" for the embedded Postgres."""
+    return os.environ.get("DATABASE_URL") or ""
+
+
+def service_port() -> int:
+    """Return the port that the service will listen on. Raises BadVariable."""
+    given = os.environ.get("RAYDEX_PORT") or "8000"
+    if not given.isdecimal() or int(given) > 65_535:
+        raise BadVariable(f"RAYDEX_PORT {given!r} is no port: write a number from 0 to 65535")
+    return int(given)
+
+
 @contextlib.contextmanager
 def open_database() -> Iterator[str]:
     """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs as long as it is used."""

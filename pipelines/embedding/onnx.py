@@ -71,11 +71,16 @@ class OnnxEmbedder(Embedder):
         return self._session.run(None, {"input_ids": padded, "attention_mask": mask})[0]
 
 
-def exported(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
-    """Return the exported model in `cache`, made by one process at a time (some seconds) if it is missing."""
+def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
+    """Return where in `cache` the exported model is, or will be."""
     assert counter.folder is not None
     name = digest(weights_digest(counter.folder), version("torch"), version("sentence-transformers"))
-    path = cache / f"{name}{'-int8' if int8 else ''}.onnx"
+    return cache / f"{name}{'-int8' if int8 else ''}.onnx"
+
+
+def exported(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
+    """Return the exported model in `cache`, made by one process at a time (some seconds) if it is missing."""
+    path = export_path(counter, cache, int8)
     if not path.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(path.with_suffix(".lock")):

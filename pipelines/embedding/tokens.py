@@ -89,6 +89,19 @@ def model_folder(model: str) -> Path:
     return _hub_folder(model if "/" in model else f"sentence-transformers/{model}")
 
 
+def is_here(model: str) -> bool:
+    """Return whether using `model` downloads nothing: it is no hub model, or cached."""
+    from huggingface_hub import try_to_load_from_cache
+
+    if model in PACKAGED or model.startswith(("hash:", "openai:")) or Path(model).is_dir():
+        return True
+    name = model if "/" in model else f"sentence-transformers/{model}"
+    try:
+        return isinstance(try_to_load_from_cache(name, "modules.json"), str)
+    except ValueError:  # no name that the hub could have: loading says so
+        return True
+
+
 @cache
 def english_words() -> frozenset[str]:
     """Return the 21,000 English words, in lower case, that the packaged model's tokenizer keeps whole."""

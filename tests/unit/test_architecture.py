@@ -32,6 +32,7 @@ MAY_USE = {
     "lexical": {"characters", "records", "whole", "store"},
     "indexing": BASE | {"cluster", "formats"},
     "answering": BASE | {"lexical"},
+    "diagnosis": BASE | {"cluster", "keeper", "embedded", "services", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
 }

@@ -53,7 +53,7 @@ class Schema(ChunkTables):
             translate_errors(),
             psycopg.connect(self.url, row_factory=dict_row, autocommit=True, connect_timeout=5) as connection,
         ):
-            if _has_pgvector(connection) and not _pending(connection, migrations):
+            if _has_pgvector(connection) and not pending(connection, migrations):
                 if missing_columns(connection, self.columns):
                     _add_columns(connection, self.columns)
                 return
@@ -104,7 +104,7 @@ def _create_pgvector(connection: Connection) -> None:
     _has_pgvector(connection)
 
 
-def _pending(connection: Connection, migrations: Sequence[Migration]) -> list[Migration]:
+def pending(connection: Connection, migrations: Sequence[Migration]) -> list[Migration]:
     """Return the migrations not yet applied. Raises UnusableDatabase if the database has one that is unknown here."""
     exist = connection.execute(statement("migrations_exist")).fetchone()
     if not (exist and exist["exist"]):
@@ -123,7 +123,7 @@ def _pending(connection: Connection, migrations: Sequence[Migration]) -> list[Mi
 def _apply(connection: Connection, migration: Migration, migrations: Sequence[Migration]) -> None:
     """Apply and record `migration` unless it is applied already."""
     with _step(connection, f"migration {migration}"):
-        if migration in _pending(connection, migrations):
+        if migration in pending(connection, migrations):
             connection.execute(statement("create_migrations"))
             connection.execute(migration.text)
             connection.execute(statement("record_migration"), {"number": migration.number, "name": migration.name})

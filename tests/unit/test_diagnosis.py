@@ -1,0 +1,279 @@
+"""Each check says what it found and what to do; it changes nothing, shows no key, and never waits for ever."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit.scripted_llm import Reply, ScriptedLLM, in_turn
+from kit.scripted_server import Raw, ScriptedServer
+
+from pipelines.answering.settings import AgentSettings
+from pipelines.diagnosis import Check, Finding, cluster, endpoints, fine, machine, models, run_check
+from pipelines.diagnosis.database import DatabaseCheck, without_password
+from pipelines.diagnosis.models import ModelCheck, damaged_files
+from pipelines.embedding import load_embedder
+from pipelines.embedding.tokens import model_folder
+
+MODEL = "all-MiniLM-L6-v2"
+
+
+def run(work: Callable[[], Any], limit_s: float = 30.0) -> list[Finding]:
+    found: list[Finding] = []
+    run_check(Check("it", work, limit_s), found.append)
+    return found
+
+
+def states(findings: list[Finding]) -> list[str]:
+    return [finding.state for finding in findings]
+
+
+# ---------------------------------------------------------------------------------------------- any check
+
+
+def test_findings_are_reported_as_they_come_and_an_error_is_one_of_them() -> None:
+    def work() -> Iterator[Finding]:
+        yield fine("first")
+        raise ValueError("it broke")
+
+    first, second = run(work)
+    assert first == fine("first")
+    assert (second.state, second.found) == ("failed", "ValueError: it broke") and second.remedy
+
+
+def test_a_check_that_hangs_is_given_up_and_what_comes_later_is_not_reported() -> None:
+    def work() -> Iterator[Finding]:
+        yield fine("first")
+        time.sleep(0.5)
+        yield fine("late")
+
+    found = run(work, limit_s=0.2)
+    time.sleep(0.5)
+    assert states(found) == ["ok", "failed"] and "no result within 0.2 s" in found[1].found
+
+
+# ---------------------------------------------------------------------------------------------- the machine
+
+
+def test_a_home_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "not" / "there"
+    assert run(lambda: machine.check_disk(home))[0].state == "ok"
+    assert not home.exists()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    [finding, *_] = run(lambda: machine.check_disk(home))
+    assert finding.state == "failed" and "RAYDEX_HOME" in finding.remedy
+
+
+@pytest.mark.parametrize(("kib", "state"), [(8 << 20, "ok"), (1 << 20, "warn")])
+def test_memory(tmp_path: Path, kib: int, state: str) -> None:
+    (tmp_path / "meminfo").write_text(f"MemTotal: 9 kB\nMemAvailable:   {kib} kB\n")
+    assert states(run(lambda: machine.check_memory(tmp_path / "meminfo", tmp_path))) == [state]
+
+
+def test_memory_of_a_container(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text(f"{2 << 30}\n")
+    (tmp_path / "memory.current").write_text(f"{1 << 30}\n")
+    [finding] = run(lambda: machine.check_memory(tmp_path / "none", tmp_path))
+    assert finding.state == "warn" and finding.found.startswith("1.0 GiB")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert run(lambda: machine.check_memory(tmp_path / "none", tmp_path)) == []
+
+
+def test_the_port_of_the_service() -> None:
+    with ScriptedServer({}) as other:
+        port = int(other.host.partition(":")[2])
+        [taken] = run(lambda: machine.check_port(port, []))
+        assert taken.state == "warn" and f"--port {port + 1}" in taken.remedy
+        assert states(run(lambda: machine.check_port(port, ["http://127.0.0.1:8000"]))) == ["ok"]
+    assert states(run(lambda: machine.check_port(port, []))) == ["ok"]
+
+
+# ---------------------------------------------------------------------------------------------- the database
+
+
+def check_url(url: str, home: Path = Path("/nowhere")) -> Finding:
+    [finding] = run(DatabaseCheck(url, home, lambda opening: opening.__enter__()).check_database)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("url", "said", "remedy"),
+    [
+        ("postgress://me:s3cret@h/x", "no URL of Postgres", "postgresql://USER"),
+        ("nonsense", "no URL of Postgres", "postgresql://USER"),
+        ("postgresql://me:s3cret@127.0.0.1:9/x", "Connection refused", "start the server"),
+        ("postgresql://me:s3cr%zzt@127.0.0.1:9/x", "invalid percent-encoded token", "postgresql://USER"),
+        ("postgresql://me:s3cret@127.0.0.1:s3cret/x", "invalid integer", "postgresql://USER"),
+        ("host=127.0.0.1 port=9 password=s3cret", "Connection refused", "start the server"),
+    ],
+)
+def test_a_database_that_does_not_answer(url: str, said: str, remedy: str) -> None:
+    finding = check_url(url)
+    assert finding.state == "failed" and said in finding.found and remedy in finding.remedy
+    assert "s3cr" not in finding.found + finding.remedy
+
+
+def test_a_password_is_no_part_of_a_word() -> None:
+    assert without_password("the database of b: b", "postgresql://a:b@h/x") == "the database of …: …"
+
+
+def test_without_data_the_embedded_postgres_is_not_started(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    finding = check_url("", home)
+    assert finding.state == "ok" and "the first command creates one" in finding.found
+    assert not home.exists()
+
+
+# ---------------------------------------------------------------------------------------------- models, Ray
+
+
+def check_model(name: str, cache: Path) -> tuple[list[Finding], ModelCheck]:
+    checks = ModelCheck(cache, load_embedder)
+    return run(lambda: checks.check(name), 120), checks
+
+
+def test_a_model_is_loaded_and_embeds_without_an_export(tmp_path: Path) -> None:
+    found, checks = check_model("hash:64", tmp_path)
+    assert states(found) == ["ok"] and checks.dimensions("hash:64") == 64
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_model_is_told_by_the_digests_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = model_folder(MODEL)
+    assert list(damaged_files(MODEL, folder)) == []
+    recorded = list(models._recorded(MODEL))
+    assert any(path.suffix == ".safetensors" for path, _ in recorded)
+    wrong = [(path, "x" if path.name == "tokenizer.json" else digest) for path, digest in recorded]
+    monkeypatch.setattr(models, "_recorded", lambda _: [*wrong, (folder / "gone.bin", "y")])
+    found, _ = check_model(MODEL, tmp_path)
+    assert states(found) == ["failed"]
+    assert "tokenizer.json" in found[0].found and "gone.bin (missing)" in found[0].found
+
+
+def test_a_model_of_the_hub_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("downloads"))
+    found, _ = check_model("nobody/no-such-model", tmp_path)
+    assert states(found) == ["warn"] and "hub" in found[0].remedy
+
+
+def test_a_name_that_is_no_model(tmp_path: Path) -> None:
+    found, _ = check_model("hash:many", tmp_path)
+    assert states(found) == ["failed"] and "hash:64" in found[0].found
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
+    [finding] = run(lambda: cluster.check_ray("127.0.0.1:9", "", 60))
+    assert finding.state == "failed" and "nothing answers at 127.0.0.1:9" in finding.found
+    assert "unset RAY_ADDRESS" in finding.remedy
+
+
+# ---------------------------------------------------------------------------------------------- language models
+
+
+def check_llm(url: str, model: str = "scripted", name: str = "llm", **settings: Any) -> list[Finding]:
+    agent = AgentSettings(name=name, model=model, base_url=url, **settings)
+    return run(lambda: endpoints.check_agent(agent))
+
+
+def test_a_model_that_answers() -> None:
+    with ScriptedLLM(default=Reply("Documentation tells how things work.", delay_s=0.01)) as llm:
+        found = check_llm(llm.url)
+    assert states(found) == ["ok"] * 5
+    text = "\n".join(finding.found for finding in found)
+    assert "has scripted; scripted is set" in text and "'Documentation tells how things work.'" in text
+    assert "tokens a second" in text and "answers are streamed" in text and "the server does not say" in text
+    assert len(llm.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "remedy"),
+    [
+        (Reply(status=401, error={"message": "bad key sk-1"}), "refuses the API key", "set RAYDEX_LLM_KEY"),
+        (Reply(status=404, error={"message": "no such model"}), "no such model", "RAYDEX_LLM_MODEL to one that"),
+        (Reply(hang=True), "did not begin to answer", "busy or still loads"),
+        (Reply(""), "without text", "log"),
+        (
+            Reply(status=400, error={"message": "maximum context length is 4 tokens"}),
+            "4 tokens",
+            "RAYDEX_LLM_CONTEXT_WINDOW=",
+        ),
+    ],
+)
+def test_a_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
+    with ScriptedLLM(default=reply) as llm:
+        *_, last = check_llm(llm.url, api_key="sk-1", first_token_s=0.5)
+    assert last.state == "failed" and said in last.found and remedy in last.remedy
+    assert "sk-1" not in last.found
+
+
+def test_a_model_that_thinks_is_told_and_is_no_failure() -> None:
+    with ScriptedLLM(default=Reply("", finish_reason="length")) as llm:
+        found = check_llm(llm.url)
+        roomy = check_llm(llm.url, max_tokens=8_000)
+    assert "thinks first" in found[1].found and found[1].state == "warn" and "max_tokens" in found[1].remedy
+    assert "failed" not in states(found) and roomy[1].state == "ok"
+
+
+def test_an_answer_in_one_piece() -> None:
+    with ScriptedLLM(default=Reply(deltas=["All at once."])) as llm:
+        found = check_llm(llm.url)
+    assert any("in one piece" in finding.found and finding.state == "warn" for finding in found)
+
+
+def test_a_model_that_is_not_listed_may_answer() -> None:
+    with ScriptedLLM(default=in_turn("Yes, I do.")) as llm:
+        found = check_llm(llm.url, "another")
+    assert states(found)[:2] == ["warn", "ok"] and "has scripted, not 'another'" in found[0].found
+
+
+@pytest.mark.parametrize(
+    ("paths", "said", "remedy"),
+    [
+        ({"/v1/models": Raw(401, "{}")}, "refuses the API key (HTTP 401)", "set RAYDEX_LLM_KEY"),
+        ({"/v1/models": Raw(200, "<html>", "text/html")}, "text/html, not with JSON", "ends with /v1"),
+        ({}, "HTTP 404", "ends with /v1"),
+    ],
+)
+def test_a_server_that_lists_nothing(paths: dict[str, Any], said: str, remedy: str) -> None:
+    with ScriptedServer(paths) as server:
+        found = check_llm(f"{server.url}/v1", api_key="sk-1")
+    assert found[-1].state == "failed" and said in found[0].found and remedy in found[0].remedy
+
+
+def test_a_url_without_v1_and_a_dead_port() -> None:
+    with ScriptedServer({"/v1/models": {"data": [{"id": "m"}]}}) as server:
+        [finding] = check_llm(server.url, "m", name="small")
+        assert finding.remedy == f"set base_url of 'small' in RAYDEX_AGENTS to {server.url}/v1"
+    [dead] = check_llm("http://127.0.0.1:9/v1")
+    assert dead.found == "nothing listens at http://127.0.0.1:9/v1" and "start the server" in dead.remedy
+
+
+def test_a_model_that_an_ollama_lacks() -> None:
+    rows = {
+        "/v1/models": {"data": [{"id": "a:1b", "owned_by": "library"}]},
+        "/api/tags": {"models": [{"name": "a:1b"}]},
+    }
+    with ScriptedServer(rows) as server:
+        [finding] = check_llm(f"{server.url}/v1", "b:1b")
+    assert (
+        finding.state == "failed" and "has a:1b, not 'b:1b'" in finding.found and "ollama pull b:1b" in finding.remedy
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "state", "said"),
+    [
+        ("llm", 8_192, "warn", "`raydex serve` takes that"),
+        ("llm", 6_000, "failed", "6,000 tokens are set, but the server holds 4,096 and refuses"),
+        ("small", 8_192, "failed", "8,192 tokens are set"),
+        ("small", 4_096, "ok", "4,096 tokens are used"),
+    ],
+)
+def test_a_context_that_the_server_does_not_have(name: str, window: int, state: str, said: str) -> None:
+    agent = AgentSettings(name=name, model="m", base_url="http://127.0.0.1/v1", context_window=window)
+    with ScriptedServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 4_096}]}}) as server:
+        agent = agent.model_copy(update={"base_url": f"{server.url}/v1"})
+        finding = endpoints._check_context(agent, endpoints.look_at(agent.base_url), endpoints.Settings.of(agent))
+    assert finding.state == state and said in finding.found
+    assert state == "ok" or "4096" in finding.remedy
