@@ -5,8 +5,12 @@ same database. Exit codes: 0 answered, 1 failed, 2 bad input.
 """
 
 import argparse
+import asyncio
 import contextlib
-from collections.abc import Mapping
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,15 +21,26 @@ from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import home, open_store, read_configuration, service_key
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import QueryEngine, Question
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE
+from pipelines.llm.session import READING, Status
 from pipelines.records import Answer
 from pipelines.services import find_services
 
 MOST_HITS = 100
 # A person in a terminal waits: without the service the first question builds BM25.
 PATIENCE_S = 60.0
-PROBE_TIMEOUT_S, ANSWER_TIMEOUT_S = 1.0, 120.0
+# A model may write for as long as it takes; the service sends a heartbeat every 15 s.
+PROBE_TIMEOUT_S, SILENCE_S = 1.0, 60.0
+WORTH_SAYING_S = 2.0  # a shorter wait needs no message
+# A sentence with its numbers, and what is white behind it.
+_SENTENCE = re.compile(r"[^\n]*?[.!?](?: ?\[\d+\])*(?:\s+|(?=\n))|[^\n]*\n+")
+
+Tell = Callable[[str, Mapping[str, Any]], None]
+"""Called with the name and the data of each event of the stream: `hits`, `status`, `delta`."""
 
 
 class ServiceFailed(RuntimeError):
@@ -39,6 +54,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
     parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
     parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="print with the seconds what is found, what the model is at, each sentence",
+    )
     add_json(parser)
     return parser
 
@@ -47,12 +67,16 @@ def work(args: argparse.Namespace) -> int:
     if not args.question.strip():
         raise BadInput("the question is empty")
     check_range("-k", args.k, 1, MOST_HITS)
+    question = {"question": args.question, "collection": args.collection, "k": args.k}
+    tell = Follower() if args.follow else say_status
     if url := args.url or running_service():
         say(f"asking the service at {url}")
-        reply = ask_service(url, args.question, args.collection, args.k, args.key or service_key())
+        reply = ask_service(url, question, args.key or service_key(), tell)
     else:
         say(f"no service of {home()} is running: answering in this process, which takes longer")
-        reply = ask_here(args.question, args.collection, args.k)
+        reply = ask_here(question, tell)
+    if isinstance(tell, Follower):
+        tell.end()
     if args.json:
         finish(reply, True, "")
     else:
@@ -69,33 +93,78 @@ def running_service() -> str | None:
     return None
 
 
-def ask_service(
-    url: str, question: str, collection: str | None, k: int | None, key: str | None = None
-) -> Mapping[str, Any]:
+def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Tell) -> Mapping[str, Any]:
     """Return the reply of the service at `url`. Raises BadInput and ServiceFailed with its message."""
     url = url.rstrip("/")
-    request = {"question": question, "collection": collection, "k": k}
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        response = httpx.post(f"{url}/query", json=request, headers=headers, timeout=ANSWER_TIMEOUT_S)
-        body = response.json()
+        with httpx.stream("POST", f"{url}/query/stream", json=question, headers=headers, timeout=SILENCE_S) as response:
+            if response.is_success:
+                return _last(url, read_events(response.iter_lines()), tell)
+            response.read()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
-    if response.is_success:
-        return dict(body)
+    raise refusal(url, response)
+
+
+def read_events(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the data of server-sent events."""
+    name = ""
+    for line in lines:
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            yield name, json.loads(value)
+
+
+def _last(url: str, events: Iterable[tuple[str, dict[str, Any]]], tell: Tell) -> Mapping[str, Any]:
+    """Tell all events but the last, the reply, which is returned."""
+    for name, body in events:
+        if name == "answer":
+            return body
+        if name == "error":
+            raise ServiceFailed(f"{url} failed: {body['error']}")
+        tell(name, body)
+    raise ServiceFailed(f"{url} closed the connection before the answer was whole: ask again")
+
+
+def refusal(url: str, response: httpx.Response) -> Exception:
+    """Return the error that an HTTP status of 400 and above means."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
     message = body.get("error", response.text) if isinstance(body, dict) else response.text
     if response.status_code in (404, 422):
-        raise BadInput(message)
+        return BadInput(message)
     if response.status_code == 401:
         message += "; give it with `--key` or RAYDEX_KEY"
-    raise ServiceFailed(f"{url} answered {response.status_code}: {message}")
+    return ServiceFailed(f"{url} answered {response.status_code}: {message}")
 
 
-def ask_here(question: str, collection: str | None, k: int | None) -> Mapping[str, Any]:
+def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
     """Return the reply of an engine in this process, configured by the variables that the service reads."""
     configuration = read_configuration().model_copy(update={"patience_s": PATIENCE_S})
     with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
-        return as_reply(make_engine(configuration, retriever).query(question, collection=collection, k=k))
+        return asyncio.run(_stream(make_engine(configuration, retriever), Question(**question), tell))
+
+
+async def _stream(engine: QueryEngine, question: Question, tell: Tell) -> Mapping[str, Any]:
+    """Tell the events as a service sends them, and return the answer as its reply."""
+    async with contextlib.aclosing(engine.stream(question)) as events:
+        async for event in events:
+            match event:
+                case Retrieval():
+                    hits = [{"source": hit.source, "title": hit.title, "headings": hit.headings} for hit in event.hits]
+                    tell("hits", {"hits": hits})
+                case Status():
+                    tell("status", asdict(event))
+                case Delta():
+                    tell("delta", asdict(event))
+                case Answer():
+                    return as_reply(event)
+    raise AssertionError("a stream ends with its answer")
 
 
 def as_reply(answer: Answer) -> dict[str, Any]:
@@ -105,6 +174,56 @@ def as_reply(answer: Answer) -> dict[str, Any]:
         reply_hit["source"] = hit.source
     reply["answer"] = reply.pop("text")
     return reply
+
+
+def say_status(name: str, body: Mapping[str, Any]) -> None:
+    """Say what a slow model is at."""
+    if name == "status" and (body["seconds"] is None or body["seconds"] >= WORTH_SAYING_S):
+        say(describe(body))
+
+
+def describe(status: Mapping[str, Any]) -> str:
+    """Return a status in words."""
+    if status["stage"] != READING:
+        return f"{status['agent']} is {status['stage']}"
+    wait = f", about {status['seconds']:.0f} s" if status["seconds"] is not None else ""
+    passages = f"{status['passages']} passage{'' if status['passages'] == 1 else 's'}"
+    return f"{status['agent']} is reading {passages} ({status['tokens']} tokens){wait}"
+
+
+class Follower:
+    """Prints each event of a stream as it comes, text by the sentence, with the seconds since the question."""
+
+    def __init__(self) -> None:
+        self._began, self._rest = time.monotonic(), ""
+
+    def __call__(self, name: str, body: Mapping[str, Any]) -> None:
+        if name == "hits":
+            for n, hit in enumerate(body["hits"], 1):
+                self._print("source", f"[{n}] {' › '.join(hit['headings']) or hit['title']}  {hit['source']}")
+        elif name == "status":
+            self._print("status", describe(body))
+        elif name == "delta":
+            self._follow(body)
+
+    def end(self) -> None:
+        """Print the text that no sentence has ended."""
+        if self._rest.strip():
+            self._print("text", self._rest)
+        say("")
+
+    def _follow(self, delta: Mapping[str, Any]) -> None:
+        if delta.get("reset"):
+            self._print("reset", "what was written so far is void")
+            self._rest = ""
+        self._rest += delta["text"]
+        while sentence := _SENTENCE.match(self._rest):
+            self._rest = self._rest[sentence.end() :]
+            if sentence[0].strip():
+                self._print("text", sentence[0])
+
+    def _print(self, kind: str, text: str) -> None:
+        say(f"{time.monotonic() - self._began:6.1f} s  {kind:6}  {text.rstrip()}")
 
 
 def show(reply: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ NUM_QUERIES, HYDE = 1, False  # each costs a call of a model before the search, 
 TIMEOUT_S = 5.0
 LONGEST_QUERY = 300  # characters; a longer line is an answer or an explanation, not a query
 # Of the model, so that one that babbles is cut off early: a query, and the passage, which is 60 words of prose.
+LIKELY = 0.5  # of the most tokens that a reply may have, is what it has
 QUERY_TOKENS, PASSAGE_TOKENS = 30, 90
 SHORTEST_PASSAGE = 20  # characters; less is a title or a remark
 # Tokens of the conversation and of one turn of it that a follow-up is read with: what "it" stands for is mostly in the
@@ -105,6 +106,8 @@ class Rewrite:
 class Rewriter:
     """Writes queries with `llm`; if there is none, or it fails or exceeds `timeout_s`, the question stays as it is.
 
+    A model that is known to be too slow for that is not asked.
+
     Searching for several queries of a question and fusing their results is RAG-Fusion (Rackauckas 2024). With `hyde` it
     also writes a passage that could answer, whose vector is searched for with the question's: hypothetical document
     embeddings (Gao, Ma, Lin, Callan: "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022). Never raises.
@@ -181,6 +184,9 @@ class Rewriter:
             log.warning(
                 "a question has no room in the window of %s (%d tokens)", session.llm.model, session.llm.context_window
             )
+            return ""
+        if (needed := session.seconds_for(prompt, int(most * LIKELY))) > self.timeout_s:
+            log.info("%s is not asked for queries: it would take %.0f s", session.llm.model, needed)
             return ""
         try:
             async with asyncio.timeout(self.timeout_s):

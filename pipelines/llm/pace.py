@@ -73,6 +73,11 @@ class Pace:
         speed = self.reading.per_second
         return None if speed is None else self.unread(prompt, tokens) / speed
 
+    def seconds_for(self, prompt: str, tokens: int, written: int) -> float:
+        """Return the seconds of an answer of `written` tokens to `prompt`, as far as the speeds are known."""
+        writing = self.writing.per_second
+        return (self.seconds_to_read(prompt, tokens) or 0.0) + (written / writing if writing else 0.0)
+
     def _shared(self, prompt: str) -> float:
         longest = max((_common(prompt, other) for other in self._recent), default=0)
         return longest / len(prompt) if prompt else 0.0

@@ -105,6 +105,11 @@ class LLMSession:
         messages = self._messages(prompt)
         return int(speed * seconds - pace.unread(joined(messages), _count(self.llm, messages)))
 
+    def seconds_for(self, prompt: str, tokens: int) -> float:
+        """Return about how long a reply of `tokens` to `prompt` takes, 0 while the model's speed is unknown."""
+        messages, pace = self._messages(prompt), getattr(self.llm, "pace", None)
+        return pace.seconds_for(joined(messages), _count(self.llm, messages), tokens) if pace else 0.0
+
     async def complete(
         self, prompt: str, *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> str:

@@ -17,11 +17,12 @@ REPLY = {"question": "Why?", "answer": "So [1].", "citations": [{"n": 1, "title"
 
 
 class FakeService(ThreadingHTTPServer):
-    """Answers every question with REPLY, or with 401 without its `key`; `requests` are (body, key)."""
+    """Answers every question with its `events` and REPLY, or with 401 without its `key`; `requests` are (body, key)."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.key = ""
+        self.key, self.answers = "", True
+        self.events: list[tuple[str, dict[str, object]]] = [("heartbeat", {})]
         self.requests: list[tuple[dict[str, object], str]] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
@@ -38,7 +39,15 @@ class Handler(BaseHTTPRequestHandler):
         key = self.headers.get("Authorization", "")
         self.server.requests.append((body, key))
         known = not self.server.key or key == f"Bearer {self.server.key}"
-        self._reply(*((200, REPLY) if known else (401, {"error": "this request needs a key"})))
+        if not known:
+            self._reply(401, {"error": "this request needs a key"})
+            return
+        events = [*self.server.events, *([("answer", REPLY)] if self.server.answers else [])]
+        data = "".join(f"event: {name}\ndata: {json.dumps(body)}\n\n" for name, body in events).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
     def _reply(self, status: int, body: object) -> None:
         data = json.dumps(body).encode()
@@ -131,3 +140,43 @@ def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]
 def test_a_service_that_rates_no_answers_is_shown_too(capsys: pytest.CaptureFixture[str]) -> None:
     ask.show(REPLY)
     assert "confidence" not in capsys.readouterr().out
+
+
+HITS = {"hits": [{"headings": ["Page", "Part"], "title": "Page", "source": "https://d.test/#a"}]}
+READS = {"stage": "reading", "agent": "llm", "passages": 1, "tokens": 90, "seconds": 6.2}
+
+
+def test_what_a_slow_model_is_at_is_said(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
+    service.events = [("hits", HITS), ("status", READS), ("status", {**READS, "seconds": 0.1})]
+    run("--url", service.url)
+    err = capsys.readouterr().err
+    assert err.count("llm is reading 1 passage (90 tokens)") == 1 and "about 6 s" in err
+
+
+def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
+    deltas = ["Half", "Call it [1]. Then sto", "p. [1]\n\n```\nx.y()\n```"]
+    service.events = [("hits", HITS), ("status", READS)]
+    service.events += [
+        ("delta", {"text": text, **({"reset": True} if n == 1 else {})}) for n, text in enumerate(deltas)
+    ]
+    run("--url", service.url, "--follow")
+    lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().err.splitlines() if " s  " in line]
+    assert lines == [
+        "source  [1] Page › Part  https://d.test/#a",
+        "status  llm is reading 1 passage (90 tokens), about 6 s",
+        "reset   what was written so far is void",
+        "text    Call it [1].",
+        "text    Then stop. [1]",
+        "text    ```",
+        "text    x.y()",
+        "text    ```",
+    ]
+
+
+@pytest.mark.parametrize(("event", "said"), [(("error", {"error": "it is full"}), "it is full"), (None, "ask again")])
+def test_a_stream_that_fails_is_an_error(
+    service: FakeService, capsys: pytest.CaptureFixture[str], event: tuple[str, dict[str, object]] | None, said: str
+) -> None:
+    service.events, service.answers = ([event] if event else []), False
+    assert run("--url", service.url) == 1
+    assert said in capsys.readouterr().err

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipelines.answering.rewriting import Rewrite, Rewriter, parse_passage, parse_queries, parse_standalone
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
+from pipelines.llm.pace import Pace
 from pipelines.records import Message, Usage
 
 QUESTION = "How do I scale a deployment?"
@@ -371,3 +372,13 @@ def test_a_long_standalone_question_needs_a_long_follow_up():
     question = "Why " + "very " * 60 + "slow?"
     assert parse_standalone(question.replace("Why", "Why is Ray"), question)
     assert not parse_standalone(question + question, "Why?")
+
+
+def test_a_model_that_would_be_too_late_is_not_asked() -> None:
+    slow, fast = WritingLLM("How do I stop an actor?"), WritingLLM("How do I stop an actor?")
+    slow.pace, fast.pace = Pace(), Pace()  # type: ignore[attr-defined]
+    for llm, speed in ((slow, 10), (fast, 1_000)):
+        llm.pace.reading.add(speed * 100, 100)  # type: ignore[attr-defined]
+    for llm in (slow, fast):
+        rewritten = asyncio.run(Rewriter(llm, timeout_s=5).condense("how do I stop it?", HISTORY))
+        assert rewritten.failed == (llm is slow) and bool(rewritten.exchanges) == (llm is fast)
