@@ -8,7 +8,7 @@ Exit codes: 0 done, 1 failed or nothing could be made, 2 bad input.
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,31 @@ from jobs.cli import DONE, FAILED, BadInput, add_collection, add_json, check_ran
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_llm
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.evaluation.dataset import read_dataset, write_dataset
+from pipelines.evaluation.dataset import read_answerable, read_dataset, read_questions, write_dataset
+from pipelines.evaluation.questions.labelling import LEAD
 from pipelines.evaluation.questions.run import (
     FIND_IN,
     DatasetDraft,
+    LabelOptions,
     QuestionOptions,
     answer_questions,
+    label_questions,
     make_questions,
     rated_questions,
 )
 from pipelines.llm.cached import CachedModel
+
+RANGES = {
+    "limit": (0, 10**9),
+    "per-chunk": (1, 20),
+    "find-in": (0, 100),
+    "at-once": (1, 1_000),
+    "lead": (0, 1),
+    "sure": (0, 1),
+}
+NO_COUNTS = ("collection", "out", "written", "errors", "precision")
+LABEL = "label these questions (JSONL, CSV, or one a line); without a file: those that the collection was asked"
+CHECK = "questions with their sources that no label is given to; they show how often labels are right"
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -36,6 +51,10 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--answers", type=Path, metavar="DATASET", help="fill in its missing reference answers")
     parser.add_argument("--without-llm", action="store_true", help="from headings and first sentences")
     parser.add_argument("--feedback", action="store_true", help="questions with well-rated answers, as these cite")
+    parser.add_argument("--label", type=Path, nargs="*", metavar="FILE", help=LABEL)
+    parser.add_argument("--check", type=Path, metavar="DATASET", help=CHECK)
+    parser.add_argument("--lead", type=float, default=LEAD, help=f"least lead of a label's page (default {LEAD})")
+    parser.add_argument("--sure", type=float, help="ask the model too: its least probability that the passage answers")
     parser.add_argument("--agent", help="the agent whose model writes (default: the first)")
     parser.add_argument("--limit", type=int, default=200, help="chunks to ask about, 0 for all (default 200)")
     parser.add_argument("--per-chunk", type=int, default=2, help="most questions of a chunk (default 2)")
@@ -62,26 +81,44 @@ def make_writer(settings: AnswerSettings, agent: str | None, out: Path, fresh: b
     return CachedModel(make_llm(named[0]), path)
 
 
-def work(args: argparse.Namespace) -> int:
-    for flag, least, most in (("limit", 0, 10**9), ("per-chunk", 1, 20), ("find-in", 0, 100), ("at-once", 1, 1_000)):
-        check_range(f"--{flag}", getattr(args, flag.replace("-", "_")), least, most)
-    if args.answers and args.without_llm:
+def check_flags(flags: Mapping[str, Any]) -> None:
+    """Raise BadInput for a flag out of range, or flags that do not go together."""
+    for flag, (least, most) in RANGES.items():
+        check_range(f"--{flag}", flags[flag.replace("-", "_")], least, most)
+    wanted = [name for name in ("answers", "feedback", "label") if flags[name] not in (None, False)]
+    if len(wanted) > 1:
+        raise BadInput(f"--{wanted[0]} and --{wanted[1]} are two works: give one of them")
+    if flags["answers"] and flags["without_llm"]:
         raise BadInput("--answers needs a language model: leave --without-llm out")
-    if args.feedback and (args.answers or args.without_llm):
-        raise BadInput("--feedback writes what was asked and rated: leave --answers and --without-llm out")
-    if not args.out.parent.is_dir():
-        raise BadInput(f"--out is {args.out}: there is no folder {args.out.parent}")
+    if flags["feedback"] and flags["without_llm"]:
+        raise BadInput("--feedback writes what was asked and rated: leave --without-llm out")
+    if flags["label"] is None and (flags["check"] or flags["sure"] is not None):
+        raise BadInput("--check and --sure are about labels: give --label too")
+    if flags["sure"] is not None and flags["without_llm"]:
+        raise BadInput("--sure asks a language model: leave --without-llm out")
+    if not flags["out"].parent.is_dir():
+        raise BadInput(f"--out is {flags['out']}: there is no folder {flags['out'].parent}")
+
+
+def work(args: argparse.Namespace) -> int:
+    check_flags(vars(args))
     settings, llm = read_configuration(), None
     examples = read_dataset(args.answers) if args.answers else []
+    known = read_answerable(args.check) if args.check else []
+    asked = [question for file in args.label or () for question in read_questions(file)]
     options = QuestionOptions(args.limit, args.per_chunk, args.find_in, args.seed, args.at_once)
+    if not (args.feedback or args.without_llm or (args.label is not None and args.sure is None)):
+        llm = make_writer(settings, args.agent, args.out, args.fresh)
     with open_store() as store:
         if args.feedback:
             draft = rated_questions(store, args.collection)
-        elif args.answers:
-            llm = make_writer(settings, args.agent, args.out, args.fresh)
+        elif args.answers and llm:
             draft = answer_questions(store, args.collection, llm, examples, args.at_once, say)
+        elif args.label is not None:
+            asked = asked or store.asked_questions(args.collection)
+            sure = LabelOptions(args.lead, args.sure, args.at_once)
+            draft = label_questions(store, settings, args.collection, llm, asked, known, sure, say)
         else:
-            llm = None if args.without_llm else make_writer(settings, args.agent, args.out, args.fresh)
             draft = make_questions(store, settings, args.collection, llm, options, say)
     if draft.examples:
         write_dataset(args.out, draft.examples)
@@ -95,18 +132,37 @@ def summary(draft: DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
     model, reused = (llm.model, llm.reused) if llm else (None, 0)
     written = {"model": model, "written": len(draft.examples)}
     paid = {"reused": reused, "usage": asdict(draft.usage)}
-    return {**written, **draft.counts, "failed": sum(draft.errors.values()), "errors": dict(draft.errors), **paid}
+    failed = {"failed": sum(draft.errors.values()), "errors": dict(draft.errors)}
+    checked = {"precision": list(draft.precision)} if draft.precision else {}
+    return {**written, **draft.counts, **failed, **paid, **checked}
 
 
 def describe(summary: Mapping[str, Any]) -> str:
     """Return the summary for a person."""
     shown: dict[str, Callable[[Any], str]] = {"usage": lambda u: f"{u['calls']:,} calls, ${u['cost']:.4f}"}
-    counted = {name: value for name, value in summary.items() if name not in ("collection", "out", "written", "errors")}
+    counted = {name: value for name, value in summary.items() if name not in NO_COUNTS}
     lines = [f"  {name:12} {shown.get(name, str)(value)}" for name, value in counted.items() if value is not None]
     lines += [f"  {count:>5,} × {reason}" for reason, count in summary["errors"].items()]
     written = f"{summary['written']:,} questions in {summary['out']}"
     head = written if summary["written"] else "no question could be made"
+    lines += [f"  {line}" for line in describe_precision(summary.get("precision", ()))]
     return "\n".join([f"collection {summary['collection']}: {head}", *lines])
+
+
+def describe_precision(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the table of a check, line by line: how often labels are right, by threshold."""
+    head = f"{'threshold':11} {'kept':>6} {'coverage':>9}  {'right page':17}  right section"
+    return ["", head, *map(_precision_line, rows)] if rows else []
+
+
+def _precision_line(row: Mapping[str, Any]) -> str:
+    start = f"{row['by']:5} ≥ {row['at']:.1f} {row['kept']:6,} {row['coverage']:10.2f}"
+    return f"{start}  {_interval(row['page'])}  {_interval(row['section'])}"
+
+
+def _interval(score: Sequence[float]) -> str:
+    value, low, high = score
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 A file that can't be used is refused whole, with the line of every mistake. Knows no metric and no engine.
 """
 
+import csv
+import io
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -95,6 +97,48 @@ def name_datasets(paths: Iterable[Path]) -> str:
     return " + ".join(path.name for path in paths)
 
 
+def read_questions(path: Path | str) -> list[str]:
+    """Return the questions of a file without their sources, in its order; empty ones are left out.
+
+    JSON as `read_dataset` reads it, a CSV with a column `question`, or one question a line. Raises BadDataset.
+    """
+    path = Path(path)
+    text = _read_text(path)
+    if path.suffix.lower() == ".csv":
+        texts = _question_column(text, path)
+    elif text.lstrip()[:1] in ("{", "["):
+        texts = _question_fields(path)
+    else:
+        texts = text.splitlines()
+    questions = [question.strip() for question in texts if question.strip()]
+    if not questions:
+        raise BadDataset(path, [(0, "there is no question in it")])
+    return questions
+
+
+def _question_column(text: str, path: Path) -> list[str]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if "question" not in (reader.fieldnames or ()):
+        raise BadDataset(path, [(1, "has no column question: name it in the first line")])
+    try:
+        return [row["question"] or "" for row in reader]
+    except csv.Error as error:
+        raise BadDataset(path, [(reader.line_num, f"is no CSV: {error}")]) from error
+
+
+def _question_fields(path: Path) -> list[str]:
+    questions: list[str] = []
+    mistakes: list[tuple[int, str]] = []
+    for line, read in _rows(path):
+        try:
+            questions.append(_question(read()))
+        except ValueError as error:
+            mistakes.append((line, str(error)))
+    if mistakes:
+        raise BadDataset(path, mistakes)
+    return questions
+
+
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
     """Write `examples` as JSONL for `read_dataset`; the file appears whole or not at all."""
     with whole_file(Path(path)) as making, making.open("w", encoding="utf-8") as file:
@@ -136,16 +180,20 @@ def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
 
 def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
     """Yield each object's line and a function that reads it. Raises BadDataset for a file that is no text or array."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadDataset(path, [(error.object.count(b"\n", 0, error.start) + 1, "is not UTF-8")]) from error
-    except OSError as error:
-        raise BadDataset(path, [(0, f"can't be read ({error.strerror}): give a file of questions")]) from error
+    text = _read_text(path)
     if text.lstrip().startswith("["):
         return _elements(text, path)
     lines = enumerate(text.split("\n"), 1)
     return ((number, partial(_object, line)) for number, line in lines if line.strip())
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadDataset(path, [(error.object.count(b"\n", 0, error.start) + 1, "is not UTF-8")]) from error
+    except OSError as error:
+        raise BadDataset(path, [(0, f"can't be read ({error.strerror}): give a file of questions")]) from error
 
 
 def _object(line: str) -> Any:
@@ -179,14 +227,20 @@ def _same(element: Any) -> Any:
 
 
 def _example(row: Any) -> Example:
-    if not isinstance(row, Mapping):
-        raise ValueError(f"is {str(row)[:60]!r}, not an object with question and source")
-    question, answer = row.get("question"), row.get("answer")
-    if not isinstance(question, str) or not question.strip():
-        raise ValueError(f"question is {question!r}: it must be a text")
+    question = _question(row)
+    answer = row.get("answer")
     if answer is not None and not isinstance(answer, str):
         raise ValueError(f"answer is {str(answer)[:60]!r}: it must be a text, or left out")
     return Example(question.strip(), _sources(row), answer.strip() or None if answer else None)
+
+
+def _question(row: Any) -> str:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"is {str(row)[:60]!r}, not an object with question and source")
+    question = row.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"question is {question!r}: it must be a text")
+    return question
 
 
 def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -66,6 +66,14 @@ class Completion:
     finish_reason: str = FINISHED
 
 
+@dataclass(frozen=True, slots=True)
+class Affirmation:
+    """How probably a model says yes to a question, 0 to 1, and the cost of asking."""
+
+    probability: float
+    usage: Usage
+
+
 class LLM:
     """One model behind an OpenAI-compatible endpoint. Works from any event loop, also from several at once.
 
@@ -107,6 +115,23 @@ class LLM:
     ) -> AsyncGenerator[str | Completion, None]:
         """Yield deltas as they come, "" for thoughts, the Completion last. Closing it closes the HTTP request."""
         return self._answer(messages, max_tokens)
+
+    async def affirm(self, messages: Sequence[Message]) -> Affirmation:
+        """Return the probability that the model replies Yes rather than No, by its first token's alternatives.
+
+        A server that does not state them gives 1 or 0. Raises LLMFailed, also for a reply that is neither.
+        """
+        request = self._request(messages, 1, None) | {"logprobs": True, "top_logprobs": protocol.ALTERNATIVES}
+        whole = {name: value for name, value in request.items() if not name.startswith("stream")}
+        with _Translation(self, messages):
+            async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
+                reply = await self._send(whole, self._create)
+        text, why = protocol.delta_of(reply)
+        usage = self._usage(getattr(reply, "usage", None), messages, text)
+        probability = protocol.probability_of_yes(reply)
+        if probability is None:
+            raise self._errors.empty(why, usage)
+        return Affirmation(probability, usage)
 
     async def _answer(
         self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None = None
@@ -181,6 +206,9 @@ class LLM:
             # Its own default closes itself from whichever loop runs when it is collected.
             http_client=DefaultAsyncHttpxClient(),
         )
+
+    async def _create(self, request: protocol.Request) -> Any:
+        return await self._client().chat.completions.create(**request)
 
     async def _open(self, stopwatch: Stopwatch, request: protocol.Request) -> AsyncGenerator[Any, None]:
         """Return the chunks of an answer whose first token has come: until then a failure may be retried."""

@@ -35,6 +35,11 @@ from question q join feedback f on f.question_id = q.id
 where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
 
+-- name: asked_questions
+select coalesce(nullif(standalone, ''), question) as question from question
+where collection = %(collection)s and error is null
+group by 1 order by min(asked_at), 1;
+
 -- name: recent_questions
 select q.id, q.asked_at, q.collection, q.question, q.answer, q.known, q.agent, q.citations, q.degraded, q.timings,
     q.cost, q.key_name, q.error, f.rating, coalesce(f.comments, array[]::text[]) as comments

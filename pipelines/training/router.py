@@ -11,12 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
+from pipelines.evaluation.questions.alike import question_groups
 from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprint_labelled
 from pipelines.evaluation.statistics import PairedTest, paired_test
 from pipelines.training import classification
 from pipelines.training.card import ModelFolder, TrainingPlan, TrainingResult, acceptance
 from pipelines.training.classification import Calibration, markdown_table
-from pipelines.training.folds import FOLDS, group_folds, predict_out_of_fold, question_groups
+from pipelines.training.folds import FOLDS, group_folds, predict_out_of_fold
 
 KIND = "router"
 SUFFICES, NEEDS_STRONG = "1", "0"

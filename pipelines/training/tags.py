@@ -14,6 +14,7 @@ from pydantic import Field
 from pipelines.answering.reranking.tag import OTHER, TagReranker
 from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.evaluation.dataset import Example, sample
+from pipelines.evaluation.questions import alike
 from pipelines.evaluation.questions.labelled import TaggedQuestion, fingerprint_tagged, merge_rare, tag_by_url
 from pipelines.training import card, classification, folds
 from pipelines.training.card import GateVerdict, ModelFolder, Progress, RerankingPlan, TrainingResult, silent
@@ -99,9 +100,9 @@ def train_tags(
 
 def tag_groups(rows: Sequence[TaggedQuestion]) -> list[int]:
     """Return the group of each row: those that share a page or ask alike, over however many others."""
-    groups = folds.question_groups([row.question for row in rows])
+    groups = alike.question_groups([row.question for row in rows])
     keys = ([group, *([row.page] if row.page else [])] for row, group in zip(rows, groups, strict=True))
-    return folds.connected_groups(len(rows), folds.pairs_sharing(keys))
+    return alike.connected_groups(len(rows), alike.pairs_sharing(keys))
 
 
 def fit_tags(rows: Sequence[TaggedQuestion], metadata: Mapping[str, Any] | None = None) -> TextClassifier:
@@ -152,7 +153,7 @@ def score_tags(rows: Sequence[TaggedQuestion], count: int = FOLDS, seed: int = 0
     def best(out: Probabilities) -> list[str]:
         return [labels[place] for place in out.argmax(axis=1)]
 
-    out, same_words = predict(tag_groups(rows)), folds.question_groups(questions, share=1.0)
+    out, same_words = predict(tag_groups(rows)), alike.question_groups(questions, share=1.0)
     by_page = [row.page or group for row, group in zip(rows, same_words, strict=True)]
     predicted, confidence = best(out), out.max(axis=1).tolist()
     right = [a == b for a, b in zip(predicted, truth, strict=True)]

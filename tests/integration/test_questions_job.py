@@ -109,6 +109,36 @@ def test_without_a_model_first_sentences_do(job, tmp_path):
     assert "How do I scale a running deployment?" in [e.question for e in read_dataset(tmp_path / "made.jsonl")]
 
 
+def test_questions_of_users_are_labelled_and_those_to_judge_by_are_not(job, database_url, tmp_path):
+    asked = ["how many num_replicas copies run at once when scaling a deployment", "what is the capital of france"]
+    (tmp_path / "log.txt").write_text("\n".join([*asked, asked[0].title()]))
+    known = {
+        "question": "When does log rotation keep old files small?",
+        "source": "https://docs.test/logs.html#logging",
+    }
+    (tmp_path / "known.jsonl").write_text(json.dumps(known))
+    code, summary = job("--label", str(tmp_path / "log.txt"), "--check", str(tmp_path / "known.jsonl"))
+    assert code == 0 and (summary["questions"], summary["duplicates"], summary["unlikely"]) == (3, 1, 1)
+    source = "https://docs.test/scale.html#scaling"
+    assert read_dataset(tmp_path / "made.jsonl") == [Example(asked[0], (source,))]
+    assert summary["precision"][0]["page"] == [1.0, 1.0, 1.0] and summary["usage"]["calls"] == 0
+    with Store(database_url) as store:
+        store.record_questions([QuestionRow("a", "and then?", "docs", standalone=asked[0], answer="So.")])
+    assert job("--label", out="asked.jsonl")[1]["written"] == 1
+    assert read_dataset(tmp_path / "asked.jsonl")[0].question == asked[0]
+
+
+def test_a_model_confirms_labels_by_how_probable_its_yes_is(job, monkeypatch, tmp_path):
+    (tmp_path / "log.txt").write_text("how many num_replicas copies run at once when scaling a deployment")
+    with ScriptedLLM(default="No.") as server:
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
+        code, summary = job("--label", str(tmp_path / "log.txt"), "--sure", "0.5")
+        assert code == 1 and summary["unsure"] == 1 and summary["usage"]["calls"] == 1
+        assert job("--label", str(tmp_path / "log.txt"), "--sure", "0")[1]["reused"] == 1
+        assert server.asked[0].body["logprobs"] is True and not server.asked[0].stream
+
+
 def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
     assert job()[0] == 2
     monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
@@ -117,6 +147,11 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
         (("--per-chunk", "0"), "--per-chunk is 0"),
         (("--answers", "gone.jsonl"), "gone.jsonl"),
         (("--answers", "x.jsonl", "--without-llm"), "needs a language model"),
+        (("--label", "gone.txt"), "gone.txt"),
+        (("--label", "x.txt", "--feedback"), "--feedback and --label"),
+        (("--label", "x.txt", "--lead", "2"), "--lead is 2"),
+        (("--check", "x.jsonl"), "give --label"),
+        (("--label", "--sure", "0.5", "--without-llm"), "leave --without-llm out"),
     ]:
         code, said = job(*words)
         assert code == 2 and message in said

@@ -5,15 +5,8 @@ import pytest
 
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import Example, page_of
-from pipelines.training.folds import (
-    BadFolds,
-    connected_groups,
-    group_folds,
-    page_groups,
-    pairs_sharing,
-    predict_out_of_fold,
-    question_groups,
-)
+from pipelines.evaluation.questions.alike import connected_groups, pairs_sharing, question_groups
+from pipelines.training.folds import BadFolds, group_folds, page_groups, predict_out_of_fold
 
 EASY = ["what is ray", "what is a task", "what is an actor", "what is serve", "what is tune", "what is a replica"]
 HARD = ["why does my job hang", "error in raylet log", "why is it slow", "error on start", "why crash", "error oom"]

@@ -1,23 +1,36 @@
 """Makes a data set out of a collection: questions, or missing reference answers.
 
-The questions come from chunks, by a model or from headings, or from ratings. Plain values in, a data set with its
-counts out; usable from a notebook.
+The questions come from chunks, by a model or from headings, from ratings, or from users, to be labelled. Plain values
+in, a data set with its counts out; usable from a notebook.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.grounding.answerable import is_likely
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import from_ratings
+from pipelines.evaluation.questions.labelling import (
+    LEAD,
+    Confirmed,
+    Label,
+    choose_questions,
+    confirm,
+    make_label,
+    measure_precision,
+)
 from pipelines.evaluation.questions.sections import LEAST_TEXT, draw_chunks, section_passages, section_starts
 from pipelines.evaluation.questions.selection import deduplicate, keep_findable
 from pipelines.evaluation.questions.writer import QuestionSet, questions_from_headings, write_answers, write_questions
 from pipelines.llm.cached import CachedModel
-from pipelines.llm.retry import Progress
+from pipelines.llm.retry import ConcurrencyLimit, Progress, gather_all
 from pipelines.records import Hit, Usage
 from pipelines.store import Store
 
@@ -25,7 +38,11 @@ from pipelines.store import Store
 FIND_IN = 50
 PATIENCE_S = 60.0  # a first question builds BM25
 
+LABEL_FROM = 30  # hits whose scores a label's lead is measured by: a page in all places where a leg ranks it high
+
 Report = Callable[[str], None]
+SearchIndex = Callable[[str], Awaitable[Retrieval]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +61,25 @@ class QuestionOptions:
 
 @dataclass(frozen=True, slots=True)
 class DatasetDraft:
-    """Examples to write, with the counts of how they came about and what a model was paid for them."""
+    """Examples to write, with the counts of how they came about and what a model was paid for them.
+
+    `precision` has the rows of `measure_precision` where labels were checked.
+    """
 
     examples: Sequence[Example]
     counts: Mapping[str, int]
     usage: Usage = Usage()
     errors: Mapping[str, int] = field(default_factory=dict)
+    precision: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOptions:
+    """Which labels are kept: of a page with a `lead` of so much, that a model is so `sure` answers, both 0 to 1."""
+
+    lead: float = LEAD
+    sure: float = 0.0
+    at_once: int = 4
 
 
 def make_questions(
@@ -108,6 +138,61 @@ def rated_questions(store: Store, collection: str) -> DatasetDraft:
     return DatasetDraft(feedback.examples, {"disliked": len(feedback.disliked)})
 
 
+def label_questions(
+    store: Store,
+    settings: AnswerSettings,
+    collection: str,
+    llm: CachedModel | None,
+    questions: Sequence[str],
+    known: Sequence[Example] = (),
+    options: LabelOptions = LabelOptions(),
+    progress: Report = lambda _: None,
+) -> DatasetDraft:
+    """Return `questions` with the section that answers each, where retrieval and `llm` are sure of it.
+
+    `known` are questions with a source: none of them, nor one like them, is labelled, and `precision` says how often
+    their labels would be right. Raises NoLiveIndex and StoreUnavailable.
+    """
+    once = choose_questions(questions)
+    chosen = choose_questions(once, [example.question for example in known])
+    with _open_search(store, settings, collection, LABEL_FROM) as search:
+        found = _label(search, chosen, options.at_once, progress)
+        checked = _label(search, [example.question for example in known], options.at_once, progress)
+    clear, clear_checked = ([one for one in some if one.lead >= options.lead] for some in (found, checked))
+    said = Confirmed([*clear, *clear_checked])
+    if llm:
+        said = _run(llm, lambda: confirm(llm, said.labels, options.at_once, _count("judged", progress)))
+    told, told_checked = said.labels[: len(clear)], said.labels[len(clear) :]
+    sure = [one for one in told if one.sure is None or one.sure >= options.sure]
+    counts = {
+        "questions": len(questions),
+        "duplicates": len(questions) - len(once),
+        "like_checked": len(once) - len(chosen),
+        "unlikely": len(chosen) - len(found),
+        "unclear": len(found) - len(clear),
+        "unsure": len(clear) - len(sure),
+    }
+    precision = measure_precision(checked, told_checked, known)
+    return DatasetDraft([one.example for one in sure], counts, said.usage, said.errors, precision)
+
+
+def _label(search: SearchIndex, questions: Sequence[str], at_once: int, progress: Report) -> list[Label]:
+    """Return the labels of the questions that the index probably answers."""
+    slots = ConcurrencyLimit(at_once)
+
+    async def one(question: str) -> Retrieval:
+        async with slots.free():
+            return await search(question)
+
+    found = asyncio.run(gather_all([partial(one, question) for question in questions], _count("searched", progress)))
+    pairs = zip(questions, found, strict=True)
+    return [make_label(asked, one.hits) for asked, one in pairs if one.hits and _is_answered(one)]
+
+
+def _is_answered(retrieval: Retrieval) -> bool:
+    return retrieval.evidence is None or is_likely(retrieval.evidence)
+
+
 def _questions_from_headings(starts: Sequence[Hit], options: QuestionOptions) -> tuple[list[Hit], QuestionSet]:
     """Return the drawn chunks and their questions; those that too many pages ask are dropped before the draw."""
     good = {example.sources[0]: example for example in deduplicate(questions_from_headings(starts).examples)}
@@ -115,10 +200,10 @@ def _questions_from_headings(starts: Sequence[Hit], options: QuestionOptions) ->
     return drawn, QuestionSet(tuple(good[chunk.source] for chunk in drawn))
 
 
-def _run(llm: CachedModel, write: Callable[[], Awaitable[QuestionSet]]) -> QuestionSet:
+def _run(llm: CachedModel, write: Callable[[], Awaitable[T]]) -> T:
     """Return what `write` gives; close the model's connections after it."""
 
-    async def closing() -> QuestionSet:
+    async def closing() -> T:
         try:
             return await write()
         finally:
@@ -135,16 +220,23 @@ def _keep_findable(
     options: QuestionOptions,
     progress: Report,
 ) -> list[Example]:
-    """Return the examples whose page retrieval finds, without the steps that would ask a model for each."""
+    """Return the examples whose page retrieval finds."""
+    with _open_search(store, settings, collection, options.find_in) as search:
+
+        async def find(question: str) -> Sequence[Hit]:
+            return (await search(question)).hits
+
+        return asyncio.run(keep_findable(examples, find, options.at_once, _count("searched", progress)))
+
+
+@contextlib.contextmanager
+def _open_search(store: Store, settings: AnswerSettings, collection: str, k: int) -> Iterator[SearchIndex]:
+    """Yield a search for the best `k` hits, without the steps that would ask a model for each question."""
     patient = settings.model_copy(update={"patience_s": PATIENCE_S})
     free = patient.model_copy(update={"num_queries": 1, "hyde": False, "reranker": "none"})
     with contextlib.closing(make_retriever(patient, store)) as retriever:
         engine = make_engine(free, retriever)
-
-        async def search(question: str) -> Sequence[Hit]:
-            return (await engine.asearch(question, collection=collection, k=options.find_in)).hits
-
-        return asyncio.run(keep_findable(examples, search, options.at_once, _count("searched", progress)))
+        yield lambda question: engine.asearch(question, collection=collection, k=k)
 
 
 @contextlib.contextmanager
