@@ -1,6 +1,8 @@
 """A question is labelled where one page leads by both legs; a question that is to judge by is never labelled."""
 
 import asyncio
+import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from pipelines.evaluation.questions.labelling import (
 )
 from pipelines.llm.client import Affirmation
 from pipelines.llm.errors import LLMBusy
+from pipelines.llm.protocol import probability_of_yes
 from pipelines.records import Hit, Message, Usage, digest
 
 
@@ -116,6 +119,31 @@ def test_the_model_is_shown_the_passage_and_a_failure_is_no_yes():
     assert [label.sure for label in said.labels] == [0.8, 0.0]
     assert said.usage.calls == 2 and said.errors == {"busy": 1}
     assert "Part" in model.asked[0] and "\nThe text.\n" in model.asked[0]
+
+
+def reply(text: str, **alternatives: float) -> SimpleNamespace:
+    """A chat completion with the probabilities of its first token's alternatives, if there are any."""
+    top = [SimpleNamespace(token=token, logprob=math.log(share)) for token, share in alternatives.items()]
+    stated = SimpleNamespace(content=[SimpleNamespace(token=text, logprob=0.0, top_logprobs=top)]) if top else None
+    message = SimpleNamespace(content=text)
+    return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="length", logprobs=stated)])
+
+
+def test_a_yes_is_as_probable_as_the_first_token_says():
+    stated = reply("Yes", Yes=0.5, yes=0.1, No=0.2, The=0.2)
+    assert probability_of_yes(stated) == pytest.approx(0.75)
+    assert probability_of_yes(reply("Nothing", Nothing=0.9, No=0.1)) == 0.0
+
+
+def test_a_server_without_probabilities_is_taken_at_its_word():
+    assert [probability_of_yes(reply(text)) for text in ("Yes", " yes.", "**No**", "Nobody", "")] == [
+        1,
+        1,
+        0,
+        None,
+        None,
+    ]
+    assert probability_of_yes(SimpleNamespace(choices=[])) is None
 
 
 def test_a_passage_can_not_close_its_tag():
