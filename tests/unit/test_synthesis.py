@@ -20,6 +20,7 @@ from pipelines.answering.synthesis.modes import MODES, SEPARATOR, make_synthesiz
 from pipelines.answering.synthesis.packing import FEWEST_TOKENS
 from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
+from pipelines.answering.synthesis.styles import TAGS, PromptStyle
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
@@ -33,6 +34,7 @@ SHORT = Prompts(
     refine=Template("REFINE {answer} {context} Q: {question}"),
     tree=Template("TREE {answers} Q: {question}"),
     generation=Template("GENERATE Q: {question}"),
+    style=PromptStyle(marks=TAGS),
 )
 
 

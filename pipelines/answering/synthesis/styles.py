@@ -80,10 +80,10 @@ class PromptStyle:
     """
 
     question: str = LAST
-    rules: str = LONG
+    rules: str = SHORT
     example: bool = False
-    reminder: bool = False
-    marks: str = TAGS
+    reminder: bool = True
+    marks: str = PLAIN
     words: int = 0
 
     def __post_init__(self) -> None:
