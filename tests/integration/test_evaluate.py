@@ -326,10 +326,13 @@ def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_p
 
 
 @pytest.mark.slow
-def test_over_ray_data_it_comes_to_the_same(job: Job, local_ray: None) -> None:
-    here = job("--json").result
-    over_ray = job("--workers", "1", "--fresh", "--json")
+def test_over_ray_data_it_comes_to_the_same(job: Job, tmp_path: Path, local_ray: None) -> None:
+    write_dataset(tmp_path / "other.jsonl", [EGG] * 16)  # a batch in which no question has a source
+    words = ("--answers", "--dataset", str(tmp_path / "other.jsonl"), "--json")
+    here = job(*words).result
+    over_ray = job(*words, "--workers", "1", "--fresh")
     assert over_ray.code == 0, over_ray.err
+    assert over_ray.result["refused"] == here["refused"] == 1
     for name in ("retrieval_score", "section_score", "ndcg", "mrr", "intervals", "num_errors", "fingerprint"):
         assert over_ray.result[name] == here[name]
     assert over_ray.result["num_kept"] == 0

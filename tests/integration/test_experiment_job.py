@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
+from kit.scripted_llm import ScriptedLLM
 
 from pipelines.store import Store
 
@@ -107,3 +108,29 @@ def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
         assert said in done.messages
     dry = jobs.run("experiment", sweep(tmp_path, grid={"chunk_size": [32, 64]}), "--dry-run").summary
     assert len(dry["to_build"]) == 2
+
+
+def test_the_gate_holds_measures_of_a_models_answers(jobs, tmp_path, monkeypatch):
+    """The second model's answers have a claim that no passage supports."""
+    (tmp_path / "other.jsonl").write_text('{"question": "How long do I boil an egg?", "answerable": false}')
+    text = "Page 1 shows usage. Usage of page 1 [1]."
+    with ScriptedLLM(default=text) as good, ScriptedLLM(default=f"{text} Zebras drive red buses to school.") as bad:
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        path = sweep(
+            tmp_path,
+            dataset=["questions.jsonl", "other.jsonl"],
+            answers=True,
+            runs=[{"name": "good", "llm_url": good.url}, {"name": "bad", "llm_url": bad.url}],
+        )
+        words = ("--out", tmp_path / "out", "--metric", "claims_supported", "--baseline", "good", "--fail-below")
+        failed = jobs.run("experiment", path, *words, 0.02, "--at-least", "refused=1", "--write", tmp_path / "page.md")
+        assert failed.code == 4
+        verdicts = {(one["run"], one["metric"]): one["passed"] for one in failed.summary["gate"]}
+        assert verdicts == {
+            ("bad", "claims_supported"): False, ("good", "refused"): True, ("bad", "refused"): True,
+        }  # fmt: skip
+        assert jobs.run("experiment", path, *words, 1.0).code == 0
+        assert jobs.run("experiment", path, "--at-least", "mrr@3=1").code == 2
+    page = (tmp_path / "page.md").read_text()
+    assert f"{PAGES + 2} questions (1 about other things) of `questions.jsonl + other.jsonl`" in page
+    assert page.count("| run |") == 1 and "claims supported to good | seconds | first word | tokens read" in page

@@ -153,6 +153,10 @@ def test_answers_have_a_table_with_every_measure_seconds_and_tokens():
     assert (second[0], second[3], first[5:]) == ("| cheap", "", ["", "1", "1", "10.00 |"])
     assert len(failed) == len(head) and "failed: RuntimeError: down" in failed[1]
     assert "claims supported" in as_text(found).splitlines()[1]
+    assert "WARNING" not in both
+    found["runs"][0]["stand_ins"] = 3
+    for text in (as_text(found), as_markdown(found)):
+        assert "WARNING: cheap: a model failed for 3 questions, which another agent answered" in text
 
 
 def test_a_text_stays_in_its_cell():

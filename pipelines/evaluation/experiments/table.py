@@ -66,7 +66,16 @@ def as_text(found: Mapping[str, Any]) -> str:
     ]
     failed = [f"{run['name']}: failed: {run['error'].splitlines()[0]}" for run in runs if run["state"] != "done"]
     title = f"{found['name']}: {metric.partition('@')[0]}, {found['dataset']['questions']:,} questions"
-    return "\n".join(f"  {line}" if line != title else line for line in [title, *lines, *failed])
+    return "\n".join(f"  {line}" if line != title else line for line in [title, *lines, *failed, *stand_ins(found)])
+
+
+def stand_ins(found: Mapping[str, Any]) -> list[str]:
+    """Return which runs measure their models in part only, because these failed for some questions."""
+    return [
+        f"WARNING: {run['name']}: a model failed for {run['stand_ins']:,} questions, which another agent answered"
+        for run in found["runs"]
+        if run.get("stand_ins")
+    ]
 
 
 def _text_row(run: Record, columns: Mapping[str, str], found: Mapping[str, Any]) -> list[str]:
@@ -159,7 +168,7 @@ def _answer_table(found: Mapping[str, Any]) -> str:
         f"{_described(found)}: answers, with 95 % intervals; seconds are medians, tokens those of one question; "
         "differences are paired."
     )
-    return f"{title}\n\n{_table(head, rows)}"
+    return "\n\n".join([title, _table(head, rows), *map(_cell, stand_ins(found))])
 
 
 def _answer_row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
