@@ -21,7 +21,7 @@ def as_text(result: Result) -> str:
         *(f"  {line}" for line in warnings(result)),
         *_hit_lines(result),
         *_answer_lines(result),
-        f"  {_seconds(result)}",
+        *(f"  {line}" for line in _seconds(result)),
     ]
     return "\n".join(lines)
 
@@ -37,7 +37,8 @@ def warnings(result: Result) -> list[str]:
 
 def _agents(result: Result) -> str:
     """Return how many answers each agent gave, and why the extractive ones are if there are others."""
-    by = ", ".join(f"{name} {count:,}" for name, count in result["agents"].items())
+    models = _models(result)
+    by = ", ".join(f"{name}{models.get(name, '')} {count:,}" for name, count in result["agents"].items())
     why = result.get("extractive", {})
     if not any(why.get(reason) for reason in ("found_none", "failed")) and len(result["agents"]) < 2:
         return by
@@ -48,6 +49,14 @@ def _agents(result: Result) -> str:
     }
     counts = ", ".join(f"{why[reason]:,} as {words}" for reason, words in reasons.items() if why[reason])
     return f"{by} ({counts})" if counts else by
+
+
+def _models(result: Result) -> dict[str, str]:
+    """Return the language model of each agent as it stands behind its name."""
+    configuration = result.get("configuration", {})
+    models = {agent["name"]: agent["model"] for agent in configuration.get("agents", ())}
+    models |= {"llm": configuration["llm_model"]} if configuration.get("llm_model") else {}
+    return {name: f" ({model})" for name, model in models.items()}
 
 
 def _questions(result: Result) -> str:
@@ -117,18 +126,20 @@ def _count(result: Result, name: str) -> str:
     return f"over {scored:,} answers{together}"
 
 
-def _seconds(result: Result) -> str:
-    """Return the seconds of a question and, where a model answered, to the first word, with its tokens and cost."""
-    total, first, usage = result["timings"]["total"], result["timings"].get("first_delta"), result.get("usage", {})
-    parts = [f"seconds a question {total['mean']:.3f}, 95 % within {total['p95']:.3f}"]
-    if first and usage.get("calls"):
-        answers = max(1, sum(result["agents"].values()))
-        parts += [
-            f"to the first word {first['mean']:.3f}",
-            f"{usage['prompt_tokens'] / answers:,.0f} tokens read, {usage['completion_tokens'] / answers:,.0f} written",
-            f"{usage['calls']:,} calls, ${usage['cost']:.4f}",
-        ]
-    return f"{'; '.join(parts)}; {result['seconds']:.1f} s in all"
+def _seconds(result: Result) -> list[str]:
+    """Return what a question took and, where a model replied, what such a question did."""
+    total, model, usage = result["timings"]["total"], result.get("model"), result.get("usage", {})
+    each = f"seconds a question {total['mean']:.3f}, 95 % within {total['p95']:.3f}; {result['seconds']:.1f} in all"
+    if not model:
+        return [each]
+    whole, first = model["timings"]["total"], model["timings"].get("first_delta")
+    begun = f", to the first word {first['mean']:.3f}" if first else ""
+    tokens = f"{model['prompt_tokens']:,.0f} tokens read, {model['completion_tokens']:,.0f} written"
+    return [
+        each,
+        f"the {model['questions']:,} with a reply of a model: seconds {whole['mean']:.3f}{begun}; {tokens}",
+        f"{usage['calls']:,} calls of language models, ${usage['cost']:.4f}",
+    ]
 
 
 # ------------------------------------------------------------------------------------------- the page of answers
@@ -161,7 +172,10 @@ def _reference(question: Question) -> list[str]:
     sources = _sources(question)
     if not sources:
         return ["*About other things: the right answer is that it is not known.*"]
-    found = f"hit {question['rank']}" if question["rank"] else "not among the hits"
+    found = f"hit {question['rank']}" if question["rank"] else "not found"
+    given = (question["answered"] or {}).get("sources", [])
+    if question["rank"] and given and not _pages(sources) & _pages(given):
+        found += f", not among the {len(given)} of the answer"
     answer = [f"*Reference answer: {_line(question['answer'])}*"] if question.get("answer") else []
     return [f"*Reference ({found}):* {' '.join(f'<{source}>' for source in sources)}", *answer]
 
@@ -170,9 +184,13 @@ def _citation(citation: Mapping[str, Any], question: Question) -> str:
     """Return a citation as a list item: support, who gave it, and its source."""
     supported = "supported" if citation["supported"] else "**not supported**"
     how = f"{supported} ({citation['support']:.2f}, {citation.get('by', 'model')})"
-    right = page_of(citation["source"]) in set(map(page_of, _sources(question)))
-    reference = ", the reference page" if right else ""
+    how = how if question["answered"]["known"] else "what comes closest"
+    reference = ", the reference page" if page_of(citation["source"]) in _pages(_sources(question)) else ""
     return f"- [{citation['n']}] {how}: {_line(citation['title'])} <{citation['source']}>{reference}"
+
+
+def _pages(sources: Iterable[str]) -> set[str]:
+    return set(map(page_of, sources))
 
 
 def _remarks(question: Question) -> Iterator[str]:

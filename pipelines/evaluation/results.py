@@ -146,6 +146,7 @@ def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
         "claims": count_all_claims(answers),
         "agents": dict(Counter(answer.get("agent", "") for answer in answers).most_common()),
         "extractive": _why_extractive(answers),
+        "model": _model_work([row for row in rows if row.answer and has_reply(row.answer)]),
         "num_stand_ins": sum(bool(failed_agents(answer)) for answer in answers),
         "score_errors": {name: sum(name in row.scores and row.scores[name] is None for row in rows) for name in names},
         "num_unknown": sum(not answer["known"] for answer in answers),
@@ -172,6 +173,18 @@ def _why_extractive(answers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         if answer.get("agent") == ExtractiveAgent.name
     )
     return {reason: why[reason] for reason in ("not_asked", "found_none", "failed")}
+
+
+def _model_work(replied: Sequence[EvaluatedQuestion]) -> dict[str, Any] | None:
+    """Return the seconds and mean tokens of the questions that a model replied to; None if it replied to none."""
+    if not replied:
+        return None
+    seconds, answers = timings(replied), [row.answer for row in replied if row.answer]
+    tokens = {
+        name: _round(np.mean([answer[name] for answer in answers])) for name in ("prompt_tokens", "completion_tokens")
+    }
+    steps = {step: seconds[step] for step in ("total", "first_delta") if step in seconds}
+    return {"questions": len(replied), **tokens, "timings": steps}
 
 
 def _each(mean: Interval | Mapping[int, Interval], of: Callable[[Interval], Any]) -> Any:

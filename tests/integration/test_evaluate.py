@@ -173,10 +173,13 @@ def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job:
     assert (result["num_true"]["answered"], result["num_scored"]["answered"]) == (5, 5)
     assert result["usage"]["calls"] == len(llm.requests) == 6 and result["agents"] == {"llm": 6, "extractive": 1}
     assert result["extractive"] == {"not_asked": 1, "found_none": 0, "failed": 0}
+    assert result["model"]["questions"] == 6 and set(result["model"]["timings"]) == {"total", "first_delta"}
+    assert result["model"]["prompt_tokens"] == pytest.approx(result["usage"]["prompt_tokens"] / 6, abs=0.01)
     assert 0 < result["claims_supported"] < 1 and result["claims"]["total"] == 12
     assert "asking 7 questions (an answer): up to 7 calls of language models" in done.err
     page = (out / "answers.md").read_text()
     assert page.startswith("# Answers: six.jsonl + other.jsonl") and page.count("\nGrade:") == 7
+    assert "the 6 with a reply of a model: seconds" in page and "answered by: llm (scripted) 6, extractive 1" in page
     assert "## 7. How long do I boil an egg" in page and "*About other things:" in page
     assert "**not supported**" in page and ", the reference page" in page and "by llm; confidence" in page
 

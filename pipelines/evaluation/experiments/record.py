@@ -50,6 +50,7 @@ def measured_record(
         "index": dict(index),
         "scores": flatten_scores(result),
         "timings": result["timings"],
+        "model": result.get("model"),
         **_costs(examples, rows, price or Price()),
         "agents": dict(Counter(one["agent"] for one in found if one["agent"]).most_common()),
         "errors": result["num_errors"],

@@ -165,8 +165,8 @@ def _answer_table(found: Mapping[str, Any]) -> str:
     head = ["run", *columns.values(), *against, "seconds", "first word", "tokens read", "written", "$/1000"]
     rows = [_answer_row(run, list(columns), metric if against else "") for run in best_first(found)]
     title = (
-        f"{_described(found)}: answers, with 95 % intervals; seconds are medians, tokens those of one question; "
-        "differences are paired."
+        f"{_described(found)}: answers, with 95 % intervals; seconds (medians) and tokens (means) are those of the "
+        "questions that a language model replied to; differences are paired."
     )
     return "\n\n".join([title, _table(head, rows), *map(_cell, stand_ins(found))])
 
@@ -174,14 +174,15 @@ def _answer_table(found: Mapping[str, Any]) -> str:
 def _answer_row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
     if run["state"] != "done":
         return [run["name"], f"failed: {run['error'].splitlines()[0]}", *[""] * (len(columns) + 4 + bool(metric))]
-    against, seconds, bill = run.get("against", {}).get(metric), run["timings"], run.get("bill") or {}
+    against, model = run.get("against", {}).get(metric), run.get("model") or {}
+    seconds = model["timings"] if model else run["timings"]
     difference = f"{against[0]:+.2f} [{against[1]:+.2f}, {against[2]:+.2f}]" if against else ""
     return [
         run["name"],
         *(_mean(run["scores"].get(name), name == metric) for name in columns),
         *([difference] if metric else []),
         *(f"{seconds[step]['p50']:.1f}" if step in seconds else "" for step in ("total", "first_delta")),
-        *(f"{bill[tokens]:,.0f}" if bill else "" for tokens in ("prompt_tokens", "completion_tokens")),
+        *(f"{model[tokens]:,.0f}" if model else "" for tokens in ("prompt_tokens", "completion_tokens")),
         "" if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}",
     ]
 
