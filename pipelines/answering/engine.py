@@ -321,5 +321,5 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
         exchanges=tuple(trace.exchanges),
         finish_reason=trace.finish_reason,
         claims=claims,
-        confidence=rate_confidence(claims, likely, known=trace.known, whole=trace.is_whole),
+        confidence=rate_confidence(claims, trace.first_support, likely, known=trace.known, whole=trace.is_whole),
     )

@@ -17,6 +17,7 @@ from pipelines.answering.grounding.citations import (
     cite_quotes,
     count_claims,
     count_quotes,
+    first_support,
     make_citations,
 )
 from pipelines.answering.grounding.support import Support
@@ -124,6 +125,12 @@ class Trace:
         """Return the closest sources for an answer that only says that it does not know, else ""."""
         self.known = not self.text.lstrip().startswith(UNKNOWN)
         return unknown_answer(hits).removeprefix(UNKNOWN) if self.text.strip() == UNKNOWN else ""
+
+    @property
+    def first_support(self) -> float:
+        """How well a passage supports the first claim, or the first quoted source answers the question."""
+        quoted = next(iter(self.quoted.values()), None)
+        return quoted.score if quoted else first_support(self.checked)
 
     def cite(self, hits: Sequence[Hit]) -> tuple[tuple[Citation, ...], Claims]:
         """Return the citations and the count of the claims; an answer that it does not know claims nothing."""

@@ -47,6 +47,12 @@ def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
     return Claims(len(claims), cited, sum(one.supported for one in claims))
 
 
+def first_support(checked: Sequence[CheckedStatement]) -> float:
+    """Return how well a passage supports the first claim, 0 without one."""
+    first = next((one for one in checked if one.statement.is_claim), CheckedStatement(Statement("")))
+    return max((s.score for s in (*first.given.values(), *first.added.values()) if s.enough), default=0.0)
+
+
 def cite_closest(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that it does not know: they support nothing."""
     numbers = dict.fromkeys(int(n) for n in re.findall(r"\[(\d{1,4})\]", text))

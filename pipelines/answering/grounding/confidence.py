@@ -7,17 +7,22 @@ from pipelines.records import HIGH, LOW, SOME, Claims, Confidence
 
 # Shares of the claims that a passage supports: from MOST on confidence is high, below HALF it is low.
 MOST, HALF = 0.8, 0.5
-# How likely the index answers the question (`likelihood`): high from SURE on, low below DOUBTFUL.
-SURE, DOUBTFUL = 0.6, 0.1
+# How likely the index answers the question (`likelihood`): high from SURE on, low below DOUBTFUL. The first claim is
+# mostly the answer itself: high from WELL on. Chosen on 21 answers of a small model: of 8 that are high without a rule
+# for the first claim 2 are wrong, of 5 with it none, and one misses the question.
+SURE, DOUBTFUL, WELL = 0.6, 0.1, 0.7
 
 
-def rate_confidence(claims: Claims, likelihood: float | None, *, known: bool = True, whole: bool = True) -> Confidence:
+def rate_confidence(
+    claims: Claims, first: float, likelihood: float | None, *, known: bool = True, whole: bool = True
+) -> Confidence:
     """Return how far a reader can rely on an answer with `claims` to a question that the index answers by `likelihood`.
 
-    `likelihood` is None where none was searched. An answer is not `whole` if its model was cut off or replaced.
+    `first` is the support of the first claim; `likelihood` is None where none was searched. An answer is not `whole` if
+    its model was cut off or replaced.
     """
     share = claims.supported / claims.total if claims.total else float(known)
     if not known or share < HALF or (likelihood is not None and likelihood < DOUBTFUL):
         return LOW
-    sure = likelihood is not None and likelihood >= SURE
+    sure = likelihood is not None and likelihood >= SURE and first >= WELL
     return HIGH if whole and sure and claims.total and share >= MOST else SOME
