@@ -29,6 +29,7 @@ from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, Task
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.answering.understanding.followup import complete
+from pipelines.answering.understanding.language import is_foreign
 from pipelines.answering.understanding.notes import make_notes
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.llm.session import ChatModel, Status
@@ -144,7 +145,7 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
-        retrieval = await self._retrieve(question, strip_smalltalk(question.question), trace)
+        retrieval = await self._retrieve(question, [strip_smalltalk(question.question)], trace)
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
     async def stream(self, question: Question) -> AsyncGenerator[Event, None]:
@@ -161,13 +162,13 @@ class QueryEngine:
         trace.asked = strip_smalltalk(question.question)
         standalone = await self._condense(question, trace)
         with trace.step("route"):
-            trace.route = await asyncio.to_thread(self._router.route, standalone)
+            trace.route = await asyncio.to_thread(self._router.route, standalone[0])
         self._chain.check(trace.route.agent, question.variables)
         if uses_retrieval(mode):
             retrieval = await self._retrieve(question, standalone, trace)
             trace.notes = make_notes(trace.asked, trace.unclear, retrieval)
         else:
-            retrieval = _from_context(question, standalone)
+            retrieval = _from_context(question, standalone[0])
         task = Task(
             retrieval.question,
             retrieval.hits,
@@ -229,30 +230,34 @@ class QueryEngine:
         yield Delta(trace.text)
         yield _answer(question, retrieval, trace)
 
-    async def _condense(self, question: Question, trace: Trace) -> str:
-        """Return the question as it reads without the turns before it: by a model, else by rules."""
+    async def _condense(self, question: Question, trace: Trace) -> tuple[str, ...]:
+        """Return the question as it reads without the turns before it, then the rules' wording if a model wrote it.
+
+        The rules come first, as they cost nothing and a small model does no better (docs/quality.md); the model is
+        asked where they have no form, and for questions that are not in English.
+        """
         if not question.history:
-            return trace.asked
-        if self._rewriter is not None:
+            return (trace.asked,)
+        followup = complete(trace.asked, [turn.content for turn in question.history if turn.role == "user"])
+        if self._rewriter is not None and (not followup.by_form or is_foreign(trace.asked)):
             with trace.step("condense"):
                 rewrite = _record(await self._rewriter.condense(trace.asked, question.history), trace)
             if not rewrite.failed:
                 trace.asked = rewrite.queries[0]
-                return trace.asked
-        followup = complete(trace.asked, [turn.content for turn in question.history if turn.role == "user"])
+                return (trace.asked, followup.question)
         trace.unclear = followup.unclear
-        return followup.question
+        return (followup.question,)
 
-    async def _retrieve(self, question: Question, standalone: str, trace: Trace) -> Retrieval:
-        rewrite = Rewrite((standalone,))
+    async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace) -> Retrieval:
+        rewrite = Rewrite((standalone[0],))
         if self._rewriter is not None:
             with trace.step("rewrite"):
-                rewrite = _record(await self._rewriter.rewrite(standalone), trace)
+                rewrite = _record(await self._rewriter.rewrite(standalone[0]), trace)
         settings, k = self.settings, question.k or self.settings.k
         wide = max(k, settings.depth) if self._reranker or settings.max_per_page else k
         around = QUOTED_AROUND if self._chain.quotes(trace.route.agent) else 0
         where = (question.collection, wide, question.filters, question.previous, around)
-        search = Search(rewrite.queries, *where, rewrite.passage)
+        search = Search((*standalone, *rewrite.queries[1:]), *where, rewrite.passage)
         with trace.step("retrieve"):
             retrieval = await self._retriever.aretrieve(search)
         trace.timings |= retrieval.timings

@@ -203,10 +203,10 @@ def test_a_conversation_is_followed_up(deployed: Deployed) -> None:
     deployed.strong.default = answers
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        reply = deployed.ask("And parquet?", conversation=first["conversation"])
-        if reply["queries"] != ["And parquet?"]:
+        reply = deployed.ask("And what does parquet need?", conversation=first["conversation"])
+        if reply["queries"] != ["And what does parquet need?"]:
             break
-    assert reply["queries"] == ["How do I load parquet files?"]
+    assert reply["queries"] == ["How do I load parquet files?", "And what does parquet need?"]
     assert reply["hits"][0]["source"].endswith("#parquet") and reply["degraded"] == []
 
 

@@ -302,8 +302,21 @@ def test_a_follow_up_is_searched_as_a_standalone_question(make: Make) -> None:
     model = Says("What is topic 3 about datasets?")
     engine = make(rewriter=Rewriter(model, num_queries=1))
     answer = engine.query("And the third?", history=(Message("user", "topics?"), Message("assistant", "There are 8.")))
-    assert answer.queries == ("What is topic 3 about datasets?",) and answer.question == "And the third?"
+    assert answer.queries == ("What is topic 3 about datasets?", "the third? (topics)")
+    assert answer.question == "And the third?"
     assert answer.hits[0].source.endswith("#3") and answer.usage.calls == 1
+
+
+def test_no_model_is_asked_for_a_follow_up_that_rules_complete(make: Make) -> None:
+    engine = make(rewriter=Rewriter(Says("What is something else?")))
+    answer = engine.query("How do I stop it?", history=(Message("user", "How do I start topic 3?"),))
+    assert answer.queries == ("How do I stop topic 3?",) and answer.usage.calls == 0
+
+
+def test_a_model_is_asked_for_a_follow_up_in_another_language(make: Make) -> None:
+    engine = make(rewriter=Rewriter(Says("Wie lösche ich einen Index?")))
+    answer = engine.query("und wie lösche ich ihn?", history=(Message("user", "Wie erstelle ich einen Index?"),))
+    assert answer.queries == ("Wie lösche ich einen Index?", "und wie lösche ich ihn?")
 
 
 def test_the_model_that_rewrites_may_be_gone(make: Make) -> None:

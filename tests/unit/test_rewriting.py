@@ -240,24 +240,24 @@ PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
     ],
 )
 def test_a_passage_is_read_however_it_is_written(text):
-    assert parse_passage(text) == PASSAGE
+    assert parse_passage(text, QUESTION) == PASSAGE
 
 
 @pytest.mark.parametrize(
     "text", ["", " \n", "I'm sorry, but I can't help with that.", "Sure! Here is a passage:", "```\n```", "Replicas."]
 )
 def test_what_is_no_passage_is_none(text):
-    assert parse_passage(text) == ""
+    assert parse_passage(text, QUESTION) == ""
 
 
 def test_all_that_a_model_says_is_the_passage_whatever_it_begins_with():
     text = "Sure, set `num_replicas` to 2 and deploy the application again."
-    assert parse_passage(text) == text
+    assert parse_passage(text, QUESTION) == text
 
 
 @given(st.text(max_size=300))
 def test_no_text_breaks_the_reading_of_a_passage(text):
-    assert parse_passage(text) == parse_passage(text).strip()
+    assert parse_passage(text, QUESTION) == parse_passage(text, QUESTION).strip()
 
 
 def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_only_query():
@@ -382,3 +382,21 @@ def test_a_model_that_would_be_too_late_is_not_asked() -> None:
     for llm in (slow, fast):
         rewritten = asyncio.run(Rewriter(llm, timeout_s=5).condense("how do I stop it?", HISTORY))
         assert rewritten.failed == (llm is slow) and bool(rewritten.exchanges) == (llm is fast)
+
+
+# ---------------------------------------------------------------------------------------------- copied examples
+
+
+def test_what_a_model_copies_from_the_examples_is_not_searched_for():
+    copied = "start state of a Lumo lamp\nreplicas of a deployment"
+    assert parse_queries(copied, QUESTION, 4) == [QUESTION, "replicas of a deployment"]
+    assert parse_passage("A Lumo lamp stays off unless `restore_state` is set.", QUESTION) == ""
+    assert condense(WritingLLM("Can a Lumo lamp have replicas?")).failed
+
+
+def test_a_question_about_a_lamp_may_have_lamps_in_its_queries():
+    question = "Why is my lamp off?"
+    assert parse_queries("lamp stays off", question, 4) == [question, "lamp stays off"]
+    assert parse_passage("A lamp stays off without power.", question) == "A lamp stays off without power."
+    history = [Message("user", "How do I mount a lamp?"), Message("assistant", "With two screws.")]
+    assert not condense(WritingLLM("How many screws does a lamp need?"), history=history).failed

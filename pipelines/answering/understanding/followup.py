@@ -1,4 +1,4 @@
-"""Completes a follow-up question from the questions before it, by rules, where no model rewrites it.
+"""Completes a follow-up question from the questions before it, by rules.
 
 Knows English question forms, pronouns and prepositions. It puts the subject of the question before for "it", and the
 question before around "what about views?"; where it finds no form it adds that question in brackets.
@@ -65,10 +65,15 @@ SHORT = 4  # words of a fragment such as "in Python?"
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A question as it reads alone. `unclear` is what it refers to and nothing before it names, "" for nothing."""
+    """A question as it reads alone. `unclear` is what it refers to and nothing before it names, "" for nothing.
+
+    `by_form`: what the question refers to was put into its form; otherwise it is as it was asked, or the question
+    before stands behind it.
+    """
 
     question: str
     unclear: str = ""
+    by_form: bool = False
 
 
 def complete(question: str, before: Sequence[str]) -> FollowUp:
@@ -93,8 +98,10 @@ def _complete(question: str, previous: str) -> FollowUp:
     if not previous:
         return FollowUp(question, reference or (bare if about or connected else ""))
     if about or (fragment and not reference and not general):
-        return FollowUp(_in_place(about[1] if about else bare, previous))
-    return FollowUp(_with_subject(bare, previous) if reference else _in_brackets(bare, previous))
+        completed = _in_place(about[1] if about else bare, previous)
+    else:
+        completed = _with_subject(bare, previous) if reference else _in_brackets(bare, previous)
+    return FollowUp(completed, by_form=not completed.endswith(_brackets(previous)))
 
 
 def _reference(question: str, most_before: int) -> str:
@@ -147,7 +154,11 @@ def _with_subject(question: str, previous: str) -> str:
 
 
 def _in_brackets(question: str, previous: str) -> str:
-    return f"{question.rstrip(' ?.!')}? ({previous.rstrip(' ?.!')})"
+    return f"{question.rstrip(' ?.!')}? {_brackets(previous)}"
+
+
+def _brackets(previous: str) -> str:
+    return f"({previous.rstrip(' ?.!')})"
 
 
 def _subject(question: str) -> tuple[str, str]:
