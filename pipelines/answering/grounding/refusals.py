@@ -6,6 +6,7 @@ Knows English sentences as small models write them; no passage and no model.
 import re
 
 MOST = 300  # characters of a sentence that are held
+LONGEST_END = 9  # characters of a sentence's end: its stop, what closes behind it, and the space
 MOST_WORDS = 9  # of a sentence that begins like a refusal and says no "not" until then: it is none
 
 _DETERMINERS = ("the", "any", "these", "those", "this", "all")
@@ -129,7 +130,7 @@ class RefusalFilter:
             return ""
         self._sentence += char
         self._line += char
-        if char == "\n" or (not self._code and _ENDS.search(self._sentence)):
+        if char == "\n" or (char.isspace() and not self._code and _ENDS.search(self._sentence[-LONGEST_END:])):
             return self._end(char)
         if not self._held:
             return char
