@@ -53,8 +53,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
-    answers.add_argument("--judge", metavar="AGENT", help=f"its model judges (default: the first; {NO_JUDGE!r}: none)")
-    answers.add_argument("--dimensions", default="quality", help="what is judged, by commas; NAME=FILE: a prompt")
+    answers.add_argument(
+        "--judge", metavar="AGENT", help="its model judges the answers, a call for each (default: nobody)"
+    )
+    dimensions = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
+    answers.add_argument("--dimensions", help=dimensions)
     component = (
         "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
     )
@@ -80,10 +83,10 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in parts}))
 
 
-def choose_judge(named: str | None, settings: AnswerSettings) -> str:
-    """Return the agent whose model judges: the named one, else the first; "" for no judge."""
-    if named:
-        return "" if named == NO_JUDGE else named
+def choose_judge(named: str | None, wanted: bool, settings: AnswerSettings) -> str:
+    """Return the agent whose model judges: the named one, or the first if one is `wanted`; "" for none."""
+    if named or not wanted:
+        return "" if named == NO_JUDGE else named or ""
     agents = all_agents(settings)
     return agents[0].name if agents else ""
 
@@ -109,7 +112,8 @@ def work(args: argparse.Namespace) -> int:
     examples = sample(examples, args.limit or len(examples), args.seed)
     if not (args.answers or any(example.answerable for example in examples)):
         raise BadInput("every question is about other things (answerable is false): only --answers measures them")
-    judge, dimensions = choose_judge(args.judge, settings) if args.answers else "", parse_dimensions(args.dimensions)
+    wanted = args.answers and bool(args.dimensions or args.check_judge)
+    judge, dimensions = choose_judge(args.judge, wanted, settings), parse_dimensions(args.dimensions or "quality")
     if args.check_judge and not judge:
         raise BadInput("--check-judge needs --answers and an agent that judges")
     judged = [dimension.name for dimension in dimensions] if judge else []

@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.answering.agents import ExtractiveAgent
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY
+from pipelines.answering.trace import TRUNCATED
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension
 from pipelines.evaluation.judging.judge import Judge, Judgement
@@ -178,8 +179,11 @@ class Evaluator:
 
 
 def is_complete(row: EvaluatedQuestion) -> bool:
-    """Return whether nothing failed and no part was missing; other rows are asked again."""
-    return row.error is None and not row.degraded and None not in row.scores.values()
+    """Return whether nothing failed and no part was missing; other rows are asked again.
+
+    An answer that a model's limit of tokens cut off would be cut off again.
+    """
+    return row.error is None and set(row.degraded) <= {TRUNCATED} and None not in row.scores.values()
 
 
 def is_settled(row: EvaluatedQuestion) -> bool:

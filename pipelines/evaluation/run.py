@@ -6,7 +6,7 @@ usable from a notebook: `evaluate(store, settings, examples, plan)`.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.answering.retrieval.live import choose_collection
@@ -20,7 +20,8 @@ from pipelines.llm.servers.asking import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, NoSuchCollection, Store, is_copy
 
-# Up to so many questions one process is done before Ray has started its actors.
+# Up to so many questions one process is done before Ray has started its actors. With answers of language models one
+# process asks any number: it mostly waits.
 FEW = 200
 # Questions at a time where language models of other machines answer: a process mostly waits for them. Elsewhere a
 # question has this machine to itself, so that its seconds mean something and none times out in another's queue.
@@ -110,7 +111,7 @@ def describe_work(plan: EvaluationPlan, agents: Sequence[AgentSettings], count: 
     answers = 1 + plan.component
     each = ["an answer", *["one from its reference"] * plan.component, *["judgements"] * bool(plan.judge)]
     calls = answers * (1 + len(plan.dimensions) * bool(plan.judge))
-    return f"asking {count:,} questions ({', '.join(each)}): up to {calls * count:,} calls of language models"
+    return f"asking {count:,} questions ({', '.join(each)}): about {calls * count:,} calls of language models"
 
 
 def _ask(
@@ -124,8 +125,10 @@ def _ask(
     known = store.evaluated_questions(job.evaluation)
     asked = [known[example.id] for example in examples if example.id in known]
     # Where no model ever replied, a new attempt is not one too many: its endpoint may be mended now.
-    done = is_settled if any(row.answer and has_reply(row.answer) for row in asked) else is_complete
-    left = [example for example in examples if example.id not in known or not done(known[example.id])]
+    replied = any(row.answer and has_reply(row.answer) for row in asked)
+    done = is_settled if replied else is_complete
+    new = [example for example in examples if example.id not in known]
+    left = new + [example for example in examples if example.id in known and not done(known[example.id])]
     kept = len(examples) - len(left)
     if kept:
         short = sum(done(row) and not is_complete(row) for row in asked)
@@ -134,7 +137,8 @@ def _ask(
     if not left:
         return kept
     progress(describe_work(job.plan, all_agents(job.settings), len(left)))
-    if options.workers or len(left) > FEW:
+    job = replace(job, gives_up=bool(new) or not replied)
+    if options.workers or (len(left) > FEW and not (job.plan.answers and all_agents(job.settings))):
         from pipelines.evaluation.distributed import ask_over_ray
 
         ask_over_ray(job, left, options.workers, options.ray_address, progress)

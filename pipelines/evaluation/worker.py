@@ -28,7 +28,10 @@ GIVE_UP = 5
 
 @dataclass(frozen=True, slots=True)
 class EvaluationJob:
-    """What every process that asks needs to know; small, because Ray copies it into each actor."""
+    """What every process that asks needs to know; small, because Ray copies it into each actor.
+
+    `gives_up`: it ends if the models fail for the first questions; not where these failed before and others did not.
+    """
 
     database_url: str
     settings: AnswerSettings
@@ -36,6 +39,7 @@ class EvaluationJob:
     index: Index
     evaluation: int
     at_once: int = 1
+    gives_up: bool = True
 
 
 class ModelAway(RuntimeError):
@@ -80,11 +84,12 @@ def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> 
 class EvaluationWorker:
     """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions under way.
 
-    Gives up with ModelAway if the agents failed for the first GIVE_UP questions that they were asked.
+    With `gives_up` it ends with ModelAway if the agents failed for the first GIVE_UP questions that they were asked.
     """
 
-    def __init__(self, store: Store, evaluation: int, evaluator: Evaluator) -> None:
+    def __init__(self, store: Store, evaluation: int, evaluator: Evaluator, gives_up: bool = True) -> None:
         self._store, self._evaluation, self._evaluator = store, evaluation, evaluator
+        self._watched = GIVE_UP if gives_up else 0
 
     def __call__(self, examples: Sequence[Example], count: Callable[[int, int], None] = lambda *_: None) -> int:
         """Ask all examples and return how many failed; `count(1, failed)` is called for each."""
@@ -94,9 +99,9 @@ class EvaluationWorker:
         def keep(row: EvaluatedQuestion) -> None:
             self._store.record_evaluated_questions(self._evaluation, [row])
             count(1, int(row.error is not None))
-            if len(first) < GIVE_UP and row.answer and (has_reply(row.answer) or failed_agents(row.answer)):
+            if len(first) < self._watched and row.answer and (has_reply(row.answer) or failed_agents(row.answer)):
                 first.append(row)
-                if len(first) == GIVE_UP:
+                if len(first) == self._watched:
                     check_models(first)
 
         return sum(row.error is not None for row in self._evaluator.ask(examples, keep))
@@ -125,7 +130,7 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
             passages=passages,
             at_once=job.at_once,
         )
-        yield EvaluationWorker(store, job.evaluation, evaluator)
+        yield EvaluationWorker(store, job.evaluation, evaluator, job.gives_up)
 
 
 class Pace:

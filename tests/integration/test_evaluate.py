@@ -122,7 +122,9 @@ def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answ
     with ScriptedLLM(rules, default="It is so [1].") as llm:
         monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        done = job("--answers", "--component", "--k", "2", "--json")  # the first agent judges
+        done = job(
+            "--answers", "--component", "--dimensions", "quality", "--k", "2", "--json"
+        )  # the first agent judges
         assert done.code == 0, done.err
         result = done.result
         assert result["quality"] == 4 and result["num_scored"]["quality"] == 5
@@ -133,7 +135,7 @@ def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answ
         (tmp_path / "own.txt").write_text("Rate this generated_answer: {answer}")
         own = job("--answers", "--k", "2", "--dimensions", f"brevity={tmp_path}/own.txt", "--json")
         assert own.result["brevity"] == 4 and "quality" not in own.result
-        alone = job("--answers", "--judge", "none", "--k", "2", "--json").result
+        alone = job("--answers", "--k", "2", "--json").result
         assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
         fresh = job("--answers", "--component", "--judge", "llm", "--k", "2", "--json", "--fresh").result
         again = sum("generated_answer" in request.text for request in llm.requests) - judged
@@ -157,7 +159,7 @@ def model(monkeypatch) -> Iterator[Callable[..., ScriptedLLM]]:
         yield start
 
 
-MODEL_ANSWERS = ("--answers", "--judge", "none", "--k", "2")
+MODEL_ANSWERS = ("--answers", "--k", "2")
 
 
 def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job: Job, tmp_path: Path, model) -> None:
@@ -176,7 +178,7 @@ def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job:
     assert result["model"]["questions"] == 6 and set(result["model"]["timings"]) == {"total", "first_delta"}
     assert result["model"]["prompt_tokens"] == pytest.approx(result["usage"]["prompt_tokens"] / 6, abs=0.01)
     assert 0 < result["claims_supported"] < 1 and result["claims"]["total"] == 12
-    assert "asking 7 questions (an answer): up to 7 calls of language models" in done.err
+    assert "asking 7 questions (an answer): about 7 calls of language models" in done.err
     page = (out / "answers.md").read_text()
     assert page.startswith("# Answers: six.jsonl + other.jsonl") and page.count("\nGrade:") == 7
     assert "the 6 with a reply of a model: seconds" in page and "answered by: llm (scripted) 6, extractive 1" in page
@@ -206,18 +208,21 @@ def test_a_dead_endpoint_is_no_measure_of_a_model(job: Job, model, monkeypatch) 
     assert job(*MODEL_ANSWERS, "--json").result["agents"] == {"llm": 6}
 
 
-def test_a_question_that_a_model_fails_is_asked_again_but_not_for_ever(job: Job, tmp_path: Path, model) -> None:
+def test_questions_that_a_model_fails_are_asked_again_but_not_for_ever(job: Job, tmp_path: Path, monkeypatch) -> None:
     asked = [replace(example, question=f"{example.question} {n}?") for n, example in enumerate(examples())]
     write_dataset(tmp_path / "six.jsonl", asked)
-    llm = model([(asked[0].question, Reply(status=500))])
-    said = "WARNING: a model failed: 1 of 6 answers are by a stand-in and count like the others"
-    for kept, questions in ((0, 6), (5, 1), (5, 1), (6, 0)):
-        llm.requests.clear()
-        done = job(*MODEL_ANSWERS, "--json")
-        assert (done.code, done.result["num_kept"], done.result["num_stand_ins"]) == (0, kept, 1)
-        assert len({request.prompt for request in llm.requests}) == questions
-    assert "1 of them 3 times and never with all parts" in done.err
-    assert said in job(*MODEL_ANSWERS).out
+    with ScriptedLLM([(asked[0].question, "It is so [1].")], default=Reply(status=500)) as llm:
+        agent = {"name": "small", "model": "scripted", "base_url": llm.url, "retries": 0}
+        monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([agent]))
+        for kept, questions in ((0, 6), (1, 5), (1, 5), (6, 0)):
+            llm.requests.clear()
+            done = job(*MODEL_ANSWERS, "--json")
+            assert (done.code, done.result["num_kept"], done.result["num_stand_ins"]) == (0, kept, 5)
+            assert len({request.prompt for request in llm.requests}) == questions
+        assert "5 of them 3 times and never with all parts" in done.err
+        said = job(*MODEL_ANSWERS).out
+    assert "WARNING: a model failed: 5 of 6 answers are by a stand-in and count like the others" in said
+    assert "answered by: extractive 5, small (scripted) 1 (5 as the model failed)" in said
 
 
 def judged_by_its_own(request: Request) -> str:

@@ -16,7 +16,7 @@ from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete
+from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete, is_settled
 from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
 from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
 from pipelines.evaluation.judging.judge import Judge, Judgement
@@ -116,6 +116,13 @@ def test_what_was_degraded_is_counted_and_not_is_complete(engine, store):
     rows = Evaluator(engine, PLAN).ask(EXAMPLES[:1])
     assert list(rows[0].degraded) == ["vector"] and not is_complete(rows[0])
     assert results.summarise(EXAMPLES[:1], by_id(rows), PLAN)["num_degraded"] == 1
+
+
+def test_a_row_that_would_come_out_the_same_again_is_not_asked_again():
+    row = EvaluatedQuestion("id", "q", ["u"], degraded=["vector"])
+    cut_off = replace(row, degraded=["truncated"])
+    assert is_complete(cut_off) and not is_complete(row) and not is_settled(row)
+    assert is_settled(replace(row, attempts=3)) and not is_settled(replace(row, attempts=3, error="lost"))
 
 
 def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, store):
