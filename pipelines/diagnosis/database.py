@@ -1,4 +1,4 @@
-"""Checks the database: whether it answers, its pgvector, its schema and the rights of the role; and its collections.
+"""Checks the database: whether it answers, pgvector, the schema, the rights of the role, collections.
 
 Starts the embedded Postgres where its data lies, as every command does, and creates no data.
 """

@@ -1,4 +1,4 @@
-"""Checks the endpoint of a language model: reachable, the model known, an answer, its speed, streaming, context.
+"""Checks the endpoint of a language model: its list, an answer, the speed, streaming, the context.
 
 It costs two short answers, at most ANSWER_TOKENS each.
 """

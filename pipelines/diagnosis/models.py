@@ -1,4 +1,4 @@
-"""Checks embedding models: whether their files are here and as they were installed, load, and embed a text."""
+"""Checks embedding models: files here and as they were installed, loaded, one text embedded."""
 
 import base64
 import contextlib

@@ -56,6 +56,8 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
 
     `key` is sent as a bearer token; no error repeats it.
     """
+    import httpx  # noqa: F401 - takes a second on a busy machine, which is not the server's
+
     shown = without_password(base)
     if not re.match(r"https?://[^/]", base):
         raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
@@ -96,8 +98,9 @@ def _send(url: str, key: str, body: Mapping[str, Any] | None, timeout_s: float) 
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     method = "GET" if body is None else "POST"
+    tls, proxies = url.startswith("https:"), not is_loopback(url)  # without TLS no certificates, which load slowly
     with (
-        httpx.Client(timeout=timeout_s, follow_redirects=False, trust_env=not is_loopback(url)) as client,
+        httpx.Client(timeout=timeout_s, follow_redirects=False, verify=tls, trust_env=proxies) as client,
         client.stream(method, url, json=body, headers=headers) as response,
     ):
         text = bytearray()

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from pipelines.llm.servers.asking import NoAnswer, ask, is_loopback, without_password
 
-# A server on this machine lists its models in milliseconds; elsewhere a TLS handshake and a slow list come on top.
-HERE_S, ELSEWHERE_S = 1.0, 3.0
+# A server on this machine lists its models in milliseconds, and in up to a second where a model takes all processors;
+# elsewhere a TLS handshake and a slow list come on top.
+HERE_S, ELSEWHERE_S = 1.5, 3.0
 OLLAMA_PORT = 11434
 # Ollama's context for a model that sets none, with less than 24 GiB of GPU memory (docs/context-length.mdx); with more
 # it is larger, so a prompt that fits this always fits.
