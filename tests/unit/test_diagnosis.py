@@ -202,7 +202,7 @@ def test_a_model_that_answers() -> None:
 )
 def test_a_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
     with ScriptedLLM(default=reply) as llm:
-        *_, last = check_llm(llm.url, api_key="sk-1", first_token_s=0.5)
+        *_, last = check_llm(llm.url, api_key="sk-1", first_token_s=0.5 if reply.hang else 30)
     assert last.state == "failed" and said in last.found and remedy in last.remedy
     assert "sk-1" not in last.found
 

@@ -1,4 +1,4 @@
-"""Reads the state of a database without changing it: its server, pgvector, schema and the rights of the role."""
+"""Reads the state of a database without changing it: server, pgvector, schema, rights of the role."""
 
 import re
 from dataclasses import dataclass
