@@ -36,8 +36,8 @@ PATIENCE_S = 60.0
 # A model may write for as long as it takes; the service sends a heartbeat every 15 s.
 PROBE_TIMEOUT_S, SILENCE_S = 1.0, 60.0
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
-# A sentence with its numbers, and what is white behind it.
-_SENTENCE = re.compile(r"[^\n]*?[.!?](?: ?\[\d+\])*(?:\s+|(?=\n))|[^\n]*\n+")
+# A sentence, or a line: its end is certain once what follows it is no number.
+_SENTENCE = re.compile(r"[^\n]*?[.!?](?: ?\[\d+\])*(?:\s+(?=[^\s\[])|(?=\n))|[^\n]*\n+")
 
 Tell = Callable[[str, Mapping[str, Any]], None]
 """Called with the name and the data of each event of the stream: `hits`, `status`, `delta`."""

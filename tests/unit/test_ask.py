@@ -154,7 +154,7 @@ def test_what_a_slow_model_is_at_is_said(service: FakeService, capsys: pytest.Ca
 
 
 def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
-    deltas = ["Half", "Call it [1]. Then sto", "p. [1]\n\n```\nx.y()\n```"]
+    deltas = ["Half", "Call it [1]. Then sto", "p. ", "[1]\n\n```\nx.y()\n```"]
     service.events = [("hits", HITS), ("status", READS)]
     service.events += [
         ("delta", {"text": text, **({"reset": True} if n == 1 else {})}) for n, text in enumerate(deltas)
