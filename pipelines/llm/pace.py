@@ -46,7 +46,7 @@ class Pace:
         self._keeps = True  # whether the server keeps the beginnings of prompts
 
     def read(self, prompt: str, tokens: int, seconds: float, known: float | None = None) -> None:
-        """Record that the first token of the answer to `prompt` came after `seconds`.
+        """Record that `prompt` was read in `seconds`.
 
         `known` is the share of the prompt that the server had read before, if it says so; else it is taken to have
         kept what `prompt` shares with the beginning of another recent one.
@@ -57,7 +57,7 @@ class Pace:
         new = tokens * (1 - (shared if known is None else known))
         self._recent.append(prompt)
         if new >= FEWEST_READ:
-            self.reading.add(new, seconds - WAY_S)
+            self.reading.add(new, seconds)
 
     def write(self, tokens: int, seconds: float) -> None:
         """Record that `tokens` came within `seconds`, the wait for the first one left out."""
@@ -124,8 +124,9 @@ class Stopwatch:
 
     @property
     def reading_s(self) -> float:
-        """The seconds until the first token."""
-        return self._first - self._began
+        """The seconds of the reading: as llama.cpp reports them, else until the first token, less the way."""
+        reported = self._reported("prompt_ms")
+        return reported / 1000 if reported else self._first - self._began - WAY_S
 
     @property
     def writing_s(self) -> float:
@@ -138,9 +139,13 @@ class Stopwatch:
 
         llama.cpp counts in `timings`, OpenAI and vLLM in `usage`.
         """
-        if isinstance(self._timings, dict) and "cache_n" in self._timings:
-            cached, new = self._timings["cache_n"], self._timings.get("prompt_n", 0)
-            return float(cached / (cached + new)) if cached + new else None
+        cached, new = self._reported("cache_n"), self._reported("prompt_n")
+        if cached or new:
+            return cached / (cached + new)
         details = getattr(self.usage, "prompt_tokens_details", None)
-        cached, all_tokens = getattr(details, "cached_tokens", None), getattr(self.usage, "prompt_tokens", 0)
-        return cached / all_tokens if cached is not None and all_tokens else None
+        kept, all_tokens = getattr(details, "cached_tokens", None), getattr(self.usage, "prompt_tokens", 0)
+        return kept / all_tokens if kept is not None and all_tokens else None
+
+    def _reported(self, name: str) -> float:
+        value = self._timings.get(name) if isinstance(self._timings, dict) else None
+        return float(value) if isinstance(value, int | float) else 0.0

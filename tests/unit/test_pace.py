@@ -15,7 +15,7 @@ TOKENS = 600
 
 def read(pace: Pace, prompt: str, tokens_a_second: float, known: float | None = 0.0) -> None:
     new = TOKENS * (1 - (known or 0.0))
-    pace.read(prompt, TOKENS, WAY_S + new / tokens_a_second, known)
+    pace.read(prompt, TOKENS, new / tokens_a_second, known)
 
 
 def test_nothing_is_known_before_the_first_call() -> None:
@@ -51,10 +51,10 @@ def test_what_the_server_had_read_before_is_left_out() -> None:
 
 def test_a_server_that_does_not_say_is_taken_to_keep_the_beginning_of_a_recent_prompt() -> None:
     pace = Pace()
-    pace.read("rules" + "a" * 5, TOKENS, WAY_S + 10, None)
-    pace.read("rules" + "b" * 5, TOKENS, WAY_S + 5, None)  # half of it was known
+    pace.read("rules" + "a" * 5, TOKENS, 10, None)
+    pace.read("rules" + "b" * 5, TOKENS, 5, None)  # half of it was known
     assert pace.reading.per_second == pytest.approx(60)
-    pace.read("rules" + "b" * 5, TOKENS, WAY_S, None)  # all of it was: that says nothing
+    pace.read("rules" + "b" * 5, TOKENS, 0, None)  # all of it was: that says nothing
     assert pace.reading.per_second == pytest.approx(60)
 
 
@@ -104,6 +104,12 @@ def test_a_stream_shows_both_speeds() -> None:
 def test_cached_prompts_are_no_speed(reports: dict[str, Any]) -> None:
     all_read, cached = measure(reported()), measure(reported(**reports))
     assert (cached.reading.per_second or 0) < 0.6 * (all_read.reading.per_second or 0)
+
+
+def test_the_seconds_that_llama_cpp_reports_are_taken() -> None:
+    pace = measure(reported(timings={"cache_n": 0, "prompt_n": 400, "prompt_ms": 10_000}))
+    counted = LLM("m", base_url="").estimate(LONG, "").prompt_tokens
+    assert pace.reading.per_second == pytest.approx(counted / 10)
 
 
 @pytest.mark.parametrize(
