@@ -104,25 +104,25 @@ def work(args: argparse.Namespace) -> int:
     check_range("--limit", args.limit, 1)
     check_range("--workers", args.workers, 0)
     check_range("--at-once", args.at_once, 0)
-    if args.judge and not args.answers:
-        raise BadInput("--judge needs --answers: there is nothing else to judge")
+    for flag in ("judge", "dimensions", "check-judge", "component"):
+        if getattr(args, flag.replace("-", "_")) and not args.answers:
+            raise BadInput(f"--{flag} needs --answers: without them only hits are measured")
     if args.out:
         make_folder(args.out)
     examples = read_datasets(args.dataset)
     examples = sample(examples, args.limit or len(examples), args.seed)
     if not (args.answers or any(example.answerable for example in examples)):
         raise BadInput("every question is about other things (answerable is false): only --answers measures them")
-    wanted = args.answers and bool(args.dimensions or args.check_judge)
-    judge, dimensions = choose_judge(args.judge, wanted, settings), parse_dimensions(args.dimensions or "quality")
-    if args.check_judge and not judge:
-        raise BadInput("--check-judge needs --answers and an agent that judges")
+    wanted, dimensions = bool(args.dimensions or args.check_judge), parse_dimensions(args.dimensions or "quality")
+    judge = choose_judge(args.judge, wanted, settings)
+    if wanted and not judge:
+        raise BadInput("there is no agent to judge: configure one, or leave out --dimensions and --check-judge")
     judged = [dimension.name for dimension in dimensions] if judge else []
-    floors = read_floors(args.at_least, score_names(ks, args.answers, judged))
+    floors = read_floors(args.at_least, score_names(ks, args.answers, judged, args.component))
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
     with open_store() as store:
         collection = measured_collection(store, args.collection or settings.collection)
-        component = args.answers and args.component
-        plan = EvaluationPlan(collection, ks, args.answers, args.seed, component, judge, dimensions)
+        plan = EvaluationPlan(collection, ks, args.answers, args.seed, args.component, judge, dimensions)
         result = evaluate(
             store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=say
         )

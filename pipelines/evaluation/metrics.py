@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
+from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.answer_scores import (
     Embed,
     answered,
@@ -179,10 +180,13 @@ def label_of(column: str) -> str:
     return f"{label} @ {k}" if k else label
 
 
-def score_names(ks: Sequence[int], answers: bool = False, judged: Sequence[str] = ()) -> list[str]:
+def score_names(
+    ks: Sequence[int], answers: bool = False, judged: Sequence[str] = (), component: bool = False
+) -> list[str]:
     """Return the names of all scores that an evaluation at `ks` has: "ndcg@9", "mrr", and with `answers` "cited"."""
     hits = [column for metric in hit_metrics() for column in metric.columns(ks)]
-    return hits + [*(metric.name for metric in answer_metrics()), *judged] * answers
+    of_answers = [*(metric.name for metric in answer_metrics()), *judged] if answers else []
+    return [*hits, *of_answers, *(f"{CONTEXT_ONLY}_{name}" for name in of_answers if component)]
 
 
 def answer_score_order() -> list[str]:

@@ -426,3 +426,5 @@ def test_a_floor_of_a_score_that_will_not_be_measured_is_refused():
     with pytest.raises(BadFloor, match="cited: it is not measured here; there are: retrieval_score@1"):
         read_floors(["cited=1"], score_names((1,)))
     assert read_floors(["quality=4"], score_names((1,), answers=True, judged=["quality"]))[0].least == 4
+    names = score_names((1,), answers=True, component=True)
+    assert read_floors(["context_only_cited=1"], names)[0].metric == "context_only_cited"
