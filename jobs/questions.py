@@ -51,6 +51,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--answers", type=Path, metavar="DATASET", help="fill in its missing reference answers")
     parser.add_argument("--without-llm", action="store_true", help="from headings and first sentences")
     parser.add_argument("--feedback", action="store_true", help="questions with well-rated answers, as these cite")
+    parser.add_argument("--style", type=Path, metavar="FILE", help="write in the manner of these questions of users")
     parser.add_argument("--label", type=Path, nargs="*", metavar="FILE", help=LABEL)
     parser.add_argument("--check", type=Path, metavar="DATASET", help=CHECK)
     parser.add_argument("--lead", type=float, default=LEAD, help=f"least lead of a label's page (default {LEAD})")
@@ -96,6 +97,8 @@ def check_flags(flags: Mapping[str, Any]) -> None:
         raise BadInput("--check and --sure are about labels: give --label too")
     if flags["sure"] is not None and flags["without_llm"]:
         raise BadInput("--sure asks a language model: leave --without-llm out")
+    if flags["style"] and (wanted or flags["without_llm"]):
+        raise BadInput(f"--style is for questions that a model writes: leave --{(*wanted, 'without-llm')[0]} out")
     if not flags["out"].parent.is_dir():
         raise BadInput(f"--out is {flags['out']}: there is no folder {flags['out'].parent}")
 
@@ -106,7 +109,8 @@ def work(args: argparse.Namespace) -> int:
     examples = read_dataset(args.answers) if args.answers else []
     known = read_answerable(args.check) if args.check else []
     asked = [question for file in args.label or () for question in read_questions(file)]
-    options = QuestionOptions(args.limit, args.per_chunk, args.find_in, args.seed, args.at_once)
+    style = read_questions(args.style) if args.style else ()
+    options = QuestionOptions(args.limit, args.per_chunk, args.find_in, args.seed, args.at_once, style)
     if not (args.feedback or args.without_llm or (args.label is not None and args.sure is None)):
         llm = make_writer(settings, args.agent, args.out, args.fresh)
     with open_store() as store:

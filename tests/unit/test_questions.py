@@ -75,6 +75,15 @@ def test_an_empty_list_is_an_answer():
 # ---------------------------------------------------------------------------------------------- out of chunks
 
 
+def test_a_model_writes_in_the_manner_of_users_without_seeing_what_they_asked():
+    style = ["how do i stop SECRET actors", "why is my SECRET slow", "raise SECRET", "what's up with ${SECRET} here"]
+    llm = QueuedModel(json.dumps({"questions": ["how do i scale a deployment", "replicas"]}))
+    made = asyncio.run(write_questions(llm, [chunk("a", "x")], style=style))
+    prompt = llm.asked[0][-1].content
+    assert '"how do i …"' in prompt and '"why is my …"' in prompt and "SECRET" not in prompt
+    assert [example.question for example in made.examples] == ["how do i scale a deployment"]
+
+
 def test_a_model_writes_questions_with_the_source_of_their_chunk():
     llm = QueuedModel(lambda p: json.dumps({"questions": [f"How do I use {'alpha' if 'alpha' in p else 'beta'}?"]}))
     heard = []

@@ -29,8 +29,10 @@ class NoQuestions(UnusableReply):
     """A reply holds no question that can be used."""
 
 
-def parse_questions(text: str, most: int) -> list[str]:
+def parse_questions(text: str, most: int, any_form: bool = False) -> list[str]:
     """Return at most `most` questions of a reply: JSON in any of its usual shapes, or one a line with any mark.
+
+    With `any_form` what JSON lists need not look like a question: users also write key words and requests.
 
     Answers, remarks and refusals are left out, and questions that point at a passage that their reader does not see.
     An empty JSON list is a valid reply: the passage gives no question. Raises NoQuestions.
@@ -38,7 +40,7 @@ def parse_questions(text: str, most: int) -> list[str]:
     text = clean_for_model(text)
     listed = _json_strings(text)
     lines = read_items("\n".join(listed)) if listed else _asking_lines(text)
-    questions = [question for line in lines if (question := _question(line))]
+    questions = [question for line in lines if (question := _question(line, any_form and bool(listed)))]
     if not questions and listed != []:
         raise NoQuestions("there is no question in the reply")
     return questions[:most]
@@ -69,11 +71,11 @@ def _asking_lines(text: str) -> list[str]:
     return [line for line in read_items(plain) if line.endswith(("?", "？")) or _ASKS.match(line)]
 
 
-def _question(line: str) -> str:
+def _question(line: str, any_form: bool) -> str:
     """Return a line as a question, "" if it can't be asked without its passage."""
     bare = line.strip().strip("\"'“”").rstrip(".").strip()
     asks = bare.endswith(("?", "？")) or bool(_ASKS.match(bare))
     wordy = len(bare.split()) >= FEWEST_WORDS or not bare.isascii()
-    if not asks or not wordy or len(bare) > LONGEST or _POINTS.search(bare):
+    if not (asks or any_form) or not wordy or len(bare) > LONGEST or _POINTS.search(bare):
         return ""
-    return bare if bare.endswith(("?", "？")) else f"{bare}?"
+    return bare if any_form or bare.endswith(("?", "？")) else f"{bare}?"

@@ -50,6 +50,7 @@ class QuestionOptions:
     """Which questions are made: about `limit` chunks (0: all) drawn by `seed`, at most `per_chunk` of each.
 
     A question is kept if its page is among the first `find_in` hits (0: keep all). `at_once` calls run at a time.
+    A model writes in the manner of `style`, questions of users, if there are any.
     """
 
     limit: int = 200
@@ -57,6 +58,7 @@ class QuestionOptions:
     find_in: int = FIND_IN
     seed: int = 0
     at_once: int = 4
+    style: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def make_questions(
     if llm:
         drawn = draw_chunks(starts, options.limit, options.seed, LEAST_TEXT)
         pace = _count("chunks", progress)
-        made = _run(llm, lambda: write_questions(llm, drawn, options.per_chunk, options.at_once, pace))
+        made = _run(llm, lambda: write_questions(llm, drawn, options.per_chunk, options.at_once, pace, options.style))
     else:
         drawn, made = _questions_from_headings(starts, options)
     once = deduplicate(made.examples)

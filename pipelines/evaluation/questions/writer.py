@@ -3,6 +3,7 @@
 A language model writes them, or headings do. Knows chunks and a model that may babble; no database and no engine.
 """
 
+import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +35,16 @@ Write up to {count} questions that the passage between <passage> and </passage> 
 passage", "the example" or "the text above".
 - Each question another matter; fewer if the passage has no more to say, none if it is only a list, a signature or \
 navigation.
-- In the language of the passage, in your own words.
+- In the language of the passage, in your own words.{style}
 
 {passage}
 
 Reply with one JSON object and nothing else: {{"questions": ["…?", "…?"]}}""")
+
+# Only beginnings: shown whole questions of users, Qwen2.5-Coder-0.5B copied them and did not ask about the passage.
+STYLE = """
+- Begin as users of this product do, in their case and with their marks: {beginnings}. Keep it as short as they do."""
+BEGINNINGS, WORDS = 4, 3  # beginnings that a prompt shows, other ones in each; words of one
 
 ANSWER = Template("""\
 Answer the question from the passage between <passage> and </passage>, and from nothing else: completely, correctly \
@@ -74,14 +80,25 @@ class QuestionSet:
 
 
 async def write_questions(
-    llm: ChatModel, chunks: Sequence[Hit], per_chunk: int = 2, at_once: int = 4, progress: Progress | None = None
+    llm: ChatModel,
+    chunks: Sequence[Hit],
+    per_chunk: int = 2,
+    at_once: int = 4,
+    progress: Progress | None = None,
+    style: Sequence[str] = (),
 ) -> QuestionSet:
-    """Return the questions that `llm` writes for each chunk, at most `per_chunk`; a failure is counted, not raised."""
+    """Return the questions that `llm` writes for each chunk, at most `per_chunk`; a failure is counted, not raised.
+
+    With `style`, questions of users, it writes in their manner: each prompt shows how BEGINNINGS of them begin, drawn
+    by the chunk's id.
+    """
     slots = ConcurrencyLimit(at_once)
+    beginnings = [words for question in style if (words := _beginning(question))]
 
     async def one(chunk: Hit) -> ParsedReply[list[str]]:
+        shown = random.Random(chunk.chunk_id).sample(beginnings, min(BEGINNINGS, len(beginnings)))
         async with slots.free():
-            return await _ask_for_questions(llm, chunk, per_chunk)
+            return await _ask_for_questions(llm, chunk, per_chunk, shown)
 
     replies = await gather_all([partial(one, chunk) for chunk in chunks], progress)
     examples = [
@@ -92,11 +109,21 @@ async def write_questions(
     return QuestionSet(tuple(examples), _usage(replies), _errors(replies))
 
 
-async def _ask_for_questions(llm: ChatModel, chunk: Hit, count: int) -> ParsedReply[list[str]]:
-    passage = _fit(llm, chunk, WRITE.format(count=str(count), passage=""))
-    prompt = WRITE.format(count=str(count), passage=passage)
-    parse = partial(parse_questions, most=count)
+async def _ask_for_questions(
+    llm: ChatModel, chunk: Hit, count: int, beginnings: Sequence[str] = ()
+) -> ParsedReply[list[str]]:
+    style = STYLE.format(beginnings=", ".join(beginnings)) if beginnings else ""
+    passage = _fit(llm, chunk, WRITE.format(count=str(count), passage="", style=style))
+    prompt = WRITE.format(count=str(count), passage=passage, style=style)
+    parse = partial(parse_questions, most=count, any_form=bool(beginnings))
     return await ask(llm, prompt, parse, system=SYSTEM, reminder=REMINDER, schema=SCHEMA, tries=2)
+
+
+def _beginning(question: str) -> str:
+    """Return the first WORDS words of a question, "" if they are most of it or no plain words."""
+    words = question.split()
+    start = " ".join(words[:WORDS])
+    return f'"{start} …"' if len(words) > WORDS + 1 and re.fullmatch(r"[\w' -]+", start) else ""
 
 
 def questions_from_headings(chunks: Iterable[Hit]) -> QuestionSet:
