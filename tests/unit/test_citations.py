@@ -190,6 +190,13 @@ def test_a_text_in_a_script_without_spaces_is_compared_by_its_characters() -> No
     )
 
 
+def test_a_claim_in_another_language_than_its_passage_is_compared_by_its_names() -> None:
+    text = "Die Funktion read_csv lädt eine Datei von einem path, die mit comma getrennt ist."
+    assert shown(text) == f"{text} [1]"
+    text = "Die Pods werden nach einem Absturz von Kubernetes neu gestartet und sind dann wieder bereit."
+    assert shown(text).startswith(f"{text}\n\n{NO_SOURCE}")
+
+
 # ---------------------------------------------------------------------------------------------- before a model
 
 

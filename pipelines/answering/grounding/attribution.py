@@ -16,7 +16,7 @@ CLOSEST = 3  # passages that are named where none supports anything
 # The beginning of a sentence that goes on about the subject of the one before it.
 _LEANS = re.compile(r"\W*(?:This|These|That|Those|It|Its|They|Their|Dies\w{0,2}|Sie|Es)\b")
 _REPLY = re.compile(r"\A(?:Yes|No|Sure|Ja|Nein)[,.!:;]\s+")  # says something to the reader, nothing of the subject
-NO_SOURCE = "No passage that was found bears this out. The closest:"
+NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 
 class Attributor:

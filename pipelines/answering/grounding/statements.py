@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.grounding.refusals import is_refusal
 from pipelines.answering.grounding.words import content_words
 
 LONGEST = 2000  # characters of a sentence; more is cut, so that a text without any end costs no more than another
@@ -39,7 +39,7 @@ class Statement:
     @property
     def is_claim(self) -> bool:
         """Whether it states something about the subject: no heading, lead-in, question, courtesy or refusal."""
-        if self.kind is StatementKind.HEADING or (self.kind is not StatementKind.CODE and _NO_CLAIM.search(self.text)):
+        if self.kind is StatementKind.HEADING or (self.kind is not StatementKind.CODE and _says_nothing(self.text)):
             return False
         return len(content_words(self.text) - _TALK) >= LEAST_WORDS
 
@@ -53,15 +53,16 @@ _TALK = content_words(
     "passage passages provided given mentioned based documentation"
 )
 _NO_CLAIM = re.compile(
-    rf"\A{re.escape(UNKNOWN[:13])}|[:：]\W*\Z|[?？][\"')\]”’*_]*\Z"
+    r"[:：]\W*\Z|[?？][\"')\]”’*_]*\Z"
     r"|\A\W*(?:I hope|Hope (?:this|that)|Let me know|Feel free|If you (?:have|need) (?:any|more|further)|Please let me"
-    r"|(?:I am|I'm) (?:sorry|not sure|happy|glad)|Sorry\b|(?:I )?do(?: not|n't) know"
-    r"|(?:I )?can(?:not|'t) (?:find|answer))"
-    r"|\A\W*(?:Unfortunately, )?(?:None of )?(?:the|these|this) (?:given |provided |quoted )?"
-    r"(?:passages?|context|information|text|documents?|sources?)\b.{0,40}?\b(?:do(?:es)?|is|are|was|were|has|have)"
-    r"(?: not|n't)\b",
+    r"|(?:I am|I'm) (?:sorry|not sure|happy|glad)|Sorry\b)",
     re.IGNORECASE,
 )
+
+
+def _says_nothing(text: str) -> bool:
+    return bool(_NO_CLAIM.search(text)) or is_refusal(text)
+
 
 # ---------------------------------------------------------------------------------------------- Markdown
 

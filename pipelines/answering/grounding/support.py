@@ -15,6 +15,7 @@ import numpy as np
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
+from pipelines.answering.understanding.language import is_foreign
 from pipelines.records import Hit
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ TOGETHER = 0.8  # share of a claim's words that its passages must hold together 
 # Two passages bear a claim out that has so many words, if each adds some: any two hold those of a shorter one. Of three
 # pairs with less, on answers of a small model, one was right.
 MANY_WORDS, ADDED_WORDS = 8, 2
+
+LEAST_NAMES = 3  # a claim in another language than the passages is compared by so many words that both have
 
 # Words of a passage compared at a time, and the step between: about two sentences.
 WINDOW, STEP = 60, 30
@@ -96,7 +99,7 @@ class Passages:
 
         A passage that does not support it alone still does with the others, if it adds words to theirs.
         """
-        claimed = content_words(claim)
+        claimed = self._comparable_words(claim)
         supports = await self._measure(claim, claimed, numbers)
         together = self._together(claimed, numbers)
         return {n: Support(s.score, s.enough or n in together, s.window) for n, s in supports.items()}
@@ -107,7 +110,7 @@ class Passages:
         Of equally good ones it is the first; one of those to `prefer` if it supports the claim at all. `without` are
         passages that do not.
         """
-        claimed = content_words(claim)
+        claimed = self._comparable_words(claim)
         shares = {n: self._share(claimed, n) for n in range(1, len(self.hits) + 1) if n not in without}
         nearest = sorted((n for n, share in shares.items() if share), key=lambda n: (n not in prefer, -shares[n], n))
         supports = await self._measure(claim, claimed, nearest[:CANDIDATES])
@@ -124,6 +127,14 @@ class Passages:
     def closest(self, most: int) -> dict[int, Support]:
         """Return the first passages as those that support nothing, for an answer without a source."""
         return {n: Support(0.0, False, hit.passage) for n, hit in enumerate(self.hits[:most], 1)}
+
+    def _comparable_words(self, claim: str) -> frozenset[str]:
+        """Return the words of a claim; of one in another language than the passages those that both have: its names."""
+        words = content_words(claim)
+        if not is_foreign(claim) or any(is_foreign(hit.passage) for hit in self.hits):
+            return words
+        names = words & frozenset[str]().union(*(passage.words for passage in self._passages))
+        return names if len(names) >= LEAST_NAMES else words
 
     async def _measure(self, claim: str, claimed: frozenset[str], numbers: Collection[int]) -> dict[int, Support]:
         windows = {n: _best(claimed, self._passages[n - 1].windows) for n in numbers}
