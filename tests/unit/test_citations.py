@@ -11,7 +11,7 @@ from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.grounding.answerable import is_answerable
 from pipelines.answering.grounding.attribution import NO_SOURCE, Attributor
-from pipelines.answering.grounding.citations import count_claims, make_citations
+from pipelines.answering.grounding.citations import count_claims, first_support, make_citations
 from pipelines.answering.grounding.support import Passages
 from pipelines.records import Citation, Claims, Hit
 
@@ -147,6 +147,12 @@ def test_claims_are_counted() -> None:
         f"# Files\n\n{LOAD}. {STOP} [1]. Kubernetes restarts pods. Pods run Kubernetes [2]. OK?"
     )
     assert count_claims(attributor.checked) == Claims(total=4, cited=3, supported=2)
+
+
+@pytest.mark.parametrize(("reply", "supported"), [("", True), ("Yes, ", False), ("No. ", False), ("Yes. ", False)])
+def test_yes_and_no_are_supported_by_nothing(reply: str, supported: bool) -> None:
+    _, attributor, _ = attribute(f"{reply}{LOAD}. {STOP}.")
+    assert bool(first_support(attributor.checked)) is supported
 
 
 def test_an_answer_that_nothing_bears_out_names_the_closest_passages() -> None:

@@ -8,14 +8,13 @@ import time
 from collections.abc import AsyncGenerator, Collection, Sequence
 
 from pipelines.answering.grounding.citations import CheckedStatement
-from pipelines.answering.grounding.statements import Statement, StatementKind, StatementReader
+from pipelines.answering.grounding.statements import YES_OR_NO, Statement, StatementKind, StatementReader
 from pipelines.answering.grounding.support import Passages
 from pipelines.lexical import terms
 
 CLOSEST = 3  # passages that are named where none supports anything
 # The beginning of a sentence that goes on about the subject of the one before it.
 _LEANS = re.compile(r"\W*(?:This|These|That|Those|It|Its|They|Their|Dies\w{0,2}|Sie|Es)\b")
-_REPLY = re.compile(r"\A(?:Yes|No|Sure|Ja|Nein)[,.!:;]\s+")  # says something to the reader, nothing of the subject
 NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 
@@ -71,7 +70,7 @@ class Attributor:
         """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""
         if self.checked and statement.numbers and not terms(statement.text):
             return self.checked[-1].statement.text
-        return _REPLY.sub("", statement.text)
+        return YES_OR_NO.sub("", statement.text)  # which no passage says
 
     def _prefer(self, text: str) -> Collection[int]:
         """Return the passages of the claim before, if `text` goes on about its subject without naming it."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.answering.grounding.statements import Statement
+from pipelines.answering.grounding.statements import YES_OR_NO, Statement
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.records import ATTRIBUTED, MODEL, Citation, CitedBy, Claims, Hit
@@ -48,8 +48,10 @@ def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
 
 
 def first_support(checked: Sequence[CheckedStatement]) -> float:
-    """Return how well a passage supports the first claim, 0 without one."""
-    first = next((one for one in checked if one.statement.is_claim), CheckedStatement(Statement("")))
+    """Return how well a passage supports the first claim; 0 without one, and for yes or no, which words do not tell."""
+    first = next((one for one in checked if one.statement.is_claim), None)
+    if first is None or YES_OR_NO.match(checked[0].statement.text):
+        return 0.0
     return max((s.score for s in (*first.given.values(), *first.added.values()) if s.enough), default=0.0)
 
 

@@ -46,6 +46,8 @@ class Statement:
 
 # ---------------------------------------------------------------------------------------------- what is no claim
 
+YES_OR_NO = re.compile(r"\A\W*(?:Yes|No|Ja|Nein|Oui|Non|Sí|是的?|不是?)[,.!:;，。！]\s*", re.IGNORECASE)
+
 # Words (stemmed) about the answer itself: "For example, you can follow these steps below." states nothing.
 _TALK = content_words(
     "answer question example following follows step steps below above here help helps hope information details note "
@@ -91,7 +93,7 @@ _NUMBERS_ALONE = re.compile(r"(?:[ \t]*\[\d{1,4}\])+[ \t.,;]*(?:(?P<end>\n|\Z)|\
 _CLOSERS = r"[\"')\]”’“»*_]*"
 _ENDED = re.compile(rf"[.!?…。！？]{_CLOSERS}\Z")
 _LEADS_IN = re.compile(rf"[:：]{_CLOSERS}\Z")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|fig|no|approx|resp|incl|z\.B|d\.h|bzw)|(?-i:\b[A-Z]))\.\Z", re.I)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|fig|approx|resp|incl|z\.B|d\.h|bzw)|(?-i:\b[A-Z]))\.\Z", re.I)
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*\Z")
 _LOOSE_STOP = re.compile(r"\s+(?=[.,;:!?](?:\s|\Z))")
 
