@@ -15,8 +15,8 @@ from pipelines.llm.window import Window, pack, shorten, split, squeeze
 
 # A question may take this share of a prompt; a longer one loses its middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25
-# Tokens of passages that even the slowest model reads: three passages of two sentences.
-FEWEST_TOKENS = 250
+# Tokens of passages that even the slowest model reads: five titles with a sentence or two.
+FEWEST_TOKENS = 400
 # A passage has its source and title if this much text has room beside them, else only its number.
 ROOMY = "word " * 40
 
