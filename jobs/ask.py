@@ -195,7 +195,7 @@ class Follower:
     """Prints each event of a stream as it comes, text by the sentence, with the seconds since the question."""
 
     def __init__(self) -> None:
-        self._began, self._rest = time.monotonic(), ""
+        self._began, self._rest, self._writes = time.monotonic(), "", False
 
     def __call__(self, name: str, body: Mapping[str, Any]) -> None:
         if name == "hits":
@@ -216,6 +216,9 @@ class Follower:
         if delta.get("reset"):
             self._print("reset", "what was written so far is void")
             self._rest = ""
+        if not self._writes:
+            self._print("status", "the answer begins")
+            self._writes = True
         self._rest += delta["text"]
         while sentence := _SENTENCE.match(self._rest):
             self._rest = self._rest[sentence.end() :]
