@@ -37,7 +37,7 @@ PATIENCE_S = 60.0
 PROBE_TIMEOUT_S, SILENCE_S = 1.0, 60.0
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
 # A sentence, or a line: its end is certain once what follows it is no number.
-_SENTENCE = re.compile(r"[^\n]*?[.!?](?: ?\[\d+\])*(?:\s+(?=[^\s\[])|(?=\n))|[^\n]*\n+")
+_SENTENCE = re.compile(r"[^\n]*?[.!?](?: ?\[\d+\])*(?: +(?=[^\s\[])|(?=\n))|[^\n]*\n+")
 
 Tell = Callable[[str, Mapping[str, Any]], None]
 """Called with the name and the data of each event of the stream: `hits`, `status`, `delta`."""
