@@ -307,6 +307,7 @@ def _from_context(question: Question, standalone: str) -> Retrieval:
 def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
     citations, claims = trace.cite(retrieval.hits)
     likely = likelihood(retrieval.evidence) if retrieval.evidence else None
+    held = all(citation.supported for citation in citations)
     return Answer(
         question=question.question,
         text=f"{trace.preface}{trace.text}" if trace.text else "",
@@ -326,5 +327,7 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
         exchanges=tuple(trace.exchanges),
         finish_reason=trace.finish_reason,
         claims=claims,
-        confidence=rate_confidence(claims, trace.first_support, likely, known=trace.known, whole=trace.is_whole),
+        confidence=rate_confidence(
+            claims, trace.first_support, likely, known=trace.known, whole=trace.is_whole and held
+        ),
     )

@@ -40,7 +40,7 @@ def browser() -> Iterator[Browser]:
 def check(browser: Browser, url: str, payload: str) -> None:
     """Nothing ran, nothing was fetched from elsewhere, the policy had nothing to stop, and all of it is text."""
     assert set(browser.evaluate(TAGS)) <= MAY_BE, payload
-    assert set(browser.evaluate(ATTRIBUTES)) <= {"class", "href", "id", "rel", "target"}, payload
+    assert set(browser.evaluate(ATTRIBUTES)) <= {"class", "href", "id", "rel", "target", "title"}, payload
     own = (url, "https://docs.example.com/", "https://d.test/")
     assert [link for link in browser.evaluate(LINKS) if not link.startswith(own)] == [], payload
     assert not browser.evaluate("'pwned' in window"), payload

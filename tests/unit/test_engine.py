@@ -398,6 +398,14 @@ def test_questions_are_answered_concurrently(make: Make) -> None:
     assert asyncio.run(both()) == ["one datasets", "two datasets"]
 
 
+def test_a_number_that_does_not_hold_is_no_sign_of_confidence(make: Make) -> None:
+    said = "Topic 3 is about datasets and has a part 3"
+    sure = make(None, Says(f"# Parts\n\n{said} [1].")).query("What is topic 3 about datasets?")
+    warned = make(None, Says(f"# Kubernetes pods [2]\n\n{said} [1].")).query("What is topic 3 about datasets?")
+    assert [(c.n, c.supported) for c in warned.citations] == [(2, False), (1, True)] and warned.claims == sure.claims
+    assert (sure.confidence, warned.confidence) == ("high", "some")
+
+
 def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.answering.grounding.support.WAIT_S", 0.05)
     given_up = asyncio.Event()

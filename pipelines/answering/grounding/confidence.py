@@ -19,7 +19,7 @@ def rate_confidence(
     """Return how far a reader can rely on an answer with `claims` to a question that the index answers by `likelihood`.
 
     `first` is the support of the first claim; `likelihood` is None where none was searched. An answer is not `whole` if
-    its model was cut off or replaced.
+    its model was cut off or replaced, or a number of it does not hold.
     """
     share = claims.supported / claims.total if claims.total else float(known)
     if not known or share < HALF or (likelihood is not None and likelihood < DOUBTFUL):
