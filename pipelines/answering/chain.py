@@ -138,7 +138,7 @@ class AgentChain:
         """Yield the agent's text, sanitized, and what it is at; record its result or its failure in the trace."""
         secrets = [secret for one in self._agents for secret in one.secrets]
         sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
-        refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME)
+        refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME, question=task.question)
         refuses = agent is not self._extractive and may_refuse(task.mode)
         feed, close = (refusals.feed, refusals.close) if refuses else (str, str)
         try:

@@ -67,8 +67,8 @@ def test_a_claim_is_no_refusal(sentence):
     assert not is_refusal(sentence) and not gives_up(sentence)
 
 
-def filtered(text, size=1, *, final=False):
-    refusals = RefusalFilter(final=final)
+def filtered(text, size=1, *, final=False, question=""):
+    refusals = RefusalFilter(final=final, question=question)
     parts = [refusals.feed(text[at : at + size]) for at in range(0, len(text), size)]
     return "".join([*parts, refusals.close()]), refusals.refused
 
@@ -128,3 +128,38 @@ def test_only_what_may_become_a_refusal_is_held():
 @given(st.text(st.sampled_from("The passages do not. I\n`~ [1]?!x"), max_size=80), st.integers(1, 9))
 def test_the_chunks_of_a_stream_decide_nothing(text, size):
     assert filtered(text, size) == filtered(text, 1000)
+
+
+REQUEST = "can you show me an example of ray.actor.exit_actor()"
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "Yes, you can show me an example of ray.actor.exit_actor(). [1]",
+        "Sure, I can show you an example of `ray.actor.exit_actor()`.",
+        "An example of ray.actor.exit_actor() [2].",
+    ],
+)
+def test_an_answer_that_only_repeats_the_request_is_none(echo):
+    assert filtered(echo, question=REQUEST) == ("", True)
+
+
+def test_what_follows_a_repeated_request_is_the_answer():
+    code = "```python\nray.actor.exit_actor()\n```"
+    text = f"Yes, I can show you an example.\n\n{code}\n"
+    said, refused = filtered(text, question=REQUEST)
+    assert said.strip() == code and not refused
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]"),
+        ("can ray.init() be called twice?", "Yes, ray.init() can be called twice."),
+        (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()"),
+        (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1]."),
+    ],
+)
+def test_an_answer_with_the_words_of_the_question_stays(question, answer):
+    assert filtered(answer, question=question) == (answer, False)

@@ -5,6 +5,8 @@ Knows English sentences as small models write them; no passage and no model.
 
 import re
 
+from pipelines.answering.grounding.words import content_words
+
 MOST = 300  # characters of a sentence that are held
 LONGEST_END = 9  # characters of a sentence's end: its stop, what closes behind it, and the space
 MOST_WORDS = 9  # of a sentence that begins like a refusal and says no "not" until then: it is none
@@ -69,6 +71,13 @@ _LEADING = re.compile(r"^(?:\[\d[\d,; -]*\]\s*)+")
 _NO = re.compile(r"\b(?:not|no|none|neither|nothing|cannot|unable|lacks?|fails?)\b|n't\b")
 _ENDS = re.compile(r"[.!?][\"')*_\]`”]*\s$")
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+# A question that asks to be shown or told something: "Yes" alone is no answer to it.
+_REQUEST = re.compile(
+    r"(?:\b(?:can|could|would|will) (?:you|someone|anyone) (?:please )?|^(?:please )?)"
+    r"(?:show|give|tell|explain|provide|share|write|describe|list|help|point|send)\b",
+    re.IGNORECASE,
+)
+_AGREEING = content_words("yes sure certainly course absolutely can could you me i show give provide here")
 
 
 def is_refusal(sentence: str) -> bool:
@@ -77,6 +86,13 @@ def is_refusal(sentence: str) -> bool:
     while lead := _LEAD.match(text):
         text = text[lead.end() :]
     return bool(_REFUSAL.match(text)) and not _CONTRAST.search(text)
+
+
+def is_echo(sentence: str, question: str) -> bool:
+    """Return whether a sentence only repeats a request: "Yes, you can show me an example of it." """
+    said = content_words(_plain(sentence))
+    repeated = said <= content_words(question) | _AGREEING
+    return bool(said) and repeated and bool(_REQUEST.search(question)) and not sentence.rstrip().endswith(":")
 
 
 def is_whole(sentence: str) -> bool:
@@ -104,11 +120,12 @@ class RefusalFilter:
 
     A refusal at the beginning is taken out, and so is one of the whole question after other sentences, which small
     models append to good answers. With `final` nothing after a refusal at the beginning is believed.
-    A sentence with the word `copied`, which only the prompt's example has, counts as one.
+    A sentence with the word `copied`, which only the prompt's example has, counts as one; so does a beginning that
+    only repeats the request of `question`.
     """
 
-    def __init__(self, *, final: bool = False, copied: str = "") -> None:
-        self._final, self._copied = final, copied
+    def __init__(self, *, final: bool = False, copied: str = "", question: str = "") -> None:
+        self._final, self._copied, self._question = final, copied, question
         self._refusals, self._said, self._taken, self._held, self._code = 0, False, False, True, False
         self._sentence = self._line = ""
 
@@ -134,7 +151,7 @@ class RefusalFilter:
             return self._end(char)
         if not self._held:
             return char
-        if may_refuse(self._sentence):
+        if may_refuse(self._sentence) or self._may_echo():
             return ""
         self._held = False
         return self._held_text()
@@ -155,7 +172,14 @@ class RefusalFilter:
         return left
 
     def _is_void(self) -> bool:
-        return is_refusal(self._sentence) or bool(self._copied and self._copied in self._sentence)
+        copied = bool(self._copied and self._copied in self._sentence)
+        return is_refusal(self._sentence) or copied or (not self._said and is_echo(self._sentence, self._question))
+
+    def _may_echo(self) -> bool:
+        """Return whether the sentence, whose last word may not be whole, may still repeat the request."""
+        whole = re.sub(r"\S+$", "", self._sentence)
+        begun = not content_words(_plain(whole)) or is_echo(whole, self._question)
+        return not self._said and len(self._sentence) <= MOST and bool(_REQUEST.search(self._question)) and begun
 
     def _held_text(self) -> str:
         """Return the sentence as it leaves: without the numbers of a refusal before it."""
