@@ -1,4 +1,4 @@
-"""Labels questions with the section that answers them, where the legs of retrieval or a model are sure of it.
+"""Labels questions with the section that answers them, where the legs of retrieval are sure of one.
 
 Knows questions, hits and a model that confirms; no engine and no database.
 """
