@@ -113,6 +113,18 @@ def test_code_passes_whatever_it_says():
     assert filtered(code) == (code, False)
 
 
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_an_answer_may_be_code_alone(size):
+    code = "```\nray.init()\n```\n[1]"
+    assert filtered(code, size) == (code, False)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_numbers_without_words_are_no_answer(size):
+    assert filtered("... [1]. [2]. [3].", size) == ("", True)
+    assert filtered(f"---\n\n{REAL}", size, final=True) == (REAL, False)
+
+
 def test_only_what_may_become_a_refusal_is_held():
     refusals = RefusalFilter()
     assert refusals.feed("Call") == "Call"

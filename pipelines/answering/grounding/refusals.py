@@ -110,6 +110,8 @@ def may_refuse(begin: str) -> bool:
     """Return whether a sentence that begins so may still become a refusal."""
     text = _plain(begin)
     begins = any(text.startswith(opener) or opener.startswith(text) for opener in _OPENERS)
+    if not any(map(str.isalnum, text)):
+        return not _FENCE.match(begin)
     if len(text) > MOST or not (begins or _SUBJECT.match(text) or _may_be_subject(text.split())):
         return False
     return len(text.split()) < MOST_WORDS or bool(_NO.search(text))
@@ -126,13 +128,14 @@ class RefusalFilter:
 
     def __init__(self, *, final: bool = False, copied: str = "", question: str = "") -> None:
         self._final, self._copied, self._question = final, copied, question
-        self._refusals, self._said, self._taken, self._held, self._code = 0, False, False, True, False
+        self._refusals, self._written, self._said, self._taken = 0, False, False, False
+        self._held, self._code = True, False
         self._sentence = self._line = ""
 
     @property
     def refused(self) -> bool:
-        """Whether the text so far says nothing but that there is no answer."""
-        return bool(self._refusals) and not self._said
+        """Whether the text so far says nothing but that there is no answer, or has no words."""
+        return self._written and not self._said
 
     def feed(self, delta: str) -> str:
         """Return the text that may leave now that `delta` has come."""
@@ -143,7 +146,7 @@ class RefusalFilter:
         return self._end() if self._sentence else ""
 
     def _take(self, char: str) -> str:
-        if self._final and self.refused:
+        if self._final and self._refusals and not self._said:
             return ""
         self._sentence += char
         self._line += char
@@ -158,12 +161,14 @@ class RefusalFilter:
 
     def _end(self, char: str = "") -> str:
         """End a sentence; return what of it has not left yet, without it if it is a refusal."""
-        said, refusal = bool(_plain(self._sentence)), not self._code and self._is_void()
+        said = any(map(str.isalnum, _plain(self._sentence))) or bool(_FENCE.match(self._sentence))
+        refusal = said and not self._code and self._is_void()
         taken = self._held and refusal and (not self._said or is_whole(self._sentence))
         left = char if not self._held or (taken and char == "\n") else "" if taken else self._held_text()
         left = left if self._said or (said and not taken) else ""
         self._taken = taken or (self._taken and not said)
         self._refusals += refusal
+        self._written |= bool(self._sentence.strip())
         self._said |= said and not refusal
         if char == "\n":
             self._code ^= bool(_FENCE.match(self._line))
