@@ -27,7 +27,7 @@ MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SettingNames:
     """How messages name the settings of an agent: of `RAYDEX_LLM_…`, or of one in `RAYDEX_AGENTS`."""
 
     url: str
@@ -36,7 +36,7 @@ class Settings:
     window: str
 
     @classmethod
-    def of(cls, agent: AgentSettings) -> "Settings":
+    def of(cls, agent: AgentSettings) -> "SettingNames":
         if agent.name == "llm":
             return cls("RAYDEX_LLM_URL", "RAYDEX_LLM_KEY", "RAYDEX_LLM_MODEL", "RAYDEX_LLM_CONTEXT_WINDOW=")
         where = f"of {agent.name!r} in RAYDEX_AGENTS"
@@ -45,7 +45,7 @@ class Settings:
 
 def check_agent(agent: AgentSettings) -> Iterator[Finding]:
     """Check the endpoint of an agent, step by step, to the first that fails."""
-    names = Settings.of(agent)
+    names = SettingNames.of(agent)
     try:
         server: Server | None = look_at(agent.base_url, agent.api_key)
     except NoAnswer as error:
@@ -67,7 +67,7 @@ def check_agent(agent: AgentSettings) -> Iterator[Finding]:
         yield _check_context(agent, server, names)
 
 
-def _check_list(agent: AgentSettings, server: Server, names: Settings) -> Finding:
+def _check_list(agent: AgentSettings, server: Server, names: SettingNames) -> Finding:
     has = f"{server.shown} has {_names([model.name for model in server.models])}"
     if server.base_url != agent.base_url.rstrip("/"):
         return failed(f"{agent.base_url} is no API, {server.base_url} is", f"set {names.url} to {server.base_url}")
@@ -80,7 +80,7 @@ def _check_list(agent: AgentSettings, server: Server, names: Settings) -> Findin
     return warning(f"{has}, not {agent.model!r}, which is set", f"if answers fail, set {names.model} to one of these")
 
 
-def _check_answer(agent: AgentSettings, server: Server | None, names: Settings) -> Iterator[Finding]:
+def _check_answer(agent: AgentSettings, server: Server | None, names: SettingNames) -> Iterator[Finding]:
     """Ask for a short answer, and for another after a prompt that is long enough to measure the reading."""
     patient = {"retries": 0, "first_token_s": min(FIRST_TOKEN_S, agent.first_token_s), "temperature": agent.temperature}
     try:
@@ -160,7 +160,7 @@ def _describe_speed(llm: LLM) -> Finding:
     return fine(said)
 
 
-def _check_context(agent: AgentSettings, server: Server, names: Settings) -> Finding:
+def _check_context(agent: AgentSettings, server: Server, names: SettingNames) -> Finding:
     """Compare the context that is assumed with the server's, which an Ollama knows now that the model is loaded."""
     try:
         server = look_at(agent.base_url, agent.api_key)
@@ -186,7 +186,7 @@ def _check_context(agent: AgentSettings, server: Server, names: Settings) -> Fin
     )
 
 
-def _remedy_for_list(error: NoAnswer, names: Settings, agent: AgentSettings) -> str:
+def _remedy_for_list(error: NoAnswer, names: SettingNames, agent: AgentSettings) -> str:
     if error.status in (401, 403):
         return f"set {names.key} to a key of this server"
     if "nothing listens" in str(error):
@@ -194,7 +194,7 @@ def _remedy_for_list(error: NoAnswer, names: Settings, agent: AgentSettings) -> 
     return f"correct {names.url}: it is the URL up to /chat/completions, and usually ends with /v1"
 
 
-def _remedy_for_answer(error: Exception, names: Settings, server: Server | None) -> str:
+def _remedy_for_answer(error: Exception, names: SettingNames, server: Server | None) -> str:
     has = _names([model.name for model in server.models]) if server else ""
     remedies: dict[type[Exception], str] = {
         LLMKeyRefused: f"set {names.key} to a key of this server",

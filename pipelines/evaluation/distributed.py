@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.cluster import check_reach, connect_ray
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.worker import EvaluationJob, Pace, open_worker
+from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, open_worker
 
 # Questions that an actor is given at a time.
 BATCH = 16
@@ -53,7 +53,7 @@ def ask_over_ray(
             compute=ray.data.ActorPoolStrategy(size=min(workers or max(1, free), batches)),
             num_cpus=1,
         )
-        pace = Pace(len(examples), progress)
+        pace = EvaluationProgress(len(examples), progress)
         count_batches: Any = counts.iter_batches(batch_size=None, batch_format="pyarrow")
         for batch in count_batches:
             pace.add(sum(batch["asked"].to_pylist()), sum(batch["failed"].to_pylist()))

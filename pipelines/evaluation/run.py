@@ -15,7 +15,7 @@ from pipelines.evaluation.dataset import Example, describe_dataset, page_of
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
 from pipelines.evaluation.results import summarise
-from pipelines.evaluation.worker import EvaluationJob, Pace, check_models, make_judge, open_worker
+from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check_models, make_judge, open_worker
 from pipelines.llm.servers.asking import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, NoSuchCollection, Store, is_copy
@@ -144,7 +144,7 @@ def _ask(
         ask_over_ray(job, left, options.workers, options.ray_address, progress)
     else:
         with open_worker(job) as worker:
-            worker(left, Pace(len(left), progress).add)
+            worker(left, EvaluationProgress(len(left), progress).add)
     return kept
 
 

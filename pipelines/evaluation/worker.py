@@ -133,7 +133,7 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
         yield EvaluationWorker(store, job.evaluation, evaluator, job.gives_up)
 
 
-class Pace:
+class EvaluationProgress:
     """Reports every few seconds how far an evaluation is."""
 
     def __init__(self, total: int, progress: Callable[[str], None]) -> None:
