@@ -57,8 +57,8 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
 def overview() -> str:
     """Return the help, which fits on one screen."""
     lines = [f"  {verb:<11} {line}" for verb, (_, line) in VERBS.items()]
-    head = "usage: raydex VERB [flags]\n\nTurn a documentation site into an assistant that answers from it.\n"
-    return "\n".join([head, *lines, "\n`raydex VERB --help` lists the flags of a verb."])
+    usage = "usage: raydex VERB [flags]   (`raydex VERB --help` lists the flags of a verb)"
+    return "\n".join([f"{usage}\n\nTurn a documentation site into an assistant that answers from it.\n", *lines])
 
 
 def explain_unknown(verb: str) -> str:

@@ -32,7 +32,7 @@ def test_the_help_is_one_screen_in_the_order_of_the_first_day(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert listed == list(VERBS) and listed[:5] == ["demo", "index", "ask", "serve", "status"]
+    assert listed == list(VERBS) and listed[:5] == ["demo", "index", "ask", "serve", "doctor"]
 
 
 def test_every_verb_is_a_file_of_jobs_and_every_such_file_a_verb():
