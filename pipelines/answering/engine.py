@@ -328,6 +328,11 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
         finish_reason=trace.finish_reason,
         claims=claims,
         confidence=rate_confidence(
-            claims, trace.first_support, likely, known=trace.known, whole=trace.is_whole and held
+            claims,
+            trace.first_support,
+            likely,
+            known=trace.known,
+            whole=trace.is_whole and held,
+            quoted=bool(trace.quoted),
         ),
     )

@@ -136,7 +136,7 @@ class Trace:
         """Return the citations and the count of the claims; an answer that it does not know claims nothing."""
         with self.step("cite"):
             if self.quoted:
-                return cite_quotes(self.quoted, hits), count_quotes(self.quoted)
+                return cite_quotes(self.quoted, hits), count_quotes(self.quoted) if self.known else Claims()
             if not self.known:
                 return cite_closest(self.text, hits), Claims()
             return make_citations(self.checked, hits), count_claims(self.checked)
