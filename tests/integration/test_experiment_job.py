@@ -96,7 +96,7 @@ def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
     path = sweep(tmp_path, runs=[{"name": "one"}])
     (tmp_path / "page.md").write_text("A page without marks.\n")
     for flags, said in {
-        ("--fail-below", "0.1"): "need --baseline",
+        ("--fail-below", "0.1"): "needs --baseline",
         ("--baseline", "other"): "neither a file nor a run; runs are: one",
         ("--baseline", "one", "--candidate", "two"): "there is no run 'two'",
         ("--metric", "retrieval_score@7"): "there are: retrieval_score@1",
