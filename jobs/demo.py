@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from jobs.cli import DONE, NOTHING_DELETED, command, main, say
 from jobs.documentation import serve_documentation
 from jobs.environment import child_environment, open_database, ray_address, variables
-from pipelines.cluster import connect_ray
+from pipelines.cluster import SERVICE_NICENESS, connect_ray
 from pipelines.llm.servers import find_llm
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -59,7 +59,7 @@ def work(args: argparse.Namespace) -> int:
         site = args.site or stack.enter_context(serve_documentation(ROOT))
         url = stack.enter_context(open_database())
         say("database is up")
-        address = stack.enter_context(connect_ray(ray_address())).address
+        address = stack.enter_context(connect_ray(ray_address(), SERVICE_NICENESS)).address
         _catch_signals()  # Ray puts handlers of its own in their place, and the service would outlive this process
         say("Ray is up")
         collection = collection_name(site)

@@ -42,11 +42,17 @@ class RayCluster:
         return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
 
 
+# A job gives way to what else this machine does (Ray's own default). A service must not: beside a language model on the
+# same two cores its checks of claims came 5 s late, and the sentences with them.
+JOB_NICENESS, SERVICE_NICENESS = 15, 0
+
+
 @contextlib.contextmanager
-def connect_ray(address: str = "local") -> Iterator[RayCluster]:
+def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterator[RayCluster]:
     """Yield the Ray that this process is connected to, else the one at `address`; "local" starts one on this machine.
 
-    A connection made here is closed at the end, a Ray started here is stopped.
+    The workers of a Ray started here have this `niceness`. A connection made here is closed at the end, a Ray started
+    here is stopped.
     """
     # Ray takes these two from the environment alone. `uv run` would build its environment in every worker;
     # ray#53727 prints an alarm for every actor pool.
@@ -59,7 +65,7 @@ def connect_ray(address: str = "local") -> Iterator[RayCluster]:
     if starts_here:
         with silent_stderr():
             if address == "local":
-                start_local_ray()
+                start_local_ray(_system_config={"worker_niceness": niceness})
             else:
                 # Elsewhere Ray takes a loopback address for one of the network, where such a cluster does not listen.
                 with _loopback_alone() if _is_loopback(address) else contextlib.nullcontext():

@@ -23,7 +23,7 @@ from ray.serve.context import _get_global_client
 from pipelines import embedded
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.settings import describe_errors
-from pipelines.cluster import connect_ray
+from pipelines.cluster import SERVICE_NICENESS, connect_ray
 from pipelines.llm.servers import find_llm
 from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
@@ -146,7 +146,7 @@ def local_ray() -> Iterator[None]:
     """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
     os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    with connect_ray(ray_address()):
+    with connect_ray(ray_address(), SERVICE_NICENESS):
         yield
 
 

@@ -20,6 +20,12 @@ from serve.settings import Settings
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+NICENESS = """
+import os, ray, sys
+from pipelines.cluster import SERVICE_NICENESS, connect_ray
+with connect_ray("local", *([SERVICE_NICENESS] if sys.argv[1] == "service" else [])):
+    print("niceness", ray.get(ray.remote(lambda: os.nice(0)).remote()) - os.nice(0))
+"""
 # Ray 2.60 asks these for the cloud that it runs in.
 METADATA = ("169.254.169.254", "metadata.google.internal")
 JOB = """
@@ -103,3 +109,11 @@ def test_another_process_joins_a_local_ray_by_its_address() -> None:
         command = [sys.executable, "-c", join, cluster.address]
         joined = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert joined.stdout == "joined\n", joined.stderr
+
+
+@pytest.mark.parametrize(("what", "niceness"), [("service", 0), ("job", 15)])
+def test_a_job_gives_way_to_others_and_a_service_does_not(what, niceness):
+    done = subprocess.run(
+        [sys.executable, "-c", NICENESS, what], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert f"niceness {niceness}" in done.stdout
