@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
-from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 
 UNKNOWN = "I do not know: nothing in this collection seems to answer that."
@@ -96,8 +96,8 @@ def is_answerable(question: str, hits: Sequence[Hit]) -> bool:
 
     A question in other letters than the Latin ones needs no words in common where there are vectors.
     """
-    words = content_terms(question)
-    share = max((words_share(words, full_text(hit)) for hit in hits), default=0.0) if words else 0.0
+    words = content_words(question)
+    share = max((words_share(words, words_of(full_text(hit))) for hit in hits), default=0.0) if words else 0.0
     cosines = [hit.scores[VECTOR] for hit in hits if VECTOR in hit.scores]
     if cosines and not (words and question.isascii()):
         share = max(share, BEFORE_MODEL.some)
@@ -108,13 +108,3 @@ def unknown_answer(hits: Sequence[Hit]) -> str:
     """Return the answer where nothing supports one: that it is unknown, and the closest sources."""
     closest = " ".join(f"[{n}]" for n in range(1, min(len(hits), 3) + 1))
     return f"{UNKNOWN} The closest that it holds: {closest}" if closest else UNKNOWN
-
-
-def content_terms(text: str) -> frozenset[str]:
-    """Return the distinct terms of `text` that carry meaning."""
-    return frozenset(terms(text)) - STOP_TERMS
-
-
-def words_share(words: frozenset[str], text: str) -> float:
-    """Return the share of `words` that `text` has, names in parts too; 1 for no words."""
-    return len(words & frozenset(terms(text))) / len(words) if words else 1.0

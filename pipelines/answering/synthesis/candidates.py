@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.answering.grounding.answerable import content_terms
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.passages import (
@@ -94,9 +93,7 @@ class Candidates:
         self._own = [frozenset(terms(hit.text)) for hit in hits]
         own = [one for one in self._all if one.found]
         frequency = Counter(term for one in own for term in one.words | self._headings[one.hit])
-        self._weights = {
-            term: math.log(1 + (1 + len(own)) / (1 + frequency[term])) for term in sorted(content_terms(question))
-        }
+        self._weights = {term: math.log(1 + (1 + len(own)) / (1 + frequency[term])) for term in sorted(set(asked))}
 
     def share(self, words: frozenset[str]) -> float:
         """Return the weighted share of the question's words that are in `words`, 0 to 1."""
@@ -196,7 +193,7 @@ class Candidates:
 
     def _covered(self, hit: Hit) -> float:
         """Return the share of the words of the section's own heading that are the question's."""
-        last = {term for term in content_terms(_last_heading(hit)) if _LETTER.search(term)}
+        last = {term for term in terms(_last_heading(hit)) if term not in STOP_TERMS and _LETTER.search(term)}
         return len(last & self._weights.keys()) / max(len(last), 1)
 
     def _named(self, hit: Hit) -> bool:

@@ -1,6 +1,6 @@
 """Says what an answer begins with: the search that was made instead, and what may mislead."""
 
-from pipelines.answering.grounding.answerable import content_terms
+from pipelines.answering.grounding.words import content_words
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.understanding.language import is_foreign, reads_only_english
 
@@ -8,7 +8,7 @@ from pipelines.answering.understanding.language import is_foreign, reads_only_en
 def make_notes(asked: str, unclear: str, retrieval: Retrieval) -> tuple[str, ...]:
     """Return the notes on a question: `unclear` are words of it that nothing before it explains."""
     notes = []
-    if content_terms(asked) != content_terms(retrieval.question):
+    if content_words(asked) != content_words(retrieval.question):
         notes.append(f"Searched for: {retrieval.question}")
     if unclear:
         notes.append(f'I can\'t tell what "{unclear}" refers to. Ask the whole question in one message.')
