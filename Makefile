@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install demo test test-all check quality lock tree clean
+.PHONY: help install chromium demo test test-all check quality lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -14,6 +14,7 @@ help:
 	@echo "make check                                format, lint, types, architecture"
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make install                              only create $(VENV) and install"
+	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
 install: $(VENV)/.installed
 
@@ -23,6 +24,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (some minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+# The tests of the pages skip, with the reason, where there is no browser: so this never fails.
+chromium:
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || \
+	  { test "`id -u`" = 0 && command -v apt-get > /dev/null && apt-get update -qq && apt-get install -qq -y chromium > /dev/null; } || \
+	  echo "no chromium: tests of the pages will be skipped (on Debian, as root: apt-get install chromium)"
 
 demo: install
 	@$(BIN)/raydex demo $(if $(SITE),--site '$(SITE)') $(if $(QUESTION),--question '$(QUESTION)')

@@ -8,17 +8,14 @@ from typing import Any
 
 import pytest
 from kit.api import TEXT, FakeEngine, FakeStore, run_server
-from kit.browser import CHROMIUM, Browser
+from kit.browser import Browser, needs_browser
 
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, Question
 from pipelines.records import Claims
 from serve.api.routes import create_app
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine"),
-]
+pytestmark = [pytest.mark.slow, needs_browser]
 ASK = "form.question.value = 'How do I load csv files?'; form.requestSubmit()"
 ANSWERED = "!document.getElementById('feedback').hidden"
 PICKER = "document.querySelector('form').collection"

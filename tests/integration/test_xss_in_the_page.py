@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 from kit.api import FakeEngine, FakeStore, run_server
-from kit.browser import CHROMIUM, Browser
+from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
 from kit.scripted_llm import Request, ScriptedLLM
 from kit.xss import KINDS, PAYLOADS, QUESTION, PoisonedRetriever
@@ -16,7 +16,7 @@ from pipelines.llm.client import LLM
 from pipelines.records import Citation
 from serve.api.routes import create_app
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")]
+pytestmark = [pytest.mark.slow, needs_browser]
 
 ASK = "form.question.value = {question!r}; form.requestSubmit()"
 ANSWERED = "!byId('answer').classList.contains('busy') && byId('answer').textContent !== ''"

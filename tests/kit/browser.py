@@ -1,28 +1,45 @@
-"""Drives a headless Chromium over its DevTools protocol: opens pages, runs scripts in them, takes screenshots.
+"""Drives a headless Chromium by Playwright: opens pages, runs scripts in them, clicks, types, takes screenshots.
 
     with Browser() as browser:
         browser.open("http://127.0.0.1:8000/", width=400, dark=True)
+        browser.type("textarea", "How?")
         browser.evaluate("document.title")
+        browser.do(lambda page: page.get_by_role("button", name="Ask").click())
 
-`events` are what the browser reported: dialogs, log entries, requests.
+Playwright runs in a thread of its own, so that a test may have an event loop. `events` are what the browser reported:
+dialogs, log entries, requests. Selectors reach into open shadow roots.
 """
 
-import asyncio
-import base64
-import itertools
-import re
 import shutil
-import subprocess
-import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import resources, util
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import aiohttp
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio")
 START_S, ANSWER_S = 60.0, 60.0
+REPORTED = ("Page.javascriptDialogOpening", "Log.entryAdded", "Network.requestWillBeSent")
+
+
+def _missing() -> str:
+    """Return why no browser can be driven here; "" if one can."""
+    if util.find_spec("playwright") is None:
+        return "the package playwright is not installed: `make install`"
+    return "" if CHROMIUM else "no chromium on this machine: `make chromium` (Debian, as root)"
+
+
+MISSING = _missing()
+needs_browser = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+Result = TypeVar("Result")
 
 
 class Browser:
@@ -30,37 +47,60 @@ class Browser:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
-        self._loop = asyncio.new_event_loop()
-        self._numbers = itertools.count(1)
+        self._thread = ThreadPoolExecutor(1, "browser")
 
     def __enter__(self) -> Self:
-        assert CHROMIUM
-        self._folder = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
-        flags = [*FLAGS, "--remote-debugging-port=0", f"--user-data-dir={self._folder.name}", "about:blank"]
-        self._process = subprocess.Popen([CHROMIUM, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._wait(self._connect())
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        self._run(self._start)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wait(self._session.close())
-        self._loop.close()
-        self._process.kill()
-        self._process.wait()
-        self._folder.cleanup()
+        self._run(self._stop)
+        self._thread.shutdown()
 
-    def open(self, url: str, width: int = 1200, height: int = 900, dark: bool = False) -> None:
+    def open(
+        self, url: str, width: int = 1200, height: int = 900, dark: bool = False, reduced_motion: bool = False
+    ) -> None:
         """Load a page and wait until it is loaded."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self.call("Emulation.setDeviceMetricsOverride", **size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Page.navigate", url=url)
-        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.emulate(width, height, dark, reduced_motion)
+        self.do(lambda page: page.goto(url))
+
+    def emulate(self, width: int = 1200, height: int = 900, dark: bool = False, reduced_motion: bool = False) -> None:
+        """Give the page another size, colour scheme or wish for less motion."""
+        motion = "reduce" if reduced_motion else "no-preference"
+        self.do(lambda page: page.set_viewport_size({"width": width, "height": height}))
+        self.do(lambda page: page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=motion))
+
+    def renew(self) -> None:
+        """Close the page with all that it stored, and open an empty one."""
+        self._run(lambda: (self._context.close(), self._open_page()))
+        self.events.clear()
+
+    def do(self, work: "Callable[[Page], Result]") -> Result:
+        """Return what `work` does with Playwright's page, in the browser's thread."""
+        return self._run(lambda: work(self._page))
+
+    def click(self, selector: str) -> None:
+        self.do(lambda page: page.click(selector))
+
+    def type(self, selector: str, text: str) -> None:
+        """Focus an element and type into it, key by key."""
+        self.do(lambda page: page.locator(selector).press_sequentially(text))
+
+    def press(self, *keys: str) -> None:
+        """Press keys where the focus is, such as `Control+k` or `ArrowDown`."""
+        for key in keys:
+            self.do(lambda page, key=key: page.keyboard.press(key))
+
+    def text(self, selector: str) -> str:
+        """Return the text of an element as it is shown."""
+        return self.do(lambda page: page.inner_text(selector))
+
+    def count(self, selector: str) -> int:
+        """Return how many elements there are."""
+        return self.do(lambda page: page.locator(selector).count())
 
     def evaluate(self, script: str) -> Any:
-        """Return the value of an expression in the page; it may be a promise."""
+        """Return the value of an expression in the page; it may be a promise. A policy of the page doesn't stop it."""
         done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
@@ -72,46 +112,53 @@ class Browser:
             assert time.monotonic() < until, f"it did not become true: {script}"
             time.sleep(0.05)
 
-    def screenshot(self, path: Path) -> None:
-        """Write a PNG of the whole page."""
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
+    def screenshot(self, path: Path, full: bool = True) -> None:
+        """Write a PNG of the whole page, or of what is in view."""
+        self.do(lambda page: page.screenshot(path=path, full_page=full))
+
+    def violations(self, within: str = "document") -> list[str]:
+        """Return what axe-core finds against the page's accessibility, or against an element's (an expression)."""
+        self.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8") + ";0")
+        found = self.evaluate(f"axe.run({within}).then(done => done.violations)")
+        return [f"{rule['id']}: {node['html']}\n{node['failureSummary']}" for rule in found for node in rule["nodes"]]
 
     def named(self, *methods: str) -> list[dict[str, Any]]:
         """Return the parameters of the events with these names."""
         return [event["params"] for event in self.events if event["method"] in methods]
 
+    def requests(self) -> list[str]:
+        """Return the addresses that the page asked for."""
+        return [sent["request"]["url"] for sent in self.named("Network.requestWillBeSent")]
+
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method of the protocol and return its result; events that come meanwhile are kept."""
-        return self._wait(self._call(method, params))
+        """Call a method of the DevTools protocol and return its result."""
+        return self._run(lambda: self._protocol.send(method, params))
 
-    async def _connect(self) -> None:
-        told, until = Path(self._folder.name) / "DevToolsActivePort", time.monotonic() + START_S
-        while not told.exists() or not re.match(r"\d+\n", told.read_text()):
-            assert time.monotonic() < until and self._process.poll() is None, "chromium did not start"
-            await asyncio.sleep(0.05)
-        port = told.read_text().split()[0]
-        self._session = aiohttp.ClientSession()
-        async with self._session.get(f"http://127.0.0.1:{port}/json/list") as reply:
-            page = next(target for target in await reply.json() if target["type"] == "page")
-        self._socket = await self._session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=0)
+    def _start(self) -> None:
+        from playwright.sync_api import sync_playwright
 
-    async def _call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        number = next(self._numbers)
-        await self._socket.send_json({"id": number, "method": method, "params": params})
-        while True:
-            message = await self._socket.receive_json(timeout=ANSWER_S)
-            if message.get("id") == number:
-                assert "error" not in message, message
-                return dict(message["result"])
-            if "method" in message:
-                await self._note(message)
+        self._playwright = sync_playwright().start()
+        self._browser = self._playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(FLAGS), timeout=START_S * 1000
+        )
+        self._open_page()
 
-    async def _note(self, event: dict[str, Any]) -> None:
-        self.events.append(event)
-        if event["method"] == "Page.javascriptDialogOpening":  # it would stop the page
-            answer = {"id": next(self._numbers), "method": "Page.handleJavaScriptDialog", "params": {"accept": False}}
-            await self._socket.send_json(answer)
+    def _open_page(self) -> None:
+        self._context = self._browser.new_context()
+        self._context.set_default_timeout(ANSWER_S * 1000)
+        self._page = self._context.new_page()
+        self._protocol = self._context.new_cdp_session(self._page)
+        for method in REPORTED:
+            self._protocol.on(method, partial(self._note, method))
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._protocol.send(f"{domain}.enable")
 
-    def _wait(self, work: Any) -> Any:
-        return self._loop.run_until_complete(work)
+    def _note(self, method: str, params: dict[str, Any]) -> None:
+        self.events.append({"method": method, "params": params})
+
+    def _stop(self) -> None:
+        self._browser.close()
+        self._playwright.stop()
+
+    def _run(self, work: Callable[[], Result]) -> Result:
+        return self._thread.submit(work).result()

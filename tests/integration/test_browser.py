@@ -1,0 +1,97 @@
+"""The browser of the tests notices what the tests rely on: what runs, what is loaded, what the policy stops."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from kit.api import run_server
+from kit.browser import Browser, needs_browser
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+PAGE = """<html lang="en"><title>Form</title><body><main><h1>Form</h1>
+<label>Name <input id="name"></label><button>Go</button><output></output></main>
+<script>document.querySelector("button").onclick = () => { document.querySelector("output").textContent = byName() };
+const byName = () => document.getElementById("name").value;</script>"""
+HOSTILE = "<title>x</title><script>alert(1)</script><img src='//evil.example/x.png'><p style='color:red'>x</p>"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    app = FastAPI()
+    app.get("/")(lambda: HTMLResponse(PAGE))
+    app.get("/hostile")(lambda: HTMLResponse(HOSTILE))
+    strict = {"Content-Security-Policy": "default-src 'none'"}
+    app.get("/strict")(lambda: HTMLResponse(HOSTILE, headers=strict))
+    with run_server(app) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(opened: Browser) -> Browser:
+    opened.renew()
+    return opened
+
+
+def test_it_types_clicks_and_reads(browser: Browser, url: str) -> None:
+    browser.open(url)
+    browser.type("#name", "Ann")
+    browser.press("Backspace")
+    browser.click("button")
+    assert browser.text("output") == "An"
+    assert browser.count("button") == 1
+    assert browser.do(lambda page: page.get_by_role("button", name="Go").is_visible())
+
+
+def test_it_works_beside_an_event_loop(browser: Browser, url: str) -> None:
+    async def title() -> str:
+        browser.open(url)
+        return browser.evaluate("document.title")
+
+    assert asyncio.run(title()) == "Form"
+
+
+def test_what_runs_and_what_is_loaded_is_noticed(browser: Browser, url: str) -> None:
+    browser.open(f"{url}/hostile")
+    assert [dialog["message"] for dialog in browser.named("Page.javascriptDialogOpening")] == ["1"]
+    assert "http://evil.example/x.png" in browser.requests()
+
+
+def test_what_a_policy_stops_is_noticed_and_scripts_of_a_test_are_not_stopped(browser: Browser, url: str) -> None:
+    browser.open(f"{url}/strict")
+    assert browser.named("Page.javascriptDialogOpening") == []
+    stopped = [entry["entry"]["text"] for entry in browser.named("Log.entryAdded")]
+    assert any("inline style" in text for text in stopped) and any("script" in text for text in stopped), stopped
+    browser.wait_for("eval('1 + 1') === 2")
+
+
+def test_size_colours_and_motion_are_emulated(browser: Browser, url: str) -> None:
+    matches = "['(prefers-color-scheme: dark)', '(prefers-reduced-motion)'].map(query => matchMedia(query).matches)"
+    browser.open(url, width=390, dark=True, reduced_motion=True)
+    assert browser.evaluate(f"[innerWidth, ...{matches}]") == [390, True, True]
+    browser.emulate(width=800)
+    assert browser.evaluate(f"[innerWidth, ...{matches}]") == [800, False, False]
+
+
+def test_a_renewed_page_remembers_nothing(browser: Browser, url: str) -> None:
+    browser.open(url)
+    browser.evaluate("localStorage.setItem('a', 1)")
+    browser.renew()
+    browser.open(url)
+    assert browser.evaluate("localStorage.length") == 0
+
+
+def test_what_is_not_accessible_is_found(browser: Browser, url: str) -> None:
+    browser.open(url)
+    assert browser.violations() == []
+    browser.evaluate("document.querySelector('label').replaceWith(document.querySelector('input'))")
+    (found,) = browser.violations()
+    assert found.startswith("label: ")
