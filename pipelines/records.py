@@ -339,6 +339,7 @@ class Answer:
     `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
     the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
     FINISHED unless the model was cut off. `claims` counts what it states, `confidence` is how far it can be relied on.
+    `collection` is the one that answered, also where the question named none.
     """
 
     question: str
@@ -360,6 +361,7 @@ class Answer:
     finish_reason: str = FINISHED
     claims: Claims = Claims()
     confidence: Confidence = LOW
+    collection: str = ""
 
     def __str__(self) -> str:
         sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)

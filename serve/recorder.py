@@ -12,9 +12,11 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
 
+from pipelines.answering.understanding.language import find_language
 from pipelines.records import Answer, Citation, Hit
 from pipelines.store import QuestionRow, StoreUnavailable
 
@@ -28,6 +30,8 @@ BATCH_ROWS = 100
 MOST_ERROR_CHARACTERS = 1_000
 # Enough of a hit to recognise it; its whole text is in the index, as long as that exists.
 SNIPPET_CHARACTERS = 300
+# A longer path is no page of a documentation.
+MOST_URL_CHARACTERS = 2_000
 RETENTION_DAYS = 90
 FORGET_EVERY_S = 3_600.0
 # The first and the longest pause between attempts while the database is away.
@@ -44,12 +48,17 @@ class QuestionStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuestionContext:
-    """Where a question belongs: its collection, conversation and mode, and the name of the API key it came with."""
+    """Where a question belongs: its collection, conversation and mode, and the name of the API key it came with.
+
+    `channel` is where it was asked, `page` the URL of the page that its reader had open.
+    """
 
     collection: str = ""
     conversation: str = ""
     mode: str = ""
     key: str = ""
+    channel: str = "api"
+    page: str = ""
 
 
 class Recorder:
@@ -103,6 +112,9 @@ class Recorder:
                 key_name=context.key,
                 known=False,
                 error=error[:MOST_ERROR_CHARACTERS] or "unknown",
+                channel=context.channel,
+                page=without_query(context.page),
+                language=find_language(question),
             )
         )
 
@@ -215,7 +227,7 @@ def row_of(answer: Answer, context: QuestionContext = QuestionContext()) -> Ques
     return QuestionRow(
         id=answer.id or uuid.uuid4().hex,
         question=answer.question,
-        collection=context.collection,
+        collection=context.collection or answer.collection,
         conversation=context.conversation,
         standalone=answer.queries[0] if answer.queries and answer.queries[0] != answer.question else "",
         mode=context.mode,
@@ -235,14 +247,32 @@ def row_of(answer: Answer, context: QuestionContext = QuestionContext()) -> Ques
         index=answer.index,
         revision=answer.revision,
         key_name=context.key,
+        confidence=answer.confidence,
+        claims=asdict(answer.claims),
+        notes=list(answer.notes),
+        finish_reason=answer.finish_reason,
+        channel=context.channel,
+        page=without_query(context.page),
+        language=find_language(answer.question),
     )
+
+
+def without_query(url: str) -> str:
+    """Return a page's URL without its query, fragment and user, which may name a person or let one in; "" for none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))[:MOST_URL_CHARACTERS]
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
     return {
         "source": hit.source,
         "chunk_id": hit.chunk_id,
+        "text_hash": hit.text_hash,
         "title": hit.title,
+        "headings": list(hit.headings),
         "snippet": hit.text[:SNIPPET_CHARACTERS],
         "score": hit.score,
         "score_kind": hit.score_kind,
@@ -254,13 +284,16 @@ def _hit(hit: Hit) -> dict[str, Any]:
 def _citation(citation: Citation, hits: Sequence[Hit]) -> dict[str, Any]:
     """Return a citation with its chunk: the n-th hit, or the first hit of its source if that is another one."""
     nth = hits[citation.n - 1 : citation.n] if citation.n > 0 else ()
-    cited = (hit.chunk_id for hit in (*nth, *hits) if citation.source in (hit.source, *hit.sources))
+    cited = next((hit for hit in (*nth, *hits) if citation.source in (hit.source, *hit.sources)), None)
     return {
         "n": citation.n,
         "source": citation.source,
-        "chunk_id": next(cited, None),
+        "chunk_id": cited.chunk_id if cited else None,
+        "text_hash": cited.text_hash if cited else None,
         "title": citation.title,
+        "headings": list(citation.headings),
         "snippet": citation.snippet[:SNIPPET_CHARACTERS],
+        "scores": dict(citation.scores),
         "supported": citation.supported,
         "support": citation.support,
         "by": citation.by,

@@ -54,6 +54,15 @@ class Observer(Protocol):
     def observe_first_delta(self, seconds: float, /) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a question comes from: its conversation (None: a new one), its channel, the page that its reader sees."""
+
+    conversation: str | None = None
+    channel: str = "api"
+    page: str = ""
+
+
 class SessionFactory:
     """Opens sessions with one engine; `recorder` records their questions, `observer` counts their answers."""
 
@@ -68,21 +77,22 @@ class SessionFactory:
         self.engine, self.recorder, self.observer = engine, recorder, observer
         self._conversations, self._threads = conversations, threads
 
-    async def open(self, request: Request, question: Question, conversation: str | None = None) -> "QuestionSession":
+    async def open(self, request: Request, question: Question, origin: Origin = Origin()) -> "QuestionSession":
         """Return a session for `question`, with the last turns of its conversation unless it brings a history.
 
         A question and a conversation without an id get one.
         """
         question, key = replace(question, id=question.id or uuid.uuid4().hex), key_name(request)
-        if conversation is None or question.history:
-            return QuestionSession(self, question, conversation or secrets.token_urlsafe(16), key)
+        if origin.conversation is None or question.history:
+            origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
+            return QuestionSession(self, question, origin, key)
         try:
-            turns = await self._threads.run(self._conversations.conversation, conversation, TURNS, key)
+            turns = await self._threads.run(self._conversations.conversation, origin.conversation, TURNS, key)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
-            return QuestionSession(self, question, conversation, key, (CONVERSATION,))
+            return QuestionSession(self, question, origin, key, (CONVERSATION,))
         question = replace(question, history=_messages(turns), previous=turns[-1].cited if turns else ())
-        return QuestionSession(self, question, conversation, key)
+        return QuestionSession(self, question, origin, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +101,14 @@ class QuestionSession:
 
     factory: SessionFactory
     question: Question
-    conversation: str
+    origin: Origin
     key: str = ""
     degraded: tuple[str, ...] = ()
+
+    @property
+    def conversation(self) -> str:
+        """The id of the conversation."""
+        return self.origin.conversation or ""
 
     async def answer(self, request: Request) -> Answer:
         """Return the answer, recorded. Raises what the engine raises, and ClientGone."""
@@ -141,7 +156,8 @@ class QuestionSession:
 
     @property
     def _context(self) -> QuestionContext:
-        return QuestionContext(self.question.collection or "", self.conversation, self.question.mode or "", self.key)
+        where, mode = self.question.collection or "", self.question.mode or ""
+        return QuestionContext(where, self.conversation, mode, self.key, self.origin.channel, self.origin.page)
 
 
 def key_name(request: Request) -> str:

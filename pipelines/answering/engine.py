@@ -327,6 +327,7 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
         exchanges=tuple(trace.exchanges),
         finish_reason=trace.finish_reason,
         claims=claims,
+        collection=retrieval.index.collection,
         confidence=rate_confidence(
             claims,
             trace.first_support,

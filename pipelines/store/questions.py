@@ -12,19 +12,23 @@ from pipelines.characters import clean_for_storage
 from pipelines.store.connection import Database, to_jsonb
 
 RATINGS = (-1, 0, 1)
+# Why an answer was rated down.
+REASONS = ("wrong", "incomplete", "outdated", "not_asked")
 DAY_S = 86_400
 
 
 class BadRating(ValueError):
-    """A rating is not one of -1, 0 and 1."""
+    """A rating is not one of -1, 0 and 1, or its reason is none of REASONS."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
     """One row of the table `question`.
 
-    `citations` are objects with n, source, chunk_id, title, snippet, supported, support; `hits` with source, chunk_id,
-    title, snippet, score, score_kind, ranks, scores. `error` is why the question failed, None if it was answered.
+    `citations` are objects with n, source, chunk_id, text_hash, title, headings, snippet, scores, supported, support,
+    by; `hits` with source, chunk_id, text_hash, title, headings, snippet, score, score_kind, ranks, scores; `claims`
+    has total, cited, supported. `error` is why the question failed, None if it was answered; `confidence` and `claims`
+    are None for one that failed. `page` is what the reader had open, `language` is BCP 47, "" if not certain.
     """
 
     id: str
@@ -51,6 +55,13 @@ class QuestionRow:
     revision: int | None = None
     key_name: str = ""
     error: str | None = None
+    confidence: str | None = None
+    claims: Mapping[str, int] | None = None
+    notes: Sequence[str] = ()
+    finish_reason: str = "stop"
+    channel: str = "api"
+    page: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ class Questions(Database):
             self._run("record_questions", {"rows": to_jsonb([asdict(row) for row in rows])})
 
     def question(self, id: str) -> dict[str, Any] | None:
-        """Return the row of a question, keyed by the fields of QuestionRow; None if it does not exist (yet)."""
+        """Return the row of a question: the fields of QuestionRow, shared_at. None if it does not exist (yet)."""
         row = self._one("question", {"id": clean_for_storage(id)})
         return dict(row) if row else None
 
@@ -83,13 +94,34 @@ class Questions(Database):
         rows = self._all("conversation", {"conversation": clean_for_storage(id), "most": most, "key_name": key_name})
         return [Turn(row["question"], row["answer"], tuple(row["cited"])) for row in reversed(rows)]
 
-    def record_feedback(self, question_id: str, rating: int, comment: str = "", key_name: str = "") -> int:
+    def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> dict[str, Any] | None:
+        """Return the row of an answer, as `question` does, with `rating`, the one that `key_name` gave it, if any.
+
+        Only one that was asked with the key `key_name` (None: by nobody who can be known again) or is shared, or any
+        one (`all`); None for any other, and for a question that failed.
+        """
+        row = self._one("readable_answer", {"id": clean_for_storage(id), "key_name": key_name, "all": all})
+        return dict(row) if row else None
+
+    def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
+        """Let whoever may ask read an answer, or no longer; return whether it is one that `key_name` asked (or `all`).
+
+        One that is shared already stays shared since then.
+        """
+        values = {"id": clean_for_storage(id), "key_name": key_name, "shared": shared, "all": all}
+        return self._run("share_answer", values) > 0
+
+    def record_feedback(
+        self, question_id: str, rating: int, comment: str = "", key_name: str = "", reasons: Sequence[str] = ()
+    ) -> int:
         """Write a key holder's feedback on an answer, replacing their earlier one; return its id.
 
         The question's row may arrive later. Raises BadRating.
         """
         if rating not in RATINGS:
             raise BadRating(f"the rating is {rating!r}: it must be -1, 0 or 1")
+        if unknown := [reason for reason in reasons if reason not in REASONS]:
+            raise BadRating(f"the reason is {unknown[0]!r}: it must be one of {', '.join(REASONS)}")
         row = self._one(
             "record_feedback",
             {
@@ -97,12 +129,13 @@ class Questions(Database):
                 "rating": rating,
                 "comment": clean_for_storage(comment),
                 "key_name": key_name,
+                "reasons": list(dict.fromkeys(reasons)),
             },
         )
         return int((row or {})["id"])
 
     def feedback(self, question_id: str) -> list[dict[str, Any]]:
-        """Return all feedback on an answer (rating, comment, created, key_name), oldest first."""
+        """Return all feedback on an answer (rating, comment, reasons, created, key_name), oldest first."""
         return [dict(row) for row in self._all("feedback_of", {"question_id": clean_for_storage(question_id)})]
 
     def rated_questions(self, collection: str) -> list[dict[str, Any]]:
@@ -120,7 +153,7 @@ class Questions(Database):
     def recent_questions(
         self, collection: str | None = None, before: datetime | None = None, unknown: bool = False, most: int = 100
     ) -> list[dict[str, Any]]:
-        """Return the last `most` questions, newest first, with the sum of their ratings and their comments.
+        """Return the last `most` questions, newest first, with the sum of their ratings, their reasons and comments.
 
         Only those to `collection`, asked `before`, and (`unknown`) without an answer from the sources, if given.
         """

@@ -8,6 +8,15 @@ on conflict do nothing;
 -- name: question
 select * from question where id = %(id)s;
 
+-- name: readable_answer
+select q.*, f.rating
+from question q left join feedback f on f.question_id = q.id and f.key_name = %(key_name)s
+where q.id = %(id)s and q.error is null and (q.key_name = %(key_name)s or q.shared_at is not null or %(all)s);
+
+-- name: share_answer
+update question set shared_at = case when %(shared)s then coalesce(shared_at, now()) end
+where id = %(id)s and error is null and (key_name = %(key_name)s or %(all)s);
+
 -- name: conversation
 select question, answer,
     array(
@@ -19,14 +28,14 @@ where conversation = %(conversation)s and conversation <> '' and key_name = %(ke
 order by asked_at desc, id desc limit %(most)s;
 
 -- name: record_feedback
-insert into feedback (question_id, rating, comment, key_name)
-values (%(question_id)s, %(rating)s, %(comment)s, %(key_name)s)
+insert into feedback (question_id, rating, comment, key_name, reasons)
+values (%(question_id)s, %(rating)s, %(comment)s, %(key_name)s, %(reasons)s)
 on conflict (question_id, key_name) do update
-set rating = excluded.rating, comment = excluded.comment, created = now()
+set rating = excluded.rating, comment = excluded.comment, reasons = excluded.reasons, created = now()
 returning id;
 
 -- name: feedback_of
-select rating, comment, created, key_name from feedback where question_id = %(question_id)s order by created, id;
+select rating, comment, reasons, created, key_name from feedback where question_id = %(question_id)s order by created, id;
 
 -- name: rated_questions
 -- One row per answered question that anyone rated: `rating` is the sum of their ratings.
@@ -42,7 +51,9 @@ group by 1 order by min(asked_at), 1;
 
 -- name: recent_questions
 select q.id, q.asked_at, q.collection, q.question, q.answer, q.known, q.agent, q.citations, q.degraded, q.timings,
-    q.cost, q.key_name, q.error, f.rating, coalesce(f.comments, array[]::text[]) as comments
+    q.cost, q.key_name, q.error, q.confidence, q.claims, q.channel, q.page, q.language, f.rating,
+    coalesce(f.comments, array[]::text[]) as comments,
+    array(select distinct unnest(g.reasons) from feedback g where g.question_id = q.id order by 1) as reasons
 from question q left join lateral (
     select sum(rating)::int as rating, array_agg(comment order by created) filter (where comment <> '') as comments
     from feedback where question_id = q.id

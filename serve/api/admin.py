@@ -30,7 +30,12 @@ class RecordedQuestionOut(BaseModel):
     cost: float
     key_name: str
     rating: int | None
+    reasons: list[str]
     comments: list[str]
+    confidence: str | None
+    channel: str | None
+    page: str | None
+    language: str | None
     error: str | None
 
     @classmethod

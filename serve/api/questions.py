@@ -18,7 +18,7 @@ from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, Searc
 from serve.api.requests import FeedbackIn, QueryIn, SearchIn
 from serve.api.stream import StreamedAnswer, first_event, make_event
 from serve.guard.keys import READER, key_of
-from serve.session import QuestionSession, SessionFactory, key_name
+from serve.session import Origin, QuestionSession, SessionFactory, key_name
 from serve.threads import DatabaseThreads
 
 
@@ -38,13 +38,13 @@ class QuestionRoutes:
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
         reading = check_reader(question, request)
-        session = await self._sessions.open(request, question.to_question(), question.conversation)
+        session = await self._sessions.open(request, question.to_question(), _origin(question))
         answer = await session.answer(request)
         return AnswerOut.of(answer, session.conversation, question.prompts, reading=reading)
 
     async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
         reading = check_reader(question, request)
-        session = await self._sessions.open(request, question.to_question(), question.conversation)
+        session = await self._sessions.open(request, question.to_question(), _origin(question))
         events = session.stream()
         first = await first_event(request, events)
         return StreamedAnswer(AnswerEvents(session, question.prompts, reading), first, events, self._heartbeat_s)
@@ -54,9 +54,13 @@ class QuestionRoutes:
         return SearchOut.of(await self._engine.asearch(question.to_question()))
 
     async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
-        record = self._store.record_feedback
-        await self._threads.run(record, feedback.id, feedback.rating, feedback.comment, key_name(request))
+        given = (feedback.id, feedback.rating, feedback.comment, key_name(request), feedback.reasons)
+        await self._threads.run(self._store.record_feedback, *given)
         return FeedbackOut(id=feedback.id, rating=feedback.rating)
+
+
+def _origin(question: QueryIn) -> Origin:
+    return Origin(question.conversation, question.channel, question.page or "")
 
 
 def check_reader(question: SearchIn, request: Request) -> bool:

@@ -18,8 +18,10 @@ MOST_CHARACTERS = 100_000
 COMPLETION_PREFIX = "chatcmpl-"
 # What readers without a key may say: a question with its place, in a few paragraphs. The rest costs the operator more
 # tokens, or would make the service an open door to the language model behind it.
-READER_FIELDS = frozenset({"question", "collection", "filters", "conversation"})
+READER_FIELDS = frozenset({"question", "collection", "filters", "conversation", "channel", "page"})
 MOST_READER_CHARACTERS = 2_000
+# What browsers and servers take; the address of an open page may have a long query.
+MOST_URL_CHARACTERS = 8_000
 # Earlier turns than these add nothing to the understanding of the next question.
 MOST_MESSAGES = 100
 
@@ -46,6 +48,16 @@ QuestionText = Annotated[
     AfterValidator(_clean_question),
 ]
 UrlPrefix = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_storable)]
+Channel = Annotated[
+    Literal["page", "widget", "slack", "mcp", "api", "openai"],
+    Field(description="where the question was asked, for the record"),
+]
+PageUrl = Annotated[
+    str,
+    StringConstraints(max_length=MOST_URL_CHARACTERS),
+    AfterValidator(_storable),
+    Field(description="URL of the page that the reader has open, of which nothing else is recorded than its path"),
+]
 K = Annotated[
     int, Field(ge=1, le=MOST_HITS, description="number of hits to answer from; default: the service's setting")
 ]
@@ -79,6 +91,8 @@ class SearchIn(BaseModel):
     collection: Name | None = None
     k: K | None = None
     filters: FiltersIn | None = None
+    channel: Channel = "api"
+    page: PageUrl | None = None
 
     @property
     def beyond_readers(self) -> str:
@@ -169,7 +183,7 @@ class FeedbackIn(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         populate_by_name=True,
-        json_schema_extra={"examples": [{"id": "1f0c…", "rating": "up", "comment": "Just what I looked for."}]},
+        json_schema_extra={"examples": [{"id": "1f0c…", "rating": "down", "reasons": ["outdated"], "comment": "…"}]},
     )
 
     id: Annotated[
@@ -188,3 +202,7 @@ class FeedbackIn(BaseModel):
         ),
     ]
     comment: Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_storable)] = ""
+    reasons: Annotated[
+        list[Literal["wrong", "incomplete", "outdated", "not_asked"]],
+        Field(max_length=10, description="what is wrong with an answer: `not_asked` answers another question"),
+    ] = []

@@ -1,6 +1,7 @@
 """Questions, conversations and feedback in the database: kept as they were, and as long as promised."""
 
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from pipelines.records import Answer, Citation, Hit, Usage
 from pipelines.store import BadRating, QuestionRow, Store, Turn
+from pipelines.store.connection import to_jsonb
 from serve.recorder import QuestionContext, Recorder
 
 NOW = datetime.now(UTC)
@@ -30,6 +32,12 @@ def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
         cost=0.25,
         timings={"retrieve": 0.01},
         index=3,
+        confidence="some",
+        claims={"total": 2, "cited": 1, "supported": 1},
+        notes=("A note.",),
+        channel="widget",
+        page="https://d.test/a",
+        language="de",
     )
     store.record_questions([row])
     found = store.question("a")
@@ -39,6 +47,11 @@ def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
         "Yes [1].", 0.25, 3, None, None,
     )  # fmt: skip
     assert found["citations"] == [{"n": 1, "source": "u#a", "chunk_id": "c1"}]
+    assert (found["confidence"], found["claims"]["cited"], found["notes"], found["finish_reason"]) == (
+        "some", 1, ["A note."], "stop",
+    )  # fmt: skip
+    assert (found["channel"], found["page"], found["language"]) == ("widget", "https://d.test/a", "de")
+    assert found["shared_at"] is None
     assert found["hits"][0]["ranks"] == {"bm25": 1} and found["timings"] == {"retrieve": 0.01}
 
 
@@ -58,6 +71,47 @@ def test_the_last_questions_come_with_their_ratings(store: Store) -> None:
     assert [row["id"] for row in store.recent_questions("docs", before=NOW - timedelta(hours=1))] == ["b", "a"]
     assert [(row["id"], row["error"]) for row in store.recent_questions(unknown=True)] == [("b", "no model")]
     assert [row["id"] for row in store.recent_questions(most=1)] == ["d"]
+
+
+def test_an_answer_is_read_by_its_asker_and_once_it_is_shared_by_everybody(store: Store) -> None:
+    store.record_questions(
+        [question("a", key_name="ann", answer="So."), question("b", key_name="ann", error="no model")]
+    )
+    store.record_feedback("a", -1, key_name="ann")
+    row = store.readable_answer("a", "ann")
+    assert row is not None and (row["answer"], row["rating"], row["shared_at"]) == ("So.", -1, None)
+    assert store.readable_answer("a", "bob") is None and store.readable_answer("a", None) is None
+    assert store.readable_answer("b", "ann") is None and store.readable_answer("no", "ann", all=True) is None
+    assert store.readable_answer("a", "bob", all=True) is not None
+
+    assert (
+        not store.share_answer("a", "bob") and not store.share_answer("b", "ann") and not store.share_answer("a", None)
+    )
+    assert store.share_answer("a", "ann")
+    row = store.readable_answer("a", "bob")
+    assert row is not None and row["shared_at"] is not None and row["rating"] is None
+    assert store.share_answer("a", "ann")
+    again = store.readable_answer("a", None)
+    assert again is not None and again["shared_at"] == row["shared_at"]
+    assert store.share_answer("a", "ann", False) and store.readable_answer("a", "bob") is None
+
+
+def test_a_shared_answer_lives_no_longer_than_others(store: Store) -> None:
+    store.record_questions(
+        [question("old", 91, key_name="ann", page="https://d.test/a"), question("new", key_name="ann")]
+    )
+    assert store.share_answer("old", "ann") and store.share_answer("new", "ann")
+    store.record_feedback("old", -1, "Bad.", "bob", ["wrong"])
+    assert store.forget_questions(90) == 1
+    assert store.readable_answer("old", "ann") is None and store.feedback("old") == []
+    assert store.readable_answer("new", "bob") is not None
+
+
+def test_a_replica_of_the_version_before_still_records(store: Store) -> None:
+    newer = ("confidence", "claims", "notes", "finish_reason", "channel", "page", "language")
+    row = {name: value for name, value in asdict(question("a")).items() if name not in newer}
+    store._run("record_questions", {"rows": to_jsonb([row])})
+    assert store.readable_answer("a", "") is not None
 
 
 def test_what_json_cannot_hold_loses_no_question(store: Store) -> None:
@@ -90,11 +144,11 @@ def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store
 
 def test_feedback_may_come_before_its_question_and_a_later_word_replaces_it(store: Store) -> None:
     store.record_feedback("a", 1, "good\0")
-    store.record_feedback("a", -1, "on second thought")
+    store.record_feedback("a", -1, "on second thought", reasons=["outdated", "wrong", "outdated"])
     store.record_feedback("a", 0, key_name="other")
     store.record_questions([question("a")])
-    feedback = [(row["rating"], row["comment"], row["key_name"]) for row in store.feedback("a")]
-    assert sorted(feedback) == [(-1, "on second thought", ""), (0, "", "other")]
+    feedback = [(row["rating"], row["comment"], row["key_name"], row["reasons"]) for row in store.feedback("a")]
+    assert sorted(feedback) == [(-1, "on second thought", "", ["outdated", "wrong"]), (0, "", "other", [])]
     with pytest.raises(BadRating, match="5"):
         store.record_feedback("a", 5)
 

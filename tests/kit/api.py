@@ -139,7 +139,7 @@ RECORDED: dict[str, Any] = {
     "id": "q1", "asked_at": datetime(2026, 1, 31, tzinfo=UTC), "collection": "docs", "question": "How?",
     "answer": "So [1].", "known": True, "agent": "extractive", "citations": [{"n": 1, "source": "https://d.test/a#b"}],
     "degraded": [], "timings": {"total": 0.5}, "cost": 0.0, "key_name": "ci", "error": None, "rating": 1,
-    "comments": ["Right."],
+    "reasons": [], "comments": ["Right."], "confidence": "high", "channel": "page", "page": "", "language": "en",
 }  # fmt: skip
 
 
@@ -150,6 +150,7 @@ class FakeStore:
         self.live: dict[str, Index] = {}
         self.turns: dict[str, list[PastTurn]] = {}
         self.given: list[tuple[str, int, str, str]] = []
+        self.reasons: dict[str, tuple[str, ...]] = {}
         self.recorded = [RECORDED]
         self.default = ""
         self.away = self.conversations_away = False
@@ -205,8 +206,11 @@ class FakeStore:
     def status(self, collection: str, most: int = 5) -> dict[str, Any]:
         return {"indexes": [], "pages": {"ok": 1}, "runs": [], "failures": []}
 
-    def record_feedback(self, question_id: str, rating: int, comment: str = "", key_name: str = "") -> int:
+    def record_feedback(
+        self, question_id: str, rating: int, comment: str = "", key_name: str = "", reasons: Sequence[str] = ()
+    ) -> int:
         self._reach()
+        self.reasons[question_id] = tuple(reasons)
         self.given.append((question_id, rating, comment, key_name))
         return len(self.given)
 

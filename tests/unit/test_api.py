@@ -148,6 +148,25 @@ def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: FakeStor
     assert recorder.rows[0]["key"] == "team" and store.given == [("x", 1, "", "team")]
 
 
+@pytest.mark.parametrize("path", ["/query", "/query/stream"])
+def test_where_it_was_asked_is_written_down(client: TestClient, recorder: MemoryRecorder, path: str) -> None:
+    body = {"question": "How?", "channel": "widget", "page": "https://d.test/data"}
+    assert client.post(path, json=body).status_code == 200
+    assert client.post(path, json={"question": "How?"}).status_code == 200
+    chat = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
+    client.post("/v1/chat/completions", json=chat)
+    assert [(row["channel"], row["page"]) for row in recorder.rows] == [
+        ("widget", "https://d.test/data"), ("api", ""), ("openai", ""),
+    ]  # fmt: skip
+
+
+def test_feedback_says_what_is_wrong(client: TestClient, store: FakeStore) -> None:
+    reply = client.post("/feedback", json={"id": "x", "rating": "down", "reasons": ["wrong", "outdated"]})
+    assert reply.status_code == 200 and store.reasons["x"] == ("wrong", "outdated")
+    reply = client.post("/feedback", json={"id": "x", "rating": "down", "reasons": ["ugly"]})
+    assert reply.status_code == 422 and reply.json()["field"] == "reasons.0" and "not_asked" in reply.json()["error"]
+
+
 @pytest.mark.parametrize(("said", "meant"), [(1, 1), (0, 0), (-1, -1), ("up", 1), ("down", -1)])
 @pytest.mark.parametrize("name", ["id", "answer_id"])
 def test_feedback_is_taken_for_any_answer(
@@ -187,6 +206,8 @@ def test_feedback_is_up_down_or_neither(client: TestClient, rating: object) -> N
         ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
         ({"history": [{"role": "user", "content": "x"}] * 101}, "history"),
         ({"mode": "haiku"}, "mode"),
+        ({"channel": "fax"}, "channel"),
+        ({"page": "https://d.test/" + "x" * 8_000}, "page"),
         ({"variables": {"tone": 1}}, "variables.tone"),
     ],
 )

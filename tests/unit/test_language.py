@@ -10,7 +10,7 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.understanding.language import is_foreign, reads_only_english
+from pipelines.answering.understanding.language import find_language, is_foreign, reads_only_english
 from pipelines.lexical import LexicalIndex
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
@@ -40,6 +40,20 @@ def test_another_language_is_recognised(question: str) -> None:
 )  # fmt: skip
 def test_english_with_code_and_names_is_english(question: str) -> None:
     assert not is_foreign(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("How do I create an index?", "en"), ("Wie erstelle ich einen Index?", "de"), ("VACUUM FULL", ""),
+        ("Comment lire un fichier CSV ?", "fr"), ("Hvordan kan jeg lage en indeks?", "da"),
+        ("Hva er det for noe?", "no"), ("Hur skapar jag ett index?", "sv"), ("怎么用 ray.data 读取文件", "zh"),
+        ("", ""), ("インデックスを作成するには", "ja"),
+        ("인덱스를 어떻게 만드나요", "ko"), ("Как создать индекс?", "ru"), ("ინდექსის შექმნა", "und"),
+    ],
+)  # fmt: skip
+def test_the_language_of_a_question_is_named_where_it_is_certain(question: str, language: str) -> None:
+    assert find_language(question) == language
 
 
 def test_only_models_that_are_known_to_read_english_alone_are_said_to() -> None:

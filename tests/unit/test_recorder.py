@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.records import Answer, Citation, Hit, Route, Usage
+from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
 from pipelines.store import QuestionRow, StoreUnavailable
 from serve.recorder import MOST_ERROR_CHARACTERS, SNIPPET_CHARACTERS, QuestionContext, Recorder, row_of
 
@@ -105,14 +105,51 @@ def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
     assert row_of(make_answer("a", queries=("question a",))).standalone == ""
 
 
+def test_a_row_holds_what_the_answer_is_shown_again_from() -> None:
+    answer = make_answer(
+        "a",
+        question="Wie lese ich eine Datei?",
+        hits=(hit(1),),
+        notes=("A note.",),
+        collection="docs",
+        confidence="some",
+        claims=Claims(3, 2, 1),
+        finish_reason="length",
+        citations=(Citation(1, "https://d.test/1#a", "T", "snip", ("H",), {"bm25": 7.0}),),
+    )
+    row = row_of(answer, QuestionContext(channel="widget"))
+    assert (row.collection, row.channel, row.language) == ("docs", "widget", "de")
+    assert (row.confidence, row.claims) == ("some", {"total": 3, "cited": 2, "supported": 1})
+    assert (row.notes, row.finish_reason) == (["A note."], "length")
+    assert (row.hits[0]["headings"], row.hits[0]["text_hash"]) == (["H"], "h")
+    (citation,) = row.citations
+    assert (citation["headings"], citation["scores"], citation["text_hash"]) == (["H"], {"bm25": 7.0}, "h")
+    assert row_of(answer, QuestionContext("other")).collection == "other"
+
+
+@pytest.mark.parametrize(
+    ("page", "recorded"),
+    [
+        ("https://d.test/a/?user=ann#b", "https://d.test/a/"),
+        ("https://ann:secret@d.test:8000/a", "https://d.test:8000/a"),
+        ("https://[d.test/", ""),
+        ("", ""),
+        ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985),
+    ],
+)
+def test_of_a_page_only_what_names_no_person_is_recorded(page: str, recorded: str) -> None:
+    assert row_of(make_answer("a"), QuestionContext(page=page)).page == recorded
+
+
 def test_a_failure_is_a_row_with_its_reason() -> None:
     ledger = Ledger()
     recorder = Recorder(ledger)
-    recorder.record_failure("a", "why?", "LLMFailed: gone", QuestionContext(key="ci"))
+    recorder.record_failure("a", "why?", "LLMFailed: gone", QuestionContext(key="ci", channel="slack"))
     recorder.record_failure("b", "why?", "x" * 5_000)
     recorder.record_failure("c", "why?", "")
     recorder.close()
     assert (ledger.rows[0].error, ledger.rows[0].known, ledger.rows[0].key_name) == ("LLMFailed: gone", False, "ci")
+    assert (ledger.rows[0].channel, ledger.rows[0].language, ledger.rows[0].confidence) == ("slack", "en", None)
     assert [row.error for row in ledger.rows[1:]] == ["x" * MOST_ERROR_CHARACTERS, "unknown"]
 
 

@@ -7,34 +7,40 @@ English, with code or names of any language in it, is never taken for another on
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
-# Function words that are neither English words nor usual names in code.
+# Function words that are neither English words nor usual names in code, by language (BCP 47).
 _FUNCTION_WORDS = {
-    "German": "der das ich ist nicht ein eine einen einem einer eines und wie wo warum welche welcher welches kann für"
+    "de": "der das ich ist nicht ein eine einen einem einer eines und wie wo warum welche welcher welches kann für"
     " auf zu von dem wird werden sind auch bei nach über aus oder wenn gibt mache macht erstelle"
     " erstellen lesen schreiben löschen datei tabelle datenbank bitte",
-    "French": "le la les un une des du est que qui quoi pour dans sur avec je tu nous vous ce cette ces mon mes pas"
+    "fr": "le la les un une des du est que qui quoi pour dans sur avec je tu nous vous ce cette ces mon mes pas"
     " quel quelle quels quelles où et au aux faire peut peux sont puis"
     " comment lire écrire créer utiliser fichier",
-    "Spanish": "el la los las un una unos es que qué cómo como para por con en del se puedo puede hacer hay cuál"
+    "es": "el la los las un una unos es que qué cómo como para por con en del se puedo puede hacer hay cuál"
     " cuáles dónde cuándo mi su está leer crear usar archivo tabla",
-    "Portuguese": "um uma os é que como para por com em da dos das se posso pode fazer qual quais onde quando não"
+    "pt": "um uma os é que como para por com em da dos das se posso pode fazer qual quais onde quando não"
     " está são ler criar usar arquivo tabela",
-    "Italian": "il lo la gli le un una è che per con di da del della nel nella su sono posso puoi fare quale quali"
+    "it": "il lo la gli le un una è che per con di da del della nel nella su sono posso puoi fare quale quali"
     " dove quando non si faccio cosa leggere scrivere creare usare tabella",
-    "Dutch": "de het een ik je hoe wat waar kunnen maak met voor op niet en zijn wordt naar welke kan maken lezen"
-    " bestand",
-    "Scandinavian": "jag hur är och ett det som på för med till inte vad hvordan jeg et ikke hva hvad kan"
-    " hvorfor varför",
-    "Polish": "jak jest nie się na co czy dla mogę można który gdzie jaki z w",
-    "Czech": "jak je na se pro co kde mohu jaký",
-    "Turkish": "nasıl bir ve için nedir mı ne ile bu nerede",
-    "Romanian": "cum un este în pe pentru cu ce care",
-    "Hungarian": "hogyan egy az és van lehet mi hol",
-    "Finnish": "miten ja voi mikä kuinka missä voin",
-    "Indonesian": "bagaimana cara apa yang di untuk dengan dan ini saya",
-    "Vietnamese": "làm thế nào để có là một của",
+    "nl": "de het een ik je hoe wat waar kunnen maak met voor op niet en zijn wordt naar welke kan maken lezen bestand",
+    "sv": "jag hur är och ett det som på för med till inte vad kan varför",
+    "da": "jeg hvordan er og et det som på for med til ikke hvad kan hvorfor",
+    "no": "jeg hvordan er og et det som på for med til ikke hva kan hvorfor",
+    "pl": "jak jest nie się na co czy dla mogę można który gdzie jaki z w",
+    "cs": "jak je na se pro co kde mohu jaký",
+    "tr": "nasıl bir ve için nedir mı ne ile bu nerede",
+    "ro": "cum un este în pe pentru cu ce care",
+    "hu": "hogyan egy az és van lehet mi hol",
+    "fi": "miten ja voi mikä kuinka missä voin",
+    "id": "bagaimana cara apa yang di untuk dengan dan ini saya",
+    "vi": "làm thế nào để có là một của",
 }
+# Languages by the names of their scripts in Unicode, the telling ones first: Japanese is written with kana and Han.
+_SCRIPTS = {
+    "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh", "CYRILLIC": "ru", "ARABIC": "ar", "HEBREW": "he",
+    "GREEK": "el", "THAI": "th", "DEVANAGARI": "hi",
+}  # fmt: skip
 _LANGUAGES: dict[str, list[str]] = {}
 for _language, _words in _FUNCTION_WORDS.items():
     for _word in _words.split():
@@ -62,17 +68,33 @@ _ENGLISH_MODEL = re.compile(
 
 def is_foreign(question: str) -> bool:
     """Return whether `question` is certainly in another language than English."""
+    return find_language(question) not in ("en", "")
+
+
+def find_language(question: str) -> str:
+    """Return the language of `question` (BCP 47), "und" if certainly another than English but not which, "" if unsure.
+
+    A script stands for the language that most who ask in it write: Cyrillic for Russian.
+    """
     prose = _CODE.sub(" ", unicodedata.normalize("NFC", question))
     letters = [letter for letter in prose if letter.isalpha()]
-    other = sum(not _is_latin(letter) for letter in letters)
-    if other >= 2 and other >= _OTHER_SCRIPT * len(letters):
-        return True
+    other = [letter for letter in letters if not _is_latin(letter)]
+    if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * len(letters):
+        return _language_of_script(other)
     words = set(re.findall(r"[^\W\d_]+", prose.lower()))
     english = len(words & _ENGLISH)
     found = Counter(language for word in words for language in _LANGUAGES.get(word, ()))
-    known = max(found.values(), default=0) + bool(_ELISION.search(prose))
+    language = max(_FUNCTION_WORDS, key=found.__getitem__)
+    known = found[language] + bool(_ELISION.search(prose))
     accented = sum(not word.isascii() and word not in _LANGUAGES for word in words)
-    return known + accented >= 2 and known + accented > english and (known > 0 or english == 0)
+    if known + accented >= 2 and known + accented > english and (known > 0 or english == 0):
+        return language if found[language] else "und"
+    return "en" if english else ""
+
+
+def _language_of_script(letters: Sequence[str]) -> str:
+    scripts = {unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters}
+    return next((language for script, language in _SCRIPTS.items() if script in scripts), "und")
 
 
 def reads_only_english(model: str) -> bool:

@@ -38,7 +38,7 @@ from serve.api.openai.sources import SourcesPlace, make_writer
 from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
-from serve.session import QuestionSession, SessionFactory
+from serve.session import Origin, QuestionSession, SessionFactory
 from serve.threads import DatabaseThreads
 
 
@@ -60,7 +60,7 @@ class OpenAIRoutes:
     async def chat(self, body: ChatIn, request: Request) -> ChatOut | StreamedAnswer:
         options = body.raydex or RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
-        session = await self._sessions.open(request, body.to_question(), options.conversation)
+        session = await self._sessions.open(request, body.to_question(), Origin(options.conversation, "openai"))
         if not body.stream:
             return _completion(await session.answer(request), session, body.model, place)
         events = session.stream()
