@@ -11,6 +11,11 @@ from starlette.types import Scope
 
 # An embedded Postgres that was killed is back within a second or two.
 RETRY_AFTER_S = 2
+# What kind of failure a status is, where nothing says more. A page shows each kind in its own way.
+KINDS = {
+    401: "no_key", 403: "forbidden", 404: "not_found", 405: "not_found", 429: "rate", 500: "internal",
+    503: "unavailable",
+}  # fmt: skip
 OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
@@ -19,7 +24,8 @@ class Failure:
     """Why a request failed.
 
     `param` is the field at fault and `choices` are its valid values, `retry_after` is seconds to wait, `request` the
-    request's id in the log, `headers` are further headers of the reply.
+    request's id in the log, `headers` are further headers of the reply. `kind` is what a client tells failures apart
+    by; by default that of the status in KINDS, else "invalid".
     """
 
     status: int
@@ -29,12 +35,19 @@ class Failure:
     retry_after: int | None = None
     request: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
 
     @property
     def body(self) -> dict[str, object]:
         """The reply in the service's own shape."""
-        more = {"field": self.param, "choices": list(self.choices), "request": self.request}
-        return {"error": self.error, **{name: value for name, value in more.items() if value}}
+        more = {
+            "field": self.param,
+            "choices": list(self.choices),
+            "retry_after": self.retry_after,
+            "request": self.request,
+        }
+        kind = self.kind or KINDS.get(self.status, "invalid")
+        return {"error": self.error, "kind": kind, **{name: value for name, value in more.items() if value}}
 
     @property
     def openai_body(self) -> dict[str, object]:

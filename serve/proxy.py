@@ -116,13 +116,13 @@ class _Reply:
         return "/v1/" in self._scope["path"]
 
     def _body(self) -> dict[str, object]:
-        failure = Failure(503, DIED)
+        failure = Failure(503, DIED, retry_after=RETRY_AFTER_S)
         return failure.openai_body if self._openai else failure.body
 
     def _event(self) -> str:
         if self._openai:
             return f"data: {json.dumps(self._body())}\n\n"
-        return f"event: error\ndata: {json.dumps({**self._body(), 'retry_after': RETRY_AFTER_S})}\n\n"
+        return f"event: error\ndata: {json.dumps(self._body())}\n\n"
 
 
 def _retry_after() -> tuple[bytes, bytes]:

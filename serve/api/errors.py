@@ -34,12 +34,14 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
     match error:
         case StoreUnavailable():
             return Failure(503, f"the database is unavailable, try again: {message}", retry_after=RETRY_AFTER_S)
-        case ModelNotReady() | StepUnavailable():
+        case ModelNotReady():
+            return Failure(503, message, retry_after=RETRY_AFTER_S, kind="model")
+        case StepUnavailable():
             return Failure(503, message, retry_after=RETRY_AFTER_S)
         case CollectionNotNamed():
-            return Failure(422, message, "collection", tuple(error.names))
+            return Failure(422, message, "collection", tuple(error.names), kind="" if error.names else "no_index")
         case NoLiveIndex():
-            return Failure(404, message, "collection")
+            return Failure(404, message, "collection", kind="no_index")
         case ModeNeedsModel():
             return Failure(400, message, "mode", error.choices)
         case UnknownMode():

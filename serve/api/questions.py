@@ -101,9 +101,7 @@ class AnswerEvents:
         return ()
 
     def fail(self, error: Exception) -> ServerSentEvent:
-        failure = failure_of(error)
-        wait = {"retry_after": failure.retry_after} if failure.retry_after else {}
-        return make_event("error", {**failure.body, **wait})
+        return make_event("error", failure_of(error).body)
 
 
 def _hits(retrieval: Retrieval) -> dict[str, Any]:

@@ -286,13 +286,22 @@ class HealthOut(BaseModel):
 
 
 class ErrorOut(BaseModel):
-    """Every error: what is wrong, the `field` at fault, its `choices`, and the id of the `request` in the log."""
+    """Every error: what is wrong, its kind, the `field` at fault, its `choices`, the id of the `request` in the log.
+
+    `retry_after` is in how many seconds the same request may succeed.
+    """
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"error": "k: Input should be less than or equal to 100", "field": "k"}]}
+        json_schema_extra={
+            "examples": [{"error": "k: Input should be less than or equal to 100", "kind": "invalid", "field": "k"}]
+        }
     )
 
     error: str
+    kind: Literal[
+        "no_key", "bad_key", "forbidden", "rate", "no_index", "not_found", "invalid", "unavailable", "model", "internal"
+    ]
     field: str | None = None
     choices: list[str] | None = None
+    retry_after: int | None = None
     request: str | None = None

@@ -170,6 +170,11 @@ class QueryIn(SearchIn):
         )
 
 
+def without_completion_prefix(id: str) -> str:
+    """Return the id of the answer of a chat completion."""
+    return id.removeprefix(COMPLETION_PREFIX)
+
+
 def _parse_rating(value: object) -> object:
     """Read up and down as 1 and -1; true is not 1."""
     if isinstance(value, str):
@@ -188,7 +193,7 @@ class FeedbackIn(BaseModel):
 
     id: Annotated[
         Name,
-        AfterValidator(lambda id: id.removeprefix(COMPLETION_PREFIX)),
+        AfterValidator(without_completion_prefix),
         Field(
             validation_alias=AliasChoices("id", "answer_id"), description="the id of a reply or of a chat completion"
         ),

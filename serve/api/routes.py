@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from pipelines.answering.engine import QueryEngine
 from pipelines.store import Store
 from serve.api.admin import AdminRoutes
+from serve.api.answers import AnswerRoutes
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
 from serve.api.openai.handlers import OpenAIRoutes
@@ -25,13 +26,14 @@ from serve.web.pages import add_pages
 
 DESCRIPTION = """Ask a documentation site; answers cite their sources.
 
-Errors are `{"error", "field"?, "choices"?}`. A 503 or 429 has `Retry-After`: the same request may succeed then."""
+Errors are `{"error", "kind", "field"?, "choices"?, "retry_after"?}`. A 503 or 429 has `Retry-After` too: the same
+request may succeed then."""
 
 ERRORS: dict[int, str] = {
     400: "Something in the request is not valid; `param` names it.",
     401: "The API key is missing, unknown, revoked or expired.",
     403: "This needs a key with the scope admin.",
-    404: "No such collection, or nothing is published in it.",
+    404: "No such collection, or nothing is published in it; no such answer.",
     422: "Something in the request is not valid; `field` names it.",
     429: "Too many requests with this key; try again after `Retry-After` seconds.",
     503: "The database or a model is unavailable or busy; try again after `Retry-After` seconds.",
@@ -74,6 +76,7 @@ def create_app(
     threads = DatabaseThreads()
     sessions = SessionFactory(engine, store, threads, recorder, observer)
     _add_question_routes(app, QuestionRoutes(engine, store, threads, sessions, heartbeat_s))
+    _add_answer_routes(app, AnswerRoutes(store, threads))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
@@ -107,6 +110,25 @@ def _add_question_routes(app: FastAPI, routes: QuestionRoutes) -> None:
     )(routes.stream)
     app.post("/search", summary="Search without an answer", responses=_errors(401, 404, 422, 429, 503))(routes.search)
     app.post("/feedback", summary="Rate an answer", responses=_errors(401, 422, 429, 503))(routes.feedback)
+
+
+def _add_answer_routes(app: FastAPI, routes: AnswerRoutes) -> None:
+    app.get(
+        "/answers/{id}",
+        summary="Read a recorded answer again: your own, or one that was shared",
+        response_model_exclude_unset=True,
+        responses=_errors(401, 404, 422, 429, 503),
+    )(routes.answer)
+    app.post(
+        "/answers/{id}/share",
+        summary="Let whoever may ask read your answer",
+        responses=_errors(401, 404, 422, 429, 503),
+    )(routes.share)
+    app.delete(
+        "/answers/{id}/share",
+        summary="Let nobody else read your answer any longer",
+        responses=_errors(401, 404, 422, 429, 503),
+    )(routes.unshare)
 
 
 def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:

@@ -110,7 +110,8 @@ class KeyCheck:
         except StoreUnavailable as error:
             return Failure(503, f"the API key can't be checked, try again: {error}", retry_after=RETRY_AFTER_S)
         if key is None:
-            return Failure(401, why, headers={"WWW-Authenticate": 'Bearer realm="raydex"'})
+            kind = "bad_key" if bearer_token(scope) else "no_key"
+            return Failure(401, why, headers={"WWW-Authenticate": 'Bearer realm="raydex"'}, kind=kind)
         needed = "admin" if self._is_admin(path_of(scope)) else "query"
         if not key.may(needed):
             create = f"`raydex keys create NAME --scope {needed}`"

@@ -144,7 +144,10 @@ RECORDED: dict[str, Any] = {
 
 
 class FakeStore:
-    """Collections with one live index each, conversations (`turns`), and feedback (`given`); `away` makes it raise."""
+    """Collections with one live index each, conversations (`turns`), feedback (`given`) and answers by id (`answers`).
+
+    `away` makes it raise; an answer is found at the `late`-th look.
+    """
 
     def __init__(self) -> None:
         self.live: dict[str, Index] = {}
@@ -152,6 +155,8 @@ class FakeStore:
         self.given: list[tuple[str, int, str, str]] = []
         self.reasons: dict[str, tuple[str, ...]] = {}
         self.recorded = [RECORDED]
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.late = 0
         self.default = ""
         self.away = self.conversations_away = False
         self.publish("docs")
@@ -202,6 +207,24 @@ class FakeStore:
     ) -> list[dict[str, Any]]:
         self._reach()
         return [row for row in self.recorded if collection in (None, row["collection"])][:most]
+
+    def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> dict[str, Any] | None:
+        self._reach()
+        row = self._recorded(id)
+        may = row is not None and (all or row["key_name"] == key_name or row["shared_at"] is not None)
+        return row if may else None
+
+    def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
+        self._reach()
+        row = self._recorded(id)
+        if row is None or not (all or row["key_name"] == key_name):
+            return False
+        row["shared_at"] = datetime(2026, 1, 31, tzinfo=UTC) if shared else None
+        return True
+
+    def _recorded(self, id: str) -> dict[str, Any] | None:
+        self.late -= 1
+        return None if self.late > 0 else self.answers.get(id)
 
     def status(self, collection: str, most: int = 5) -> dict[str, Any]:
         return {"indexes": [], "pages": {"ok": 1}, "runs": [], "failures": []}

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
+from starlette.exceptions import HTTPException
 
 from pipelines.answering.agents import StepUnavailable
-from pipelines.answering.retrieval.live import ModelNotReady
+from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.records import Filters, Message
-from pipelines.store import Key, StoreUnavailable
+from pipelines.store import Key, NoLiveIndex, StoreUnavailable
+from serve.api.replies import ErrorOut
 from serve.api.routes import create_app
 
 JSON = {"content-type": "application/json"}
@@ -281,6 +283,31 @@ def test_what_passes_is_503_with_retry_after(
     asked = {"messages": [{"role": "user", "content": "x"}], "model": "docs"} if "v1" in path else {"question": "x"}
     reply = client.post(path, json=asked)
     assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0 and reply.json()["error"]
+    if "v1" not in path:
+        assert reply.json()["retry_after"] == int(reply.headers["retry-after"])
+        assert reply.json()["kind"] == ("model" if isinstance(error, ModelNotReady) else "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (NoLiveIndex("collection 'docs' has no published index: run `raydex index` first"), "no_index"),
+        (CollectionNotNamed([]), "no_index"),
+        (CollectionNotNamed(["a", "b"]), "invalid"),
+        (TemplateError("x"), "invalid"),
+        (ModeNeedsModel("generation", ("compact",)), "invalid"),
+        (HTTPException(404, "no"), "not_found"),
+        (HTTPException(418, "no"), "invalid"),
+        (RuntimeError("no"), "internal"),
+    ],
+)
+def test_every_error_says_its_kind(client: TestClient, engine: FakeEngine, error: Exception, kind: str) -> None:
+    engine.fails = error
+    body = ask(client).json()
+    assert body["kind"] == kind and "retry_after" not in body
+    assert ErrorOut.model_validate(body)
+    if kind == "no_index":
+        assert "`raydex index`" in body["error"]
 
 
 def test_what_nobody_expected_is_500_without_its_trace(
@@ -369,7 +396,7 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
     assert set(schema["paths"]) == {
         "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
-        "/admin/questions", "/admin/status",
+        "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share",
     }  # fmt: skip
     models = schema["components"]["schemas"]
     assert "HTTPValidationError" not in str(schema["paths"])
@@ -384,7 +411,13 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
 
 def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
     paths = [path for path, methods in client.get("/openapi.json").json()["paths"].items() if "get" in methods]
-    for path in [*(path.format(model="docs") for path in paths), "/", "/docs", "/docs/swagger-ui.css", "/nowhere"]:
+    for path in [
+        *(path.format(model="docs", id="x", name="docs") for path in paths),
+        "/",
+        "/docs",
+        "/docs/swagger-ui.css",
+        "/nowhere",
+    ]:
         head, get = client.head(path), client.get(path)
         assert (head.status_code, head.content) == (get.status_code, b""), path
         assert head.headers["content-length"] == get.headers["content-length"], path

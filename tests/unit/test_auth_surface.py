@@ -60,7 +60,7 @@ def _all(routes: Any) -> Iterator[Any]:
 
 
 def _path(template: str) -> str:
-    return template.replace(":path", "").format(name="swagger-ui.css", model="docs")
+    return template.replace(":path", "").format(name="swagger-ui.css", model="docs", id="x")
 
 
 def guarded(**policy: Any) -> ASGIApp:

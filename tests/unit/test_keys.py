@@ -176,6 +176,8 @@ def test_without_keys_this_machine_may_ask(ring: Keyring) -> None:
 def test_without_keys_no_other_machine_may(ring: Keyring) -> None:
     refused = client(ring, False, came_from="10.0.0.9").get("/query")
     assert refused.status_code == 401 and "raydex keys create" in refused.json()["error"]
+    assert refused.json()["kind"] == "no_key"
+    assert client(ring).get("/query", headers=auth(UNKNOWN)).json()["kind"] == "bad_key"
     assert client(ring, False, came_from="10.0.0.9").get("/query", headers=auth(TOKEN)).text == "ci"
 
 

@@ -117,6 +117,7 @@ def test_beyond_its_rate_a_key_is_told_when_to_come_back(guard: Guard) -> None:
     assert replies[0].headers["RateLimit-Limit"] == "2" and replies[0].headers["RateLimit-Remaining"] == "1"
     assert replies[2].headers["Retry-After"] == "30" and replies[2].headers["RateLimit-Remaining"] == "0"
     assert "2 a minute" in replies[2].json()["error"]
+    assert (replies[2].json()["kind"], replies[2].json()["retry_after"]) == ("rate", 30)
 
 
 def test_a_keys_own_rate_beats_the_services_and_zero_is_no_limit(guard: Guard) -> None:

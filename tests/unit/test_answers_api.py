@@ -1,0 +1,103 @@
+"""A recorded answer is read again by its asker, and by others once it is shared."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from kit.api import FakeEngine, FakeStore, MemoryRecorder
+
+from pipelines.records import Answer, Claims
+from pipelines.store import Key
+from serve.api.routes import create_app
+from serve.guard.keys import READER
+from serve.recorder import QuestionContext, row_of
+
+ANN, BOB, ADMIN = Key("ann", ("query",)), Key("bob", ("query",)), Key("op", ("admin",))
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore()
+
+
+def client_of(store: FakeStore, key: Key | None, recorder: MemoryRecorder | None = None) -> TestClient:
+    app = create_app(FakeEngine(store), store, recorder=recorder)  # type: ignore[arg-type]
+
+    async def with_key(scope: Any, receive: Any, send: Any) -> None:
+        if key:
+            scope.setdefault("state", {})["key"] = key
+        await app(scope, receive, send)
+
+    return TestClient(with_key)
+
+
+def asked_by(store: FakeStore, key: Key | None) -> dict[str, Any]:
+    """The reply to a question, which is then recorded as a recorder would."""
+    recorder = MemoryRecorder()
+    reply = client_of(store, key, recorder).post("/query", json={"question": "How?", "conversation": "c1"}).json()
+    answer = recorder.rows[0]["answer"]
+    assert isinstance(answer, Answer)
+    answer = replace(answer, claims=Claims(2, 2, 1), confidence="some", notes=("A note.",), collection="docs")
+    row = row_of(answer, QuestionContext(conversation="c1", key=key.name if key else ""))
+    store.answers[answer.id] = asdict(row) | {"rating": None, "shared_at": None}
+    return dict(reply)
+
+
+def test_an_answer_is_read_again_as_it_was_given(store: FakeStore) -> None:
+    reply = asked_by(store, ANN)
+    store.answers[reply["id"]]["rating"] = -1
+    again = client_of(store, ANN).get(f"/answers/{reply['id']}").json()
+    assert again.keys() == reply.keys() | {"collection", "asked_at", "rating", "shared"}
+    same = ("id", "question", "answer", "known", "citations", "agent", "usage", "queries", "conversation", "degraded")
+    assert {name: again[name] for name in same} == {name: reply[name] for name in same}
+    assert (again["claims"]["supported"], again["confidence"], again["notes"]) == (1, "some", ["A note."])
+    assert (again["collection"], again["rating"], again["shared"]) == ("docs", -1, False)
+    (hit,), (before,) = again["hits"], reply["hits"]
+    assert hit == before
+    assert client_of(store, ANN).get(f"/answers/chatcmpl-{reply['id']}").json() == again
+
+
+def test_an_answer_is_its_askers_until_it_is_shared(store: FakeStore) -> None:
+    path = f"/answers/{asked_by(store, ANN)['id']}"
+    ann, bob, admin = (client_of(store, key) for key in (ANN, BOB, ADMIN))
+    unknown = bob.get("/answers/none")
+    assert unknown.status_code == 404 and "retention" in unknown.json()["error"]
+    assert bob.get(path).json() == bob.post(f"{path}/share").json() == unknown.json()
+    assert admin.get(path).status_code == 200
+
+    assert ann.post(f"{path}/share").json()["shared"] is True
+    shared = bob.get(path).json()
+    assert shared["answer"] and shared["shared"] is True
+    assert (shared["conversation"], shared["route"]) == ("", None)
+    assert ann.get(path).json()["conversation"] == "c1"
+    assert bob.delete(f"{path}/share").status_code == 404
+
+    assert ann.delete(f"{path}/share").json()["shared"] is False
+    assert bob.get(path).status_code == 404
+
+
+def test_readers_without_a_session_own_no_answer(store: FakeStore) -> None:
+    """All of them have the same name, none."""
+    path = f"/answers/{asked_by(store, None)['id']}"
+    reader = client_of(store, READER)
+    assert reader.get(path).status_code == reader.post(f"{path}/share").status_code == 404
+    assert client_of(store, None).post(f"{path}/share").status_code == 200  # on this machine
+    assert reader.get(path).status_code == 200
+
+
+def test_an_answer_can_be_read_the_moment_it_was_given(store: FakeStore) -> None:
+    reply = asked_by(store, ANN)
+    store.late = 3
+    assert client_of(store, ANN).post(f"/answers/{reply['id']}/share").status_code == 200
+
+
+def test_an_answer_of_before_its_newer_columns_can_be_read(store: FakeStore) -> None:
+    reply = asked_by(store, ANN)
+    row = store.answers[reply["id"]]
+    row |= dict.fromkeys(("confidence", "claims", "notes", "finish_reason", "channel", "page", "language"))
+    for part in (*row["citations"], *row["hits"]):
+        for name in ("headings", "text_hash"):
+            del part[name]
+    again = client_of(store, ANN).get(f"/answers/{reply['id']}").json()
+    assert (again["confidence"], again["claims"]["total"], again["finish_reason"]) == ("low", 0, "stop")
