@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from jobs.cli import DONE, add_json, command, finish, main, say
 from jobs.environment import open_store
-from pipelines.store import SCOPES, Key, Store
+from pipelines.store import SCOPES, BadKey, Key, Store
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -21,6 +21,11 @@ def arguments() -> argparse.ArgumentParser:
     create.add_argument(
         "--scope", action="append", choices=SCOPES, help="what the key allows (default query; admin includes it)"
     )
+    create.add_argument(
+        "--publishable", action="store_true", help="a key for pages, which everyone may read: only asks"
+    )
+    create.add_argument("--origin", action="append", help="of the pages that may hold it, as https://docs.example.com")
+    create.add_argument("--collection", action="append", help="the publishable key may ask (default: all)")
     create.add_argument("--rate", type=int, help="requests per minute, 0 for no limit (default: the service's)")
     create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
     add_json(create)
@@ -34,29 +39,59 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     with open_store() as store:
         if args.action == "create":
-            create_key(store, args.name, args.scope or ["query"], args.rate, args.expires_days, as_json=args.json)
+            check_flags(args.publishable, args.origin or (), args.scope or ())
+            key, token = store.create_key(
+                args.name,
+                args.scope or ["query"],
+                args.rate,
+                args.expires_days,
+                origins=args.origin or (),
+                collections=args.collection or (),
+            )
+            print_new(key, token, as_json=args.json)
+            note_missing(key.collections, [row["name"] for row in store.collections()])
         elif args.action == "revoke":
             key = store.revoke_key(args.name)
-            finish(asdict(key), args.json, describe(key))
+            finish(_fields(key), args.json, describe(key))
         else:
             list_keys(store, as_json=args.json)
     return DONE
 
 
-def create_key(
-    store: Store, name: str, scopes: Sequence[str], rate: int | None, expires_days: float | None, *, as_json: bool
-) -> None:
-    """Create a key and print it; standard output is the key alone."""
-    key, token = store.create_key(name, scopes, rate, expires_days)
-    finish({**asdict(key), "key": token}, as_json, token)
-    say(f"{describe(key)}\nThis is the only time the key is shown. Send it as `Authorization: Bearer rdx_…`.")
+def check_flags(publishable: bool, origins: Sequence[str], scopes: Sequence[str]) -> None:
+    """Raise BadKey for flags that make no sense together."""
+    if publishable and not origins:
+        raise BadKey("--publishable needs --origin, such as https://docs.example.com: whose pages may hold the key")
+    if origins and not publishable:
+        raise BadKey(f"--origin is {origins[0]!r}, which binds a publishable key: add --publishable")
+    if publishable and scopes:
+        raise BadKey(f"--scope is {' '.join(scopes)}, but a publishable key can only ask: leave it out")
+
+
+def print_new(key: Key, token: str, *, as_json: bool) -> None:
+    """Print a new key; standard output is the key alone."""
+    finish({**_fields(key), "key": token}, as_json, token)
+    use = "Give it to the widget as `data-key`" if key.publishable else "Send it as `Authorization: Bearer rdx_…`"
+    say(f"{describe(key)}\nThis is the only time the key is shown. {use}.")
+
+
+def note_missing(wanted: Sequence[str], existing: Sequence[str]) -> None:
+    """Say which collections of a key do not exist yet."""
+    for name in wanted:
+        if name not in existing:
+            say(f"there is no collection {name!r} yet: the key may ask it once `raydex index` has made it")
+
+
+def _fields(key: Key) -> dict[str, object]:
+    """Return the fields of a key that is no session's."""
+    return {name: value for name, value in asdict(key).items() if name != "session"}
 
 
 def list_keys(store: Store, *, as_json: bool) -> None:
     """Print all keys."""
     keys = store.list_keys()
     text = "\n".join(map(describe, keys)) or "no keys yet: create one with `raydex keys create NAME`"
-    finish({"keys": [{**asdict(key), "state": state(key)} for key in keys]}, as_json, text)
+    finish({"keys": [{**_fields(key), "state": state(key)} for key in keys]}, as_json, text)
 
 
 def state(key: Key) -> str:
@@ -71,7 +106,10 @@ def describe(key: Key) -> str:
     rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} a minute")
     ends = f", expires {key.expires:%Y-%m-%d}" if key.expires else ""
     used = f"last used {key.last_used:%Y-%m-%d %H:%M}" if key.last_used else "never used"
-    return f"{key.name}: {state(key)}, {' '.join(key.scopes)}, {rate}{ends}, {used}"
+    kind = "publishable" if key.publishable else " ".join(key.scopes)
+    where = f", on {' '.join(key.origins)}" if key.publishable else ""
+    asks = f", asks {' '.join(key.collections)}" if key.collections else ", asks all collections" if where else ""
+    return f"{key.name}: {state(key)}, {kind}{where}{asks}, {rate}{ends}, {used}"
 
 
 if __name__ == "__main__":

@@ -185,6 +185,7 @@ def _policy(settings: Settings) -> Policy:
         at_once=settings.at_once,
         max_body_bytes=settings.max_body_bytes,
         cors_origins=settings.cors_origins,
+        frame_ancestors=settings.frame_ancestors,
         reply_id=RAY_SERVE_ENABLE_HA_PROXY,  # Ray's own proxy puts the request's id on the reply itself
     )
 

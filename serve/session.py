@@ -161,9 +161,9 @@ class QuestionSession:
 
 
 def key_name(request: Request) -> str:
-    """Return the name of the request's API key, "" without one."""
+    """Return whom what is asked belongs to: `name` of the request's API key, `name/session`, or "" without either."""
     key = key_of(request.scope)
-    return key.name if key else ""
+    return key.owner if key else ""
 
 
 def _messages(turns: Sequence[Turn]) -> tuple[Message, ...]:

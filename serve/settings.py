@@ -7,6 +7,7 @@ from pydantic import AfterValidator, AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipelines.answering.settings import AnswerSettings, Home
+from pipelines.store.keys import normal_origin
 from serve.api.openai.sources import SourcesPlace
 from serve.guard.origin import parse_networks
 from serve.guard.policy import Policy
@@ -19,6 +20,14 @@ POLICY = Policy()  # declares the defaults of who may ask and how much
 def _check_networks(texts: list[str]) -> list[str]:
     parse_networks(texts)
     return texts
+
+
+def _read_origins(texts: list[str]) -> list[str]:
+    """Return origins as browsers send them; `self` and `*` stay as they are."""
+    return [text if text in ("self", "*") else normal_origin(text) for text in texts]
+
+
+Origins = Annotated[list[str], AfterValidator(_read_origins)]
 
 
 class Settings(BaseSettings, AnswerSettings):
@@ -54,7 +63,8 @@ class Settings(BaseSettings, AnswerSettings):
     address_rate: Annotated[int, Field(ge=0)] = POLICY.address_rate
     trusted_proxies: Annotated[list[str], AfterValidator(_check_networks)] = list(POLICY.trusted_proxies)
     max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
-    cors_origins: list[str] = list(POLICY.cors_origins)
+    cors_origins: Origins = list(POLICY.cors_origins)  # whose pages may do what the service's own may
+    frame_ancestors: Origins = list(POLICY.frame_ancestors)  # whose pages may show the service in a frame; or `self`
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
     record_questions: bool = True
     retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS  # questions and answers are deleted after that

@@ -13,7 +13,19 @@ from pipelines.store.connection import (
     can_connect,
 )
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
-from pipelines.store.keys import SCOPES, BadKey, Key, KeyNameTaken, Keys, NoSuchKey, TokenGrant, key_hash
+from pipelines.store.keys import (
+    ASK,
+    KEY_PREFIX,
+    PUBLISHABLE_PREFIX,
+    SCOPES,
+    BadKey,
+    Key,
+    KeyNameTaken,
+    Keys,
+    NoSuchKey,
+    TokenGrant,
+    key_hash,
+)
 from pipelines.store.migrations import MigrationFailed, Schema, give_database
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
@@ -39,9 +51,12 @@ class Store(Schema, Copies, Pages, Staging, Indexes, Questions, Keys, Evaluation
 
 
 __all__ = [
+    "ASK",
     "BUILD_ROWS_PER_S",
     "DATABASE_PATIENCE_S",
     "INSERT_ROWS_PER_S",
+    "KEY_PREFIX",
+    "PUBLISHABLE_PREFIX",
     "READ_ATTEMPTS",
     "SCOPES",
     "BadKey",

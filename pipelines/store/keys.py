@@ -1,14 +1,16 @@
-"""API keys and the token buckets that limit their rate.
+"""API keys, secret and publishable ones, and the token buckets that limit their rate.
 
 Only hashes of keys are stored. Knows no HTTP.
 """
 
 import hashlib
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from psycopg.rows import DictRow
 
@@ -16,7 +18,12 @@ from pipelines.characters import clean_for_storage
 from pipelines.store.connection import Database
 
 SCOPES = ("query", "admin")
-KEY_PREFIX = "rdx_"
+# The scope of publishable keys, and of readers without a key: to ask, and no more.
+ASK = "ask"
+# Each scope includes those before it.
+RANKS = (ASK, *SCOPES)
+KEY_PREFIX, PUBLISHABLE_PREFIX = "rdx_", "pk_"
+PORTS = {"http": 80, "https": 443}
 DAY_S = 86_400
 # A bucket holds a minute's worth, so it is full again after a minute.
 IDLE_BUCKET_S = 120
@@ -40,12 +47,16 @@ class NoSuchKey(LookupError):
 
 
 class BadKey(ValueError):
-    """The name, scopes, rate or lifetime of a new key is not valid."""
+    """The name, scopes, rate, lifetime, origins or collections of a new key are not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret; with `rate_per_minute` None the service's own rate applies."""
+    """An API key without its secret; with `rate_per_minute` None the service's own rate applies.
+
+    `origins` are those of the pages that may hold it, none for a secret key. `collections` are those that it may ask,
+    none for all. `session` is the id of the session that a request belongs to, "" outside one.
+    """
 
     name: str
     scopes: tuple[str, ...]
@@ -54,10 +65,27 @@ class Key:
     expires: datetime | None = None
     revoked_at: datetime | None = None
     last_used: datetime | None = None
+    origins: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
+    session: str = ""
+
+    @property
+    def publishable(self) -> bool:
+        """Whether pages hold the key, so that everyone can read it."""
+        return bool(self.origins)
+
+    @property
+    def owner(self) -> str:
+        """Whom conversations, answers and feedback belong to: the key, or one session of it."""
+        return f"{self.name}/{self.session}" if self.session else self.name
 
     def may(self, scope: str) -> bool:
-        """Return whether the key grants `scope`; admin includes query."""
-        return scope in self.scopes or "admin" in self.scopes
+        """Return whether the key grants `scope`; admin includes query, and query includes ask."""
+        return any(RANKS.index(own) >= RANKS.index(scope) for own in self.scopes)
+
+    def sees(self, collection: str) -> bool:
+        """Return whether the key may ask `collection`."""
+        return not self.collections or collection in self.collections
 
 
 class TokenGrant(NamedTuple):
@@ -77,8 +105,29 @@ def key_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
+def normal_origin(text: str) -> str:
+    """Return an origin as browsers send it: `https://docs.example.com`. Raises BadKey.
+
+    The scheme and host are lowercase, a host of another script is in punycode, the scheme's own port is left out
+    (RFC 6454, section 6.2).
+    """
+    wrong = BadKey(
+        f"the origin is {text[:200]!r}: write it as the browser shows it before the path, as https://docs.example.com"
+    )
+    try:
+        url = urlsplit(text.strip())
+        host, port = (url.hostname or "").encode("idna").decode("ascii"), url.port
+    except ValueError as error:
+        raise wrong from error
+    more = url.path.strip("/") or url.query or url.fragment or url.username is not None
+    if url.scheme not in PORTS or more or not re.fullmatch(r"[a-z0-9._-]+|[0-9a-f:.]+", host):
+        raise wrong
+    place = f"[{host}]" if ":" in host else host
+    return f"{url.scheme}://{place}" + (f":{port}" if port not in (None, PORTS[url.scheme]) else "")
+
+
 class Keys(Database):
-    """API keys and their rate."""
+    """API keys, their rate, and the secret of the service."""
 
     def create_key(
         self,
@@ -86,18 +135,28 @@ class Keys(Database):
         scopes: Sequence[str] = ("query",),
         rate_per_minute: int | None = None,
         expires_days: float | None = None,
+        *,
+        origins: Sequence[str] = (),
+        collections: Sequence[str] = (),
     ) -> tuple[Key, str]:
-        """Create a key; return it and its token, which can't be shown again. Raises KeyNameTaken, BadKey."""
+        """Create a key; return it and its token, which can't be shown again. Raises KeyNameTaken, BadKey.
+
+        With `origins` it is publishable: it may only ask, `collections` alone if there are any.
+        """
         _check_key(name, scopes, rate_per_minute, expires_days)
-        token = KEY_PREFIX + secrets.token_urlsafe(32)
+        if collections and not origins:
+            raise BadKey("collections are of publishable keys: a secret key may ask all of them")
+        token = (PUBLISHABLE_PREFIX if origins else KEY_PREFIX) + secrets.token_urlsafe(32)
         row = self._one(
             "create_key",
             {
                 "name": name,
                 "hash": key_hash(token),
-                "scopes": sorted(set(scopes)),
+                "scopes": [ASK] if origins else sorted(set(scopes)),
                 "rate": rate_per_minute,
                 "seconds": None if expires_days is None else expires_days * DAY_S,
+                "origins": list(dict.fromkeys(map(normal_origin, origins))),
+                "collections": [clean_for_storage(name) for name in dict.fromkeys(collections)],
             },
         )
         if row is None:
@@ -120,6 +179,18 @@ class Keys(Database):
         row = self._one("find_key", {"hash": hash})
         return _key(row) if row else None
 
+    def bound_origins(self) -> frozenset[str]:
+        """Return the origins that any valid publishable key is bound to."""
+        return frozenset(row["origin"] for row in self._all("bound_origins"))
+
+    def service_secret(self) -> bytes:
+        """Return the secret that all replicas share, 32 bytes; it is made again where it was deleted."""
+        row = self._one("service_secret", {})
+        if row is None:
+            self._run("make_service_secret", {})
+            row = self._one("service_secret", {})
+        return bytes((row or {})["value"])
+
     def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
         """Take one token from the bucket of `key`, which holds `burst` (≥ 1) and gains `rate_per_minute` (> 0).
 
@@ -137,7 +208,7 @@ class Keys(Database):
 
 
 def _key(row: DictRow) -> Key:
-    return Key(**{**row, "scopes": tuple(row["scopes"])})
+    return Key(**{**row, **{name: tuple(row[name]) for name in ("scopes", "origins", "collections")}})
 
 
 def _check_key(name: str, scopes: Sequence[str], rate: int | None, days: float | None) -> None:

@@ -69,6 +69,8 @@ class AnswerRoutes:
     async def answer(self, id: AnswerId, request: Request) -> RecordedAnswerOut:
         asker, admin = asker_of(request), is_admin(request)
         row = await self._once_recorded(self._store.readable_answer, id, asker, admin)
+        if (key := key_of(request.scope)) and not key.sees(row["collection"]):  # another's, shared
+            raise HTTPException(404, UNKNOWN_ANSWER)
         return RecordedAnswerOut.of_row(row, own=admin or row["key_name"] == asker)
 
     async def share(self, id: AnswerId, request: Request) -> SharedOut:

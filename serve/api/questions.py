@@ -5,7 +5,6 @@ from typing import Any
 
 from fastapi import Request
 from sse_starlette import ServerSentEvent
-from starlette.exceptions import HTTPException
 
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, QueryEngine
@@ -16,8 +15,8 @@ from pipelines.store import Store
 from serve.api.errors import failure_of
 from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut, StatusOut
 from serve.api.requests import FeedbackIn, QueryIn, SearchIn
+from serve.api.sessions import AskedCollections, check_reader
 from serve.api.stream import StreamedAnswer, first_event, make_event
-from serve.guard.keys import READER, key_of
 from serve.session import Origin, QuestionSession, SessionFactory, key_name
 from serve.threads import DatabaseThreads
 
@@ -31,27 +30,30 @@ class QuestionRoutes:
         store: Store,
         threads: DatabaseThreads,
         sessions: SessionFactory,
+        collections: AskedCollections,
         heartbeat_s: float,
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads
-        self._sessions, self._heartbeat_s = sessions, heartbeat_s
+        self._sessions, self._collections, self._heartbeat_s = sessions, collections, heartbeat_s
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
         reading = check_reader(question, request)
-        session = await self._sessions.open(request, question.to_question(), _origin(question))
+        asked = await self._collections.question(question, request)
+        session = await self._sessions.open(request, asked, _origin(question))
         answer = await session.answer(request)
         return AnswerOut.of(answer, session.conversation, question.prompts, reading=reading)
 
     async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
         reading = check_reader(question, request)
-        session = await self._sessions.open(request, question.to_question(), _origin(question))
+        asked = await self._collections.question(question, request)
+        session = await self._sessions.open(request, asked, _origin(question))
         events = session.stream()
         first = await first_event(request, events)
         return StreamedAnswer(AnswerEvents(session, question.prompts, reading), first, events, self._heartbeat_s)
 
     async def search(self, question: SearchIn, request: Request) -> SearchOut:
         check_reader(question, request)
-        return SearchOut.of(await self._engine.asearch(question.to_question()))
+        return SearchOut.of(await self._engine.asearch(await self._collections.question(question, request)))
 
     async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
         given = (feedback.id, feedback.rating, feedback.comment, key_name(request), feedback.reasons)
@@ -61,15 +63,6 @@ class QuestionRoutes:
 
 def _origin(question: QueryIn) -> Origin:
     return Origin(question.conversation, question.channel, question.page or "")
-
-
-def check_reader(question: SearchIn, request: Request) -> bool:
-    """Return whether a reader without a key asks. Raises HTTPException for what only a key may."""
-    if key_of(request.scope) is not READER:
-        return False
-    if question.beyond_readers:
-        raise HTTPException(403, question.beyond_readers)
-    return True
 
 
 class AnswerEvents:

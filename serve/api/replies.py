@@ -299,7 +299,17 @@ class ErrorOut(BaseModel):
 
     error: str
     kind: Literal[
-        "no_key", "bad_key", "forbidden", "rate", "no_index", "not_found", "invalid", "unavailable", "model", "internal"
+        "no_key",
+        "bad_key",
+        "session",
+        "forbidden",
+        "rate",
+        "no_index",
+        "not_found",
+        "invalid",
+        "unavailable",
+        "model",
+        "internal",
     ]
     field: str | None = None
     choices: list[str] | None = None

@@ -18,6 +18,7 @@ from serve.api.openai.schemas import ChatOut, OpenAIErrorOut
 from serve.api.openai.sources import SourcesPlace
 from serve.api.questions import QuestionRoutes
 from serve.api.replies import ErrorOut
+from serve.api.sessions import AskedCollections, SessionRoutes
 from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
 from serve.session import Observer, QuestionLog, SessionFactory
@@ -32,7 +33,7 @@ request may succeed then."""
 ERRORS: dict[int, str] = {
     400: "Something in the request is not valid; `param` names it.",
     401: "The API key is missing, unknown, revoked or expired.",
-    403: "This needs a key with the scope admin.",
+    403: "The key, or the page that sent it, may not do this.",
     404: "No such collection, or nothing is published in it; no such answer.",
     422: "Something in the request is not valid; `field` names it.",
     429: "Too many requests with this key; try again after `Retry-After` seconds.",
@@ -75,8 +76,10 @@ def create_app(
     app = FastAPI(title="Raydex", description=DESCRIPTION, docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
     sessions = SessionFactory(engine, store, threads, recorder, observer)
-    _add_question_routes(app, QuestionRoutes(engine, store, threads, sessions, heartbeat_s))
+    collections = AskedCollections(store, threads, collection)
+    _add_question_routes(app, QuestionRoutes(engine, store, threads, sessions, collections, heartbeat_s))
     _add_answer_routes(app, AnswerRoutes(store, threads))
+    _add_session_routes(app, SessionRoutes(store, threads))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
@@ -129,6 +132,14 @@ def _add_answer_routes(app: FastAPI, routes: AnswerRoutes) -> None:
         summary="Let nobody else read your answer any longer",
         responses=_errors(401, 404, 422, 429, 503),
     )(routes.unshare)
+
+
+def _add_session_routes(app: FastAPI, routes: SessionRoutes) -> None:
+    app.post(
+        "/session",
+        summary="Open a session of a page, with a publishable key or, where readers need none, without a key",
+        responses=_errors(401, 403, 429, 503),
+    )(routes.open)
 
 
 def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
@@ -10,6 +11,8 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collec
 from pipelines.store import NoLiveIndex, Store
 from serve.api.replies import CollectionOut, HealthOut, ReadyOut
 from serve.api.requests import Name
+from serve.api.sessions import seen
+from serve.guard.keys import key_of
 from serve.threads import DatabaseThreads
 
 
@@ -19,8 +22,8 @@ class StateRoutes:
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads, collection: str) -> None:
         self._engine, self._store, self._threads, self._collection = engine, store, threads, collection
 
-    async def collections(self) -> list[CollectionOut]:
-        rows = await self._threads.run(self._store.collections)
+    async def collections(self, request: Request) -> list[CollectionOut]:
+        rows = seen(key_of(request.scope), await self._threads.run(self._store.collections))
         default = self._collection or _meant(rows)
         return [CollectionOut.of(row, row["name"] == default) for row in rows]
 

@@ -1,4 +1,4 @@
-"""ASGI middleware that checks API keys.
+"""ASGI middleware that checks who asks: with a secret key, with a session, or without either.
 
 Without a key only requests from this machine pass, unless keys are required. It stands inside the application, since a
 replica's port can be reached past any proxy. Pure ASGI: streams are not buffered and disconnects pass through.
@@ -8,26 +8,31 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipelines.store import Key, StoreUnavailable, key_hash
+from pipelines.store import ASK, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, StoreUnavailable, key_hash
 from serve.failure import RETRY_AFTER_S, Failure, path_of
-from serve.guard.origin import bearer_token, is_local
+from serve.guard.access import SESSION_PATH, is_open, scope_of
+from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, origin_of
+from serve.guard.sessions import NO_KEY, SESSION_PREFIX, Session, SessionTokens
 from serve.threads import DatabaseThreads
 
-OPEN_PATHS = frozenset({"/", "/health", "/health/ready"})
 # A revoked key still opens for at most this long. Short, since a look-up costs less than a millisecond.
 CACHE_S = 5.0
 MOST_CACHED = 1_000
-TOKEN = re.compile(r"rdx_[A-Za-z0-9_-]{43}")
+TOKEN = re.compile(rf"({KEY_PREFIX}|{PUBLISHABLE_PREFIX})[A-Za-z0-9_-]{{43}}")
 # The key of requests without a key from this machine: they may do what needs no admin.
 ANONYMOUS = Key(name="", scopes=("query",))
 # The key of readers without a key, where the service is public: they may ask, and no more than the page does.
-READER = Key(name="", scopes=("query",))
-READER_PATHS = frozenset({"/query", "/query/stream", "/search", "/feedback", "/collections"})
+READER = Key(name="", scopes=(ASK,))
+# What changes nothing, and so needs no proof that the page itself wanted it.
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CREATE_KEY = "create one with `raydex keys create NAME` and send it in the header `Authorization: Bearer rdx_…`"
+CREATE_PUBLISHABLE = "`raydex keys create NAME --publishable --origin {origin}`"
+OPEN_SESSION = "ask POST /session for a session and send its token in the header `Authorization: Bearer rds_…`"
 
 
 class KeyStore(Protocol):
@@ -54,9 +59,11 @@ class KeyCache:
 
     async def find(self, token: str) -> Key | None:
         """Return the key whose secret is `token`, None if unknown, revoked or expired. Raises StoreUnavailable."""
-        if not TOKEN.fullmatch(token):
-            return None
-        hash, now = key_hash(token), self._clock()
+        return await self.get(key_hash(token)) if TOKEN.fullmatch(token) else None
+
+    async def get(self, hash: bytes) -> Key | None:
+        """Return the key with this hash, as `find` does."""
+        now = self._clock()
         key, until = self._keys.get(hash, (None, now))
         if until > now:
             return key
@@ -71,12 +78,22 @@ class KeyCache:
             self._keys.popitem(last=False)
 
 
+class Refused(Exception):
+    """A request may not pass; `failure` says why."""
+
+    def __init__(self, status: int, why: str, kind: str = "") -> None:
+        super().__init__(why)
+        headers = {"WWW-Authenticate": 'Bearer realm="raydex"'} if status == 401 else {}
+        self.failure = Failure(status, why, headers=headers, kind=kind)
+
+
 class KeyCheck:
     """Lets a request through with its Key in `scope["state"]["key"]`, or answers 401, 403 or 503.
 
     Where keys are not `required`, requests from this machine need none; where the service is `public`, nobody needs one
-    for READER_PATHS. A Bearer token that is no Raydex key is then ignored, since some clients always send one. Paths
-    under the prefixes `admin_paths` need the scope admin. `bound` is the host that the service listens on.
+    to ask. A Bearer token that is none of Raydex is then ignored, since some clients always send one. A page that
+    changes something sends a key or a session: it can't be made to by another page (CSRF). `trusted` are the origins
+    whose pages may do what the service's own may. `bound` is the host that the service listens on.
     """
 
     def __init__(
@@ -85,16 +102,16 @@ class KeyCheck:
         keys: KeyCache,
         required: bool,
         *,
+        sessions: SessionTokens | None = None,
         public: bool = False,
         bound: str = "127.0.0.1",
-        open_paths: Collection[str] = OPEN_PATHS,
-        admin_paths: Collection[str] = ("/admin",),
+        trusted: Collection[str] = (),
     ) -> None:
         self._app, self._keys, self._required, self._bound, self._public = app, keys, required, bound, public
-        self._open, self._admin = frozenset(open_paths), tuple(admin_paths)
+        self._sessions, self._trusted = sessions, frozenset(trusted)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and path_of(scope) in self._open):
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and is_open(path_of(scope))):
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
@@ -106,34 +123,115 @@ class KeyCheck:
     async def _check(self, scope: Scope) -> Failure | None:
         """Return why the request is refused; None if it may pass, its key then stands in the scope's state."""
         try:
-            key, why = await self._find(scope)
+            key = await self._find(scope)
+            _check_scope(key, path_of(scope))
         except StoreUnavailable as error:
             return Failure(503, f"the API key can't be checked, try again: {error}", retry_after=RETRY_AFTER_S)
-        if key is None:
-            kind = "bad_key" if bearer_token(scope) else "no_key"
-            return Failure(401, why, headers={"WWW-Authenticate": 'Bearer realm="raydex"'}, kind=kind)
-        needed = "admin" if self._is_admin(path_of(scope)) else "query"
-        if not key.may(needed):
-            create = f"`raydex keys create NAME --scope {needed}`"
-            return Failure(403, f"this needs a key with the scope {needed}: create one with {create}")
+        except Refused as refused:
+            return refused.failure
         scope["state"] = {**(scope.get("state") or {}), "key": key}
         return None
 
-    async def _find(self, scope: Scope) -> tuple[Key | None, str]:
-        """Return the request's key, or None and why it has none."""
-        token, reading = bearer_token(scope), self._public and path_of(scope) in READER_PATHS
-        if token.startswith("rdx_") or (token and self._required and not reading):
-            return await self._keys.find(token), f"this API key is unknown, revoked or expired: {CREATE_KEY}"
-        if not self._required and is_local(scope, self._bound):
-            return ANONYMOUS, ""
-        if reading:
-            return READER, ""
-        if self._required:
-            return None, f"an API key is required: {CREATE_KEY}"
-        return None, f"without an API key only requests from this machine are allowed: {CREATE_KEY}"
+    async def _find(self, scope: Scope) -> Key:
+        """Return the key of the request. Raises Refused, StoreUnavailable."""
+        token = bearer_token(scope)
+        if token.startswith(KEY_PREFIX):
+            return await self._secret_key(token, scope)
+        if token.startswith(PUBLISHABLE_PREFIX):
+            return await self._publishable_key(token, scope)
+        if token.startswith(SESSION_PREFIX) and self._sessions:
+            return await self._key_of_session(await self._sessions.read(token), scope)
+        key = self._key_of_none(token, scope)
+        if is_of_page(scope) and scope["method"] not in SAFE_METHODS:
+            self._check_page(scope, path_of(scope) == SESSION_PATH)
+        return key
 
-    def _is_admin(self, path: str) -> bool:
-        return any(path == prefix or path.startswith(prefix + "/") for prefix in self._admin)
+    async def _secret_key(self, token: str, scope: Scope) -> Key:
+        if is_foreign(scope, self._trusted):
+            page, publishable = _page_of(scope)
+            raise Refused(
+                403,
+                f"{page} sent a secret API key (rdx_…): everyone who opens that page can read the key and use it. "
+                f"Revoke it with `raydex keys revoke NAME`, and give the page a publishable one: {publishable}",
+                "bad_key",
+            )
+        if path_of(scope) == SESSION_PATH:
+            raise Refused(403, "a secret API key (rdx_…) needs no session: send it with each request")
+        return self._known(await self._keys.find(token))
+
+    async def _publishable_key(self, token: str, scope: Scope) -> Key:
+        key = self._known(await self._keys.find(token))
+        if path_of(scope) != SESSION_PATH:
+            raise Refused(403, f"a publishable API key (pk_…) opens sessions, and nothing else: {OPEN_SESSION}")
+        self._check_origin(key.origins, scope)
+        return key
+
+    async def _key_of_session(self, session: Session | None, scope: Scope) -> Key:
+        if session is None:
+            raise Refused(401, f"this session is unknown or has expired: {OPEN_SESSION}", "session")
+        if session.key == NO_KEY:
+            key = self._key_of_none("", scope)
+            self._check_page(scope, True)
+        else:
+            key = self._known(await self._keys.get(session.key))
+            self._check_origin(key.origins, scope)
+            if origin_of(scope) and not session.is_of(origin_of(scope)):
+                raise Refused(403, f"this session was opened by a page of another origin: {OPEN_SESSION}", "session")
+        return replace(key, session=session.id)
+
+    def _key_of_none(self, token: str, scope: Scope) -> Key:
+        """Return what stands for the key of a request with a `token` that is none of Raydex, or with none."""
+        reading = self._public and scope_of(path_of(scope)) == ASK
+        if not self._required and is_local(scope, self._bound):
+            return ANONYMOUS
+        if reading:
+            return READER
+        if token and self._required:
+            raise Refused(401, f"this API key is unknown, revoked or expired: {CREATE_KEY}", "bad_key")
+        if self._required:
+            raise Refused(401, f"an API key is required: {CREATE_KEY}")
+        raise Refused(401, f"without an API key only requests from this machine are allowed: {CREATE_KEY}")
+
+    def _check_page(self, scope: Scope, named: bool) -> None:
+        """Raise Refused for a page of another origin, and for one that is not `named` by its request's header."""
+        if is_foreign(scope, self._trusted):
+            page, publishable = _page_of(scope)
+            raise Refused(403, f"{page} may not ask without a key: give it a publishable one, {publishable}")
+        if not named:
+            raise Refused(403, f"a page needs a session for this: {OPEN_SESSION}", "session")
+
+    @staticmethod
+    def _check_origin(origins: Collection[str], scope: Scope) -> None:
+        """Raise Refused unless the page is of one of `origins`. Only its rate binds who sends no page's headers.
+
+        A page of our own origin does not name it where it changes nothing.
+        """
+        origin = origin_of(scope)
+        if origin not in origins if origin else is_foreign(scope):
+            page, publishable = _page_of(scope)
+            raise Refused(403, f"{page} may not use this publishable API key: create one for it with {publishable}")
+
+    @staticmethod
+    def _known(key: Key | None) -> Key:
+        if key is None:
+            raise Refused(401, f"this API key is unknown, revoked or expired: {CREATE_KEY}", "bad_key")
+        return key
+
+
+def _page_of(scope: Scope) -> tuple[str, str]:
+    """Return how a message names the page that sent a request, and the command for a key that it may hold."""
+    origin = origin_of(scope)[:100]
+    return f"a page of {origin or 'another site'}", CREATE_PUBLISHABLE.format(origin=origin or "https://…")
+
+
+def _check_scope(key: Key, path: str) -> None:
+    needed = scope_of(path)
+    if key.may(needed):
+        return
+    if key.publishable:
+        raise Refused(403, f"a publishable API key can only ask: {path[:100]} needs one with the scope {needed}")
+    create = f"`raydex keys create NAME --scope {needed}`"
+    raise Refused(403, f"this needs a key with the scope {needed}: create one with {create}")
 
 
 def key_of(scope: Scope) -> Key | None:

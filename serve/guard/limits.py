@@ -16,8 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant
 from serve.failure import RETRY_AFTER_S, Failure, path_of
-from serve.guard.keys import ANONYMOUS, READER, KeyStore, key_of
+from serve.guard.access import ANSWERING
+from serve.guard.keys import KeyStore, key_of
 from serve.guard.origin import Network, network_of
+from serve.guard.sessions import SecretStore, ServiceSecret
 from serve.threads import DatabaseThreads
 
 # A question of 100,000 characters of four bytes each, with its conversation.
@@ -28,7 +30,12 @@ BODY_TIMEOUT_S = 30.0
 FORGET_EVERY_S = 600.0
 
 
-class LimitStore(KeyStore, Protocol):
+# Requests of a page that are allowed for each answer: the searches while one types, the lists, the ratings. A search
+# costs a hundredth of an answer by a language model; a person who types on sends about two a second for a few seconds.
+LIGHT_PER_ANSWER = 6
+
+
+class LimitStore(KeyStore, SecretStore, Protocol):
     """The part of the store that looks up keys and counts their requests."""
 
     def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant: ...
@@ -38,12 +45,15 @@ class LimitStore(KeyStore, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Requests per minute, 0 for no limit: of a key without a rate of its own, of all without a key, of an address.
+    """Requests per minute, 0 for no limit.
 
-    `trusted` are the proxies whose X-Forwarded-For names the address.
+    Of a secret and of a publishable key without a rate of its own, of all without a key together, of a reader's
+    address. What readers ask counts answers; they have LIGHT_PER_ANSWER times as many other requests. `trusted` are the
+    proxies whose X-Forwarded-For names the address.
     """
 
     key: int = 0
+    publishable: int = 0
     anonymous: int = 0
     address: int = 0
     trusted: Sequence[Network] = ()
@@ -67,11 +77,17 @@ class RateLimit:
 
     def __init__(self, app: ASGIApp, store: LimitStore, threads: DatabaseThreads, rates: Rates = Rates()) -> None:
         self._app, self._store, self._threads, self._rates = app, store, threads, rates
+        self._secret = ServiceSecret(store, threads)
         self._forget_at = time.monotonic() + FORGET_EVERY_S
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = key_of(scope) if scope["type"] == "http" else None
-        for bucket in self._buckets(key, scope) if key else ():
+        try:
+            buckets = await self._buckets(key, scope) if key else []
+        except StoreUnavailable as error:
+            await _unchecked(error).response(scope)(scope, receive, send)
+            return
+        for bucket in buckets:
             failure, headers = await self._take(bucket)
             if failure:
                 await failure.response(scope)(scope, receive, send)
@@ -79,25 +95,35 @@ class RateLimit:
             send = _add_headers(send, headers)
         await self._app(scope, receive, send)
 
-    def _buckets(self, key: Key, scope: Scope) -> list[Bucket]:
+    async def _buckets(self, key: Key, scope: Scope) -> list[Bucket]:
         """Return the buckets that a request takes a token from; who has none left takes none from the later ones."""
-        if key is READER:
-            network = network_of(scope, self._rates.trusted)
-            own = Bucket(f"address {network}", "your address without an API key", self._rates.address)
-            buckets = [own, Bucket("", "all readers without an API key together", self._rates.anonymous)]
-        elif key is ANONYMOUS:
-            buckets = [Bucket("", "all requests without an API key together", self._rates.anonymous)]
+        rates = self._rates
+        if key.may("query"):
+            own = rates.key if key.rate_per_minute is None else key.rate_per_minute
+            all = Bucket("", "all requests without an API key together", rates.anonymous)
+            buckets = [Bucket(key.name, "this key", own) if key.name else all]
         else:
-            rate = self._rates.key if key.rate_per_minute is None else key.rate_per_minute
-            buckets = [Bucket(key.name, "this key", rate)]
+            times, kind = (1, "") if path_of(scope) in ANSWERING else (LIGHT_PER_ANSWER, " light")
+            together = key.rate_per_minute if key.rate_per_minute is not None else rates.publishable
+            buckets = [
+                await self._of_address(scope, kind, times),
+                Bucket(f"publishable{kind} {key.name}", "this publishable key", times * together)
+                if key.name
+                else Bucket(kind, "all readers without an API key together", times * rates.anonymous),
+            ]
         return [bucket for bucket in buckets if bucket.rate]
+
+    async def _of_address(self, scope: Scope, kind: str, times: int) -> Bucket:
+        network = network_of(scope, self._rates.trusted) if self._rates.address else ""
+        hidden = await self._secret.hide_address(network) if self._rates.address else ""
+        return Bucket(f"address{kind} {hidden}", "your address", times * self._rates.address)
 
     async def _take(self, bucket: Bucket) -> tuple[Failure | None, dict[str, str]]:
         """Take a token; return why the request is refused, and the headers of its reply."""
         try:
             taken = await self._threads.run(self._store.take_token, bucket.name, bucket.rate, bucket.rate)
         except StoreUnavailable as error:
-            return Failure(503, f"the rate limit can't be checked, try again: {error}", retry_after=RETRY_AFTER_S), {}
+            return _unchecked(error), {}
         await self._forget_if_due()
         headers = _rate_headers(bucket.rate, taken)
         if taken.allowed:
@@ -187,6 +213,10 @@ class QuestionLimit:
 
 class _ClientLeft(Exception):
     """The client left before its request was complete."""
+
+
+def _unchecked(error: StoreUnavailable) -> Failure:
+    return Failure(503, f"the rate limit can't be checked, try again: {error}", retry_after=RETRY_AFTER_S)
 
 
 def _content_length(scope: Scope) -> int:

@@ -1,8 +1,8 @@
-"""Where a request comes from: its bearer token, its network, whether it was sent from this machine."""
+"""Where a request comes from: its bearer token, its network, its page, whether it was sent from this machine."""
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -74,3 +74,31 @@ def is_local(scope: Scope, bound: str = "127.0.0.1") -> bool:
         and "forwarded" not in headers
         and (is_loopback(name) or name == bound)
     )
+
+
+def origin_of(scope: Scope) -> str:
+    """Return the origin of the page that sent a request; "" if it does not say.
+
+    Browsers send it with every request to another origin, and with every one that changes something.
+    """
+    return Headers(scope=scope).get("origin", "")
+
+
+def is_of_page(scope: Scope) -> bool:
+    """Return whether a browser sent a request: no page can leave out or forge these headers, other programs can."""
+    headers = Headers(scope=scope)
+    return "origin" in headers or "sec-fetch-site" in headers
+
+
+def is_foreign(scope: Scope, trusted: Collection[str] = ()) -> bool:
+    """Return whether a page of another origin sent a request, and not one of the `trusted` origins.
+
+    Browsers say so in Sec-Fetch-Site, to https and to loopback; else the origin's host and port are compared with ours.
+    """
+    headers, origin = Headers(scope=scope), origin_of(scope)
+    if origin in trusted:
+        return False
+    site = headers.get("sec-fetch-site", "none")
+    if site != "none":
+        return site != "same-origin"
+    return bool(origin) and origin.partition("://")[2] != headers.get("host", "")

@@ -1,15 +1,18 @@
-"""Wraps the application in its protection: CORS, keys, rates, sizes, concurrency."""
+"""Wraps the application in its protection: headers, CORS, keys, rates, sizes, concurrency."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
+from serve.guard.cors import BoundOrigins, CrossOrigin, OriginStore
+from serve.guard.headers import SecurityHeaders
 from serve.guard.keys import KeyCache, KeyCheck
 from serve.guard.limits import MOST_BODY_BYTES, BodyLimit, LimitStore, QuestionLimit, RateLimit, Rates
 from serve.guard.origin import is_loopback, parse_networks
-from serve.telemetry import REQUEST_ID, Metrics, Telemetry
+from serve.guard.sessions import ServiceSecret, SessionTokens
+from serve.telemetry import Metrics, Telemetry
 from serve.threads import DatabaseThreads
 
 # Ten questions a second, from however many addresses: what strangers may cost at most.
@@ -17,7 +20,7 @@ PUBLIC_RATE = 600
 
 
 class UnsafePolicy(ValueError):
-    """The policy would let any web page, on any machine, ask without a key."""
+    """The policy would let any web page, on any machine, read answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,9 @@ class Policy:
     `anonymous_rate` for all requests without a key together (None: PUBLIC_RATE for a public service, else no limit),
     `address_rate` for each address of readers; all are requests per minute, 0 is unlimited. `trusted_proxies` are the
     addresses and CIDR ranges of proxies whose X-Forwarded-For says who asks. `at_once` is the number of questions in
-    progress in one replica. `cors_origins` are the pages (scheme://host:port) whose scripts may ask. `reply_id` is
-    False where a proxy in front puts the request's id on the reply (see Telemetry).
+    progress in one replica. `cors_origins` are the origins (scheme://host:port) whose pages may do what the service's
+    own may, `frame_ancestors` those whose pages may show it in a frame (`self`: its own). `reply_id` is False where a
+    proxy in front puts the request's id on the reply (see Telemetry).
     """
 
     host: str = "127.0.0.1"
@@ -44,6 +48,7 @@ class Policy:
     at_once: int = 64
     max_body_bytes: int = MOST_BODY_BYTES
     cors_origins: Sequence[str] = ()
+    frame_ancestors: Sequence[str] = ()
     reply_id: bool = True
 
     @property
@@ -58,30 +63,35 @@ class Policy:
         together = self.anonymous_rate
         if together is None:
             together = PUBLIC_RATE if self.public else 0
-        return Rates(self.rate, together, self.address_rate, parse_networks(self.trusted_proxies))
+        return Rates(self.rate, PUBLIC_RATE, together, self.address_rate, parse_networks(self.trusted_proxies))
 
 
-def protect(app: ASGIApp, store: LimitStore, policy: Policy, metrics: Metrics | None = None) -> ASGIApp:
+class GuardStore(LimitStore, OriginStore, Protocol):
+    """The part of the store that the protection needs."""
+
+
+def protect(app: ASGIApp, store: GuardStore, policy: Policy, metrics: Metrics | None = None) -> ASGIApp:
     """Wrap `app` in all the protection. Raises UnsafePolicy.
 
-    From the outside in: CORS, so that refusals carry its headers too; the request's id, log line and count; its key;
-    its rate; its body, which is read whole before a slot is taken, so that a slow sender holds none; its slot.
+    From the outside in: security headers and CORS, so that refusals carry them too; the request's id, log line and
+    count; its key; its rate; its body, which is read whole before a slot is taken, so that a slow sender holds none;
+    its slot.
     """
-    if "*" in policy.cors_origins and (policy.public or not policy.required):
-        raise UnsafePolicy("cors_origins is `*` and not every question needs a key: name the origins")
+    if "*" in policy.cors_origins:
+        raise UnsafePolicy("cors_origins is `*`: name the origins, or give their pages publishable keys")
     threads = DatabaseThreads()
     app = QuestionLimit(app, policy.at_once)
     app = BodyLimit(app, policy.max_body_bytes)
     app = RateLimit(app, store, threads, policy.rates)
-    app = KeyCheck(app, KeyCache(store, threads), policy.required, public=policy.public, bound=policy.host)
-    app = Telemetry(app, metrics, policy.reply_id)
-    if not policy.cors_origins:
-        return app
-    return CORSMiddleware(
+    app = KeyCheck(
         app,
-        allow_origins=list(policy.cors_origins),
-        allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type", REQUEST_ID],
-        allow_credentials=False,  # a key is sent in a header that the page must know: no cookie is ever sent
-        expose_headers=[REQUEST_ID, "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+        KeyCache(store, threads),
+        policy.required,
+        sessions=SessionTokens(ServiceSecret(store, threads)),
+        public=policy.public,
+        bound=policy.host,
+        trusted=policy.cors_origins,
     )
+    app = Telemetry(app, metrics, policy.reply_id)
+    app = CrossOrigin(app, BoundOrigins(store, threads), policy.cors_origins)
+    return SecurityHeaders(app, policy.frame_ancestors)

@@ -229,6 +229,13 @@ class FakeStore:
     def status(self, collection: str, most: int = 5) -> dict[str, Any]:
         return {"indexes": [], "pages": {"ok": 1}, "runs": [], "failures": []}
 
+    def service_secret(self) -> bytes:
+        self._reach()
+        return b"s" * 32
+
+    def bound_origins(self) -> frozenset[str]:
+        return frozenset()
+
     def record_feedback(
         self, question_id: str, rating: int, comment: str = "", key_name: str = "", reasons: Sequence[str] = ()
     ) -> int:

@@ -1,0 +1,83 @@
+"""Handler of POST /session, and what a session may ask."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Request
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from pipelines.answering.engine import Question
+from pipelines.answering.retrieval.live import choose_collection
+from pipelines.store import Key, NoLiveIndex, Store, key_hash
+from serve.api.requests import SearchIn
+from serve.guard.cors import RENEW
+from serve.guard.keys import key_of
+from serve.guard.origin import bearer_token, origin_of
+from serve.guard.sessions import NO_KEY, SESSION_S, ServiceSecret, SessionTokens
+from serve.threads import DatabaseThreads
+
+
+class SessionOut(BaseModel):
+    """A session: `token` is sent as `Authorization: Bearer rds_…` with each request, for `expires_in` seconds."""
+
+    token: str
+    expires_in: int
+
+
+class SessionRoutes:
+    """Opens sessions; the guard has checked that the request's key and page may have one."""
+
+    def __init__(self, store: Store, threads: DatabaseThreads) -> None:
+        self._tokens = SessionTokens(ServiceSecret(store, threads))
+
+    async def open(self, request: Request) -> SessionOut:
+        """Open a session; the header X-Raydex-Renew with an earlier token keeps its id, and so what it asked."""
+        key, scope = key_of(request.scope), request.scope
+        publishable = key is not None and key.publishable
+        # A reader's session is of our own pages, wherever a proxy says that these are.
+        owner, origin = (key_hash(bearer_token(scope)), origin_of(scope)) if publishable else (NO_KEY, "")
+        token = await self._tokens.open(owner, origin, request.headers.get(RENEW, ""))
+        return SessionOut(token=token, expires_in=SESSION_S)
+
+
+class AskedCollections:
+    """Holds a question to the collections that its key may ask; `default` is the service's own."""
+
+    def __init__(self, store: Store, threads: DatabaseThreads, default: str = "") -> None:
+        self._store, self._threads, self._default = store, threads, default
+
+    async def question(self, asked: SearchIn, request: Request) -> Question:
+        """Return what is asked as the engine takes it. Raises NoLiveIndex, CollectionNotNamed, StoreUnavailable."""
+        question, key = asked.to_question(), key_of(request.scope)
+        if key is None or not key.collections:
+            return question
+        if question.collection is not None:
+            check_collection(key, question.collection)
+            return question
+        if self._default and key.sees(self._default):
+            return replace(question, collection=self._default)
+        rows = await self._threads.run(self._store.collections)
+        return replace(question, collection=choose_collection(seen(key, rows)))
+
+
+def check_collection(key: Key | None, name: str) -> None:
+    """Raise NoLiveIndex if `key` may not ask the collection, as for one that does not exist."""
+    if key and not key.sees(name):
+        raise NoLiveIndex(f"there is no collection {name!r} that this key may ask")
+
+
+def seen(key: Key | None, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of the collections that `key` may ask."""
+    return [row for row in rows if key is None or key.sees(row["name"])]
+
+
+def check_reader(question: SearchIn, request: Request) -> bool:
+    """Return whether one asks who may only ask. Raises HTTPException for what needs a secret key."""
+    key = key_of(request.scope)
+    if key is None or key.may("query"):
+        return False
+    if question.beyond_readers:
+        raise HTTPException(403, question.beyond_readers)
+    return True

@@ -1,0 +1,28 @@
+"""Decides what each path needs: nothing, the scope ask, query or admin.
+
+A path that is not listed needs query: a new route is closed to readers until it is listed here.
+"""
+
+import re
+
+from pipelines.store import ASK
+
+SESSION_PATH = "/session"
+# The pages with their files, and health: who may ask is decided where a page asks.
+OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+")
+READING = re.compile(r"/session|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?")
+ADMIN = re.compile(r"/admin(/.*)?|/insights(/.*)?")
+# These make an answer, which costs the most; all other requests of readers are light.
+ANSWERING = frozenset({"/query", "/query/stream"})
+
+
+def is_open(path: str) -> bool:
+    """Return whether anyone may ask for `path`, from anywhere."""
+    return bool(OPEN.fullmatch(path))
+
+
+def scope_of(path: str) -> str:
+    """Return the scope that a request for `path` needs, if it is not open."""
+    if ADMIN.fullmatch(path):
+        return "admin"
+    return ASK if READING.fullmatch(path) else "query"

@@ -1,0 +1,91 @@
+"""ASGI middleware that lets pages of other origins read replies (CORS), where the operator named these origins.
+
+Origins of the setting `cors_origins` may everywhere, those that a publishable key is bound to where readers ask. A
+browser's preflight brings no key, so that all valid keys' origins count; the key itself is checked with the request.
+"""
+
+import time
+from collections.abc import Collection
+from typing import Protocol
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pipelines.store import ASK, StoreUnavailable
+from serve.failure import path_of
+from serve.guard.access import scope_of
+from serve.guard.origin import origin_of
+from serve.telemetry import REQUEST_ID
+from serve.threads import DatabaseThreads
+
+# As long as a key is cached (see keys.py).
+CACHE_S = 5.0
+RENEW = "X-Raydex-Renew"
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, DELETE",
+    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {REQUEST_ID}, {RENEW}",
+    "Access-Control-Max-Age": "600",
+}
+READABLE = f"{REQUEST_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
+
+
+class OriginStore(Protocol):
+    """The part of the store that knows the origins of publishable keys."""
+
+    def bound_origins(self) -> Collection[str]: ...
+
+
+class BoundOrigins:
+    """The origins of all valid publishable keys, read from the store every few seconds."""
+
+    def __init__(self, store: OriginStore, threads: DatabaseThreads) -> None:
+        self._store, self._threads = store, threads
+        self._origins: Collection[str] = ()
+        self._until = 0.0
+
+    async def contain(self, origin: str) -> bool:
+        """Return whether a key is bound to `origin`; while the database is away, whether one was."""
+        if time.monotonic() >= self._until:
+            try:
+                self._origins = await self._threads.run(self._store.bound_origins)
+            except StoreUnavailable:
+                return origin in self._origins
+            self._until = time.monotonic() + CACHE_S
+        return origin in self._origins
+
+
+class CrossOrigin:
+    """Answers preflights, and puts CORS headers on replies, refusals too, to pages of `named` and of `bound` origins.
+
+    No reply is for every origin (`*`), and none allows credentials: a key is in a header that the page must know.
+    """
+
+    def __init__(self, app: ASGIApp, bound: BoundOrigins, named: Collection[str] = ()) -> None:
+        self._app, self._bound, self._named = app, bound, frozenset(named)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        origin = origin_of(scope)
+        allow = {"Access-Control-Allow-Origin": origin} if origin and await self._may_read(origin, scope) else {}
+        if allow and _is_preflight(scope):
+            await Response(status_code=204, headers={**allow, **PREFLIGHT, "Vary": "Origin"})(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.add_vary_header("Origin")
+                headers.update({**allow, "Access-Control-Expose-Headers": READABLE} if allow else {})
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+    async def _may_read(self, origin: str, scope: Scope) -> bool:
+        return origin in self._named or (scope_of(path_of(scope)) == ASK and await self._bound.contain(origin))
+
+
+def _is_preflight(scope: Scope) -> bool:
+    return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)

@@ -1,0 +1,52 @@
+"""ASGI middleware that puts security headers on every reply, where the reply has none of its own."""
+
+import re
+from collections.abc import Sequence
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serve.failure import path_of
+from serve.guard.access import is_open
+
+POLICY = "Content-Security-Policy"
+# Nobody guesses a type, learns from a link where it was, loads a reply into a page of another site, or reads our
+# windows. A reply that other sites load (a script) says so itself.
+DEFAULTS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+# JSON is no page: shown as one, it loads and runs nothing.
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
+NO_FRAMES, SELF = "'none'", "'self'"
+FRAME_ANCESTORS = re.compile(r";?\s*frame-ancestors [^;]*")
+
+
+class SecurityHeaders:
+    """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`."""
+
+    def __init__(self, app: ASGIApp, frame_ancestors: Sequence[str] = ()) -> None:
+        self._app = app
+        self._ancestors = " ".join(SELF if name == "self" else name for name in frame_ancestors) or NO_FRAMES
+        # For browsers that do not know frame-ancestors; this header takes no list of origins.
+        old = {NO_FRAMES: "DENY", SELF: "SAMEORIGIN"}.get(self._ancestors)
+        self._defaults = {**DEFAULTS, **({"X-Frame-Options": old} if old else {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._complete(MutableHeaders(scope=message), path_of(scope))
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+    def _complete(self, headers: MutableHeaders, path: str) -> None:
+        for name, value in self._defaults.items():
+            headers.setdefault(name, value)
+        policy = FRAME_ANCESTORS.sub("", headers.get(POLICY, NOTHING)).strip("; ") or NOTHING
+        headers[POLICY] = f"{policy}; frame-ancestors {self._ancestors}"
+        if not is_open(path):  # an answer, a token, a list that depends on the key
+            headers.setdefault("Cache-Control", "no-store")

@@ -1,0 +1,115 @@
+"""Session tokens: what a page asks with instead of a key, for an hour.
+
+A token is signed with the service's secret, which all replicas read from the database, and is stored nowhere: there is
+nothing to look up, to fill or to clean. It names the key that it was opened with, which ends it when it is revoked.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+import struct
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from serve.threads import DatabaseThreads
+
+SESSION_PREFIX = "rds_"
+SESSION_S = 3600
+# A reader who is back within a month finds their conversations. A token that is copied is worth no more than these.
+RENEW_S = 30 * 86_400
+# How long a replica signs with a secret that was deleted.
+SECRET_S = 60.0
+# IPv4 addresses share a bucket in groups of about 256 (2^32 ÷ 2^24): whoever reads the database and the secret in it
+# can't tell which one asked. Of 1,000 addresses at once, a given one shares its bucket with probability 0.00006.
+ADDRESS_BYTES = 3
+
+# When it ends (Unix time), its id, the hash of its key or zeros, a digest of its origin; then the signature.
+BODY = struct.Struct(">Q16s32s16s")
+SIGNATURE_BYTES = 32
+TOKEN = re.compile(rf"{SESSION_PREFIX}[A-Za-z0-9_-]{{{-(-(BODY.size + SIGNATURE_BYTES) * 4 // 3)}}}")
+NO_KEY = bytes(32)
+
+
+class SecretStore(Protocol):
+    """The part of the store that has the service's secret."""
+
+    def service_secret(self) -> bytes: ...
+
+
+class ServiceSecret:
+    """The secret that all replicas share, read from the store once a minute."""
+
+    def __init__(self, store: SecretStore, threads: DatabaseThreads) -> None:
+        self._store, self._threads = store, threads
+        self._value, self._until = b"", 0.0
+
+    async def sign(self, purpose: str, message: bytes) -> bytes:
+        """Return the HMAC-SHA-256 of `message` for one purpose. Raises StoreUnavailable."""
+        if time.monotonic() >= self._until:
+            self._value = await self._threads.run(self._store.service_secret)
+            self._until = time.monotonic() + SECRET_S
+        return hmac.digest(self._value, purpose.encode() + b"\0" + message, "sha256")
+
+    async def hide_address(self, network: str) -> str:
+        """Return what stands for an address in the database (see ADDRESS_BYTES)."""
+        return (await self.sign("address", network.encode()))[:ADDRESS_BYTES].hex()
+
+
+class Session(NamedTuple):
+    """What a token says: its id, the hash of its key (NO_KEY without one), its origin's digest, when it ends."""
+
+    id: str
+    key: bytes
+    origin: bytes
+    ends: int
+
+    def is_of(self, origin: str) -> bool:
+        """Return whether the session was opened by a page of `origin`."""
+        return hmac.compare_digest(self.origin, _digest(origin))
+
+
+class SessionTokens:
+    """Makes and reads the tokens of sessions; `clock` is Unix time."""
+
+    def __init__(self, secret: ServiceSecret, clock: Callable[[], float] = time.time) -> None:
+        self._secret, self._clock = secret, clock
+
+    async def open(self, key: bytes, origin: str, renewed: str = "") -> str:
+        """Return a token for `key` and pages of `origin`; it keeps the id of the token `renewed`, if that is theirs.
+
+        Raises StoreUnavailable.
+        """
+        before = await self._read(renewed, RENEW_S)
+        mine = before is not None and before.key == key and before.is_of(origin)
+        id = _decode(before.id) if before and mine else secrets.token_bytes(16)
+        body = BODY.pack(int(self._clock()) + SESSION_S, id, key, _digest(origin))
+        return SESSION_PREFIX + _encode(body + await self._secret.sign("session", body))
+
+    async def read(self, token: str) -> Session | None:
+        """Return the session of a token that is valid now; None for any other. Raises StoreUnavailable."""
+        return await self._read(token, 0)
+
+    async def _read(self, token: str, late_s: int) -> Session | None:
+        if not TOKEN.fullmatch(token):
+            return None
+        whole = _decode(token.removeprefix(SESSION_PREFIX))
+        body, signature = whole[: BODY.size], whole[BODY.size :]
+        if not hmac.compare_digest(signature, await self._secret.sign("session", body)):
+            return None
+        ends, id, key, origin = BODY.unpack(body)
+        return Session(_encode(id), key, origin, ends) if self._clock() < ends + late_s else None
+
+
+def _digest(origin: str) -> bytes:
+    return hashlib.sha256(origin.encode()).digest()[:16]
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decode(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
