@@ -1,4 +1,4 @@
-"""Serves the page to ask at and the page that shows the API.
+"""Serves the pages: the one to ask at, the one of a single answer, and the one that shows the API.
 
 Each may run what comes with it, and nothing else.
 """
@@ -6,23 +6,33 @@ Each may run what comes with it, and nothing else.
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from importlib import resources
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from serve.web.static import FILES, VERSION, add_files
+
 # Swagger UI comes with the package fastapi-offline: no other host is asked for it.
 SWAGGER = resources.files("fastapi_offline") / "static"
 SWAGGER_FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 A_DAY = {"Cache-Control": "public, max-age=86400"}
+# Markup becomes nodes through DOMPurify alone: any other way throws.
+TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types dompurify"
 
 
-def add_pages(app: FastAPI) -> None:
-    """Add `/` and `/docs` to `app`."""
-    _add_page(app, "/", "index.html")
-    _add_page(app, "/docs", "docs.html", also="'self'")
+def add_pages(app: FastAPI, frame_ancestors: Sequence[str] = ()) -> None:
+    """Add `/`, `/a/<id>` and `/docs` to `app`; pages of `frame_ancestors` may show them in a frame."""
+    add_files(app)
+    chat = _read("index.html")
+    policy = "; ".join((content_security_policy(chat, "'self'", frame_ancestors), TRUSTED_TYPES))
+    _add_page(app, "/", versioned(chat), policy)
+    _add_page(app, "/a/{id}", versioned(chat, "../"), policy)
+    api = _read("docs.html")
+    _add_page(app, "/docs", api, content_security_policy(api, "'self'", frame_ancestors))
 
     @app.get("/docs/{name}", include_in_schema=False)
     async def swagger(name: str) -> Response:
@@ -31,24 +41,38 @@ def add_pages(app: FastAPI) -> None:
         return Response((SWAGGER / name).read_bytes(), media_type=SWAGGER_FILES[name], headers={**HEADERS, **A_DAY})
 
 
-def _add_page(app: FastAPI, path: str, name: str, also: str = "") -> None:
-    text = resources.files("serve").joinpath("web", name).read_text("utf-8")
-    headers = {"Content-Security-Policy": content_security_policy(text, also), **HEADERS}
+def _add_page(app: FastAPI, path: str, text: str, policy: str) -> None:
+    headers = {"Content-Security-Policy": policy, "Cache-Control": "no-cache", **HEADERS}
 
     @app.get(path, include_in_schema=False)
     async def page() -> HTMLResponse:
         return HTMLResponse(text, headers=headers)
 
 
-def content_security_policy(page: str, also: str = "") -> str:
+def _read(name: str) -> str:
+    return resources.files("serve").joinpath("web", name).read_text("utf-8")
+
+
+def versioned(page: str, up: str = "") -> str:
+    """Return the page with its files at their versions; `up` leads from its address to the application's root.
+
+    All modules are named in its head: else a browser would find each only when it has read the one that imports it.
+    """
+    modules = sorted(name for name in FILES if name.startswith(("chat/", "vendor/")) and name.endswith(".js"))
+    preloads = "".join(f'  <link rel="modulepreload" href="web/{name}">\n' for name in modules)
+    return page.replace("</head>", f"{preloads}</head>").replace('="web/', f'="{up}web/{VERSION}/')
+
+
+def content_security_policy(page: str, also: str = "", frame_ancestors: Sequence[str] = ()) -> str:
     """Return the policy that lets `page` run its own script and style, by their hashes, and call its own service.
 
     `also` is where further scripts and styles may come from.
     """
     script, style = (f"{_hashes(page, tag)} {also}".strip() for tag in ("script", "style"))
+    framed_by = " ".join(frame_ancestors) or "'none'"
     return (
         f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"base-uri 'none'; form-action 'none'; frame-ancestors {framed_by}"
     )
 
 

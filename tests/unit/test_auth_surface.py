@@ -25,7 +25,7 @@ SPELLINGS = (
     "//query", "/query/", "/./query", "/health/../query", "/query\0", "/query;/health", "/health\\..\\query",
     "query", "", "/health/", "/health//ready", "/Health", "/docs/", "/docs/../", "/admin", "/admin/",
     "/admin/keys", "//admin/status", "/metrics", "/-/routes", "/-/healthz", "/api", "/.env",
-    "/static/index.html", "/redoc", "/docs/oauth2-redirect",
+    "/static/index.html", "/web", "/webs/page.js", "/a", "/redoc", "/docs/oauth2-redirect",
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _all(routes: Any) -> Iterator[Any]:
 
 
 def _path(template: str) -> str:
-    return template.replace(":path", "").format(name="swagger-ui.css", model="docs", id="x")
+    return template.replace(":path", "").format(name="swagger-ui.css", model="docs", id="x", path="page.js")
 
 
 def guarded(**policy: Any) -> ASGIApp:

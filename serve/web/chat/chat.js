@@ -1,0 +1,273 @@
+/** A conversation with a documentation: mounts it in an element or a shadow root, and ties its parts together. */
+
+import {ServiceError} from "./client.js";
+import {Composer} from "./composer.js";
+import {copyText, count, iconButton, make} from "./dom.js";
+import {showFailure} from "./failure.js";
+import {History, keep} from "./history.js";
+import {Places} from "./places.js";
+import {PointedCard} from "./sources.js";
+import {Turn} from "./turn.js";
+
+const INDEX = "Run `raydex index https://docs.example.com` with the address of your documentation, then load this page again.";
+
+/**
+ * Show a chat in `root`, an Element or a ShadowRoot that has chat.css. Returns the Chat.
+ *
+ * Options: `title`, `placeholder`; `store`, the Storage that keeps conversations and the draft (null: nothing is kept);
+ * `sidebar`, whether they are listed; `place`, `{collection, version, language}` to begin with; `onPlace(place)` when a
+ * reader chose another; `onKey(key)` when one entered an API key; `autofocus`; `heading`, the level of the title.
+ */
+export function mountChat(root, client, options = {}) {
+  return new Chat(root, client, options);
+}
+
+/** Show one recorded answer in `root`, and the way to ask a question of one's own. */
+export async function mountAnswer(root, client, id, {home}) {
+  const status = make("div", {class: "sr", role: "status"});
+  const thread = make("div", {class: "thread single"});
+  const back = make("a", {class: "outlined", href: home}, "Ask a question of your own");
+  const chat = make("div", {class: "rdx"}, make("section", {class: "main"}, make("header", {class: "top"}, make("h1", {}, "An answer"), back), thread, status));
+  root.append(chat);
+  new PointedCard(chat);
+  try {
+    const answer = await client.answer(id);
+    const turn = new Turn(answer.question, {say: text => (status.textContent = text), link: async shown => copyText(client.linkTo(shown))}, {editable: false});
+    turn.show(answer);
+    thread.append(turn.element);
+    document.title = answer.question;
+  } catch (error) {
+    const gone = error.kind === "not_found" ? new ServiceError("gone", "It was deleted, or its reader has not shared it.") : error;
+    thread.append(showFailure(gone, {again: error.kind === "unreachable" ? () => location.reload() : null, enterKey: key => (client.key = key)}));
+  }
+}
+
+/** One chat. `ask(question)` asks, `compose(text)` puts a text into the box, `begin()` opens a new conversation. */
+class Chat {
+  constructor(root, client, options) {
+    this.client = client;
+    this.options = {title: "Ask the documentation", placeholder: "Ask a question …", store: null, sidebar: false, heading: 1, ...options};
+    const name = new URL(client.base).pathname;
+    this.history = new History(this.options.store, name);
+    this.places = new Places(client, this.options.place, other => this.#moved(other));
+    this.composer = new Composer({ask: question => this.ask(question), stop: () => this.stop(), placeholder: this.options.placeholder, store: this.options.store, name});
+    this.#build(root);
+    this.begin();
+    this.ready = this.load();
+  }
+
+  /** Ask the service for its collections and show what can be asked. */
+  async load() {
+    try {
+      await this.places.load();
+      if (!this.places.rows.length) throw new ServiceError("no_index", INDEX);
+      this.trouble = null;
+    } catch (error) {
+      this.trouble = error;
+    }
+    if (!this.turns.length) this.#welcome();
+  }
+
+  /** Ask a question in this conversation. */
+  async ask(question) {
+    this.stop();
+    const turn = this.#add(new Turn(question, this.#handlers()));
+    this.composer.send(question);
+    const pending = (this.pending = new AbortController());
+    turn.begin();
+    this.#context();
+    try {
+      await this.ready;
+      const follows = {conversation: this.conversation.server, signal: pending.signal};
+      for await (const [name, data] of this.client.ask(question, follows)) {
+        if (pending.signal.aborted) return;
+        turn.take(name, data);
+      }
+      this.composer.sent();
+      this.#answered(turn);
+    } catch (error) {
+      if (pending.signal.aborted) return;
+      turn.fail(error);
+      this.composer.restore(question);
+      this.say("");
+    } finally {
+      if (this.pending === pending) this.#rest();
+    }
+  }
+
+  /** Stop the answer that is being written; what came of it stays. */
+  stop() {
+    if (!this.pending) return;
+    this.pending.abort();
+    this.turns.at(-1).stop();
+    this.composer.sent();
+    this.#rest();
+  }
+
+  /** Open a new conversation. */
+  begin() {
+    this.#open({id: randomId(), turns: []});
+    this.#welcome();
+    this.composer.focus();
+  }
+
+  compose(text) {
+    this.composer.value = text;
+    this.composer.focus();
+  }
+
+  focus() {
+    this.composer.focus();
+  }
+
+  /** Tell a screen reader. */
+  say(text) {
+    this.status.textContent = text;
+  }
+
+  #build(root) {
+    this.status = make("div", {class: "sr", role: "status"});
+    this.thread = make("div", {class: "thread"});
+    const fresh = iconButton("plus", "New conversation", () => this.begin(), {class: "quiet bare fresh"});
+    this.menu = this.options.sidebar && iconButton("menu", "Conversations", () => this.#toggleSide(), {class: "quiet bare menu", "aria-expanded": "false"});
+    const title = make(`h${this.options.heading}`, {class: "name"}, this.options.title);
+    const top = make("header", {class: "top"}, this.menu, title, this.places.element, fresh);
+    const main = make("section", {class: "main", "aria-label": "Conversation"}, top, this.thread, this.composer.element, this.status);
+    this.side = this.options.sidebar && make("nav", {class: "side", "aria-label": "Conversations"});
+    this.element = make("div", {class: "rdx"}, this.side, main);
+    this.card = new PointedCard(this.element);
+    root.append(this.element);
+  }
+
+  #open({id, server, title, turns}) {
+    this.stop();
+    this.conversation = {id, server, title};
+    this.turns = [];
+    this.thread.replaceChildren();
+    this.#toggleSide(false);
+    for (const {question, answer, rating} of turns) {
+      const turn = this.#add(new Turn(question, this.#handlers()));
+      turn.rating = rating;
+      turn.show(answer);
+    }
+    this.#context();
+    this.#list();
+  }
+
+  #add(turn) {
+    if (!this.turns.length) this.thread.replaceChildren();
+    this.element.classList.remove("empty");
+    this.turns.push(turn);
+    this.thread.append(turn.element);
+    turn.element.scrollIntoView({block: "start"});
+    return turn;
+  }
+
+  #handlers() {
+    return {
+      say: text => this.say(text),
+      edit: (turn, question) => this.#askAnew(turn, question),
+      again: turn => this.#askAnew(turn, turn.question),
+      enterKey: key => this.#useKey(key),
+      link: async id => {
+        await this.client.share(id);
+        await copyText(this.client.linkTo(id));
+      },
+      rate: (turn, rating, more) => {
+        this.#save();
+        return this.client.feedback(turn.answer.id, rating, more);
+      },
+    };
+  }
+
+  /** Ask in place of a turn; what followed it goes with it. */
+  #askAnew(turn, question) {
+    this.stop();
+    const gone = this.turns.splice(this.turns.indexOf(turn));
+    gone.forEach(({element}) => element.remove());
+    if (!this.turns.length) this.conversation.server = undefined;
+    this.ask(question);
+  }
+
+  #rest() {
+    this.pending = null;
+    this.composer.setBusy(false);
+    this.#context();
+  }
+
+  #answered(turn) {
+    this.conversation.server = turn.answer.conversation;
+    this.say(`The answer is complete, with ${count(turn.citations.size, "source")}.`);
+    this.#save();
+  }
+
+  #save() {
+    const turns = this.turns.filter(turn => turn.answer).map(({question, answer, rating}) => ({question, rating, answer: keep(answer)}));
+    if (!turns.length) return;
+    const {id, server} = this.conversation;
+    this.history.save({id, server, title: turns[0].question, at: Date.now(), place: this.places.place, turns});
+    this.#list();
+  }
+
+  /** Say what the next question follows. */
+  #context() {
+    const last = this.turns.findLast(turn => turn.answer);
+    if (!last) return this.composer.setContext();
+    const leave = iconButton("close", "Ask about something else", () => this.begin());
+    this.composer.setContext(make("span", {}, "Follows up on ", make("q", {}, last.question)), leave);
+  }
+
+  #moved(otherCollection) {
+    if (otherCollection) this.begin();
+    else if (!this.turns.length) this.#welcome();
+    this.options.onPlace?.(this.places.place);
+  }
+
+  async #useKey(key) {
+    this.client.key = key;
+    this.options.onKey?.(key);
+    this.ready = this.load();
+    await this.ready;
+    const failed = this.turns.at(-1);
+    if (failed && !failed.answer && !this.trouble) this.#askAnew(failed, failed.question);
+  }
+
+  #welcome() {
+    this.element.classList.add("empty");
+    const {about} = this.places;
+    const parts = [make("p", {class: "lead"}, about?.title ? `What would you like to know about ${about.title}?` : "What would you like to know?")];
+    if (this.trouble) parts.push(showFailure(this.trouble, {again: () => this.load(), enterKey: key => this.#useKey(key)}));
+    else if (about?.pages) parts.push(make("p", {class: "place"}, `Answers come from ${about.pages.toLocaleString()} pages of the documentation, with their sources.`));
+    const examples = (about?.examples ?? []).map(text => make("li", {}, make("button", {type: "button", onclick: () => this.ask(text)}, text)));
+    if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": "Example questions"}, examples));
+    this.thread.replaceChildren(make("div", {class: "welcome"}, parts));
+  }
+
+  #toggleSide(open = !this.element.classList.contains("listing")) {
+    if (!this.side) return;
+    this.element.classList.toggle("listing", open);
+    this.menu.setAttribute("aria-expanded", open);
+    if (open) this.side.querySelector("button").focus();
+  }
+
+  #list() {
+    if (!this.side) return;
+    const fresh = iconButton("plus", "", () => this.begin(), {text: "New conversation", class: "outlined"});
+    const rows = this.history.all().map(kept => this.#row(kept));
+    this.side.replaceChildren(fresh, make("ul", {}, rows));
+  }
+
+  #row(kept) {
+    const open = make("button", {type: "button", class: "open", "aria-current": kept.id === this.conversation.id && "true", onclick: () => this.#open(kept)}, kept.title);
+    const remove = iconButton("trash", `Delete “${kept.title}”`, () => {
+      this.history.remove(kept.id);
+      if (kept.id === this.conversation.id) this.begin();
+      else this.#list();
+    });
+    return make("li", {}, open, remove);
+  }
+}
+
+function randomId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(9)), byte => byte.toString(36)).join("");
+}

@@ -1,0 +1,190 @@
+/** Asks a Raydex service. Knows its routes, its errors and its sessions, and nothing of the page. */
+
+import {readEvents} from "./events.js";
+
+const KINDS = {401: "no_key", 403: "forbidden", 404: "not_found", 413: "invalid", 422: "invalid", 429: "rate", 503: "unavailable"};
+
+/**
+ * Why a request failed. `kind` is the service's own (`no_key`, `bad_key`, `rate`, `no_index`, `unavailable`, `model`),
+ * or `unreachable` (no service answers) or `cut` (the stream ended too early); `seconds` is how long to wait.
+ */
+export class ServiceError extends Error {
+  constructor(kind, message, seconds = 0) {
+    super(message);
+    this.name = "ServiceError";
+    this.kind = kind;
+    this.seconds = seconds;
+  }
+
+  /** Return the error of a body such as `{error, kind?, retry_after?}`. */
+  static of(body, kind = "failed", seconds = 0) {
+    const why = typeof body?.error === "string" ? body.error : body?.error?.message;
+    return new ServiceError(body?.kind ?? kind, why ?? "The service failed.", body?.retry_after ?? seconds);
+  }
+}
+
+/** One service at `base` (a URL that ends in a slash), as one reader sees it. */
+export class Client {
+  /**
+   * `key` is an API key or a publishable key; questions go to `collection`, `version` and `language` ("" is the
+   * service's own choice; `place` holds them, to be changed), from `page`, the URL that the reader has open, over
+   * `channel`. `store` keeps the session.
+   */
+  constructor({base, key = "", collection = "", version = "", language = "", page = "", channel = "", store = null}) {
+    this.base = new URL(base, location.href).href;
+    this.place = {collection, version, language};
+    Object.assign(this, {key, page, channel});
+    this.session = new Session(this, store);
+  }
+
+  /** Yield `[event, data]` as they come: hits, status, delta, citation, answer. Throws ServiceError, or AbortError. */
+  async *ask(question, {conversation, after, signal} = {}) {
+    const reply = await this.#post("query/stream", {...this.#question(question), conversation, after}, signal);
+    let whole = false;
+    try {
+      for await (const [name, data] of readEvents(reply.body)) {
+        if (name === "error") throw ServiceError.of(data);
+        whole ||= name === "answer";
+        if (name !== "heartbeat") yield [name, data];
+      }
+    } catch (error) {
+      if (error instanceof ServiceError || signal?.aborted) throw error;
+    }
+    if (!whole) throw new ServiceError("cut", "The connection closed before the answer was complete.");
+  }
+
+  /** Return `{hits, queries, …}` for what is typed. */
+  async search(question, {k, signal} = {}) {
+    return (await this.#post("search", {...this.#question(question), k}, signal)).json();
+  }
+
+  /** Rate an answer: `rating` is 1, -1 or 0, `reasons` are wrong, incomplete, outdated, not_asked. */
+  async feedback(id, rating, {reasons, comment} = {}) {
+    return (await this.#post("feedback", {id, rating, reasons, comment})).json();
+  }
+
+  /** Return the published collections; an @ in a name marks a copy. */
+  async collections() {
+    const rows = await (await this.#get("collections")).json();
+    return rows.filter(row => row.index !== null && !row.name.includes("@"));
+  }
+
+  /** Return `{name, title, versions, languages, examples, …}` of a collection. */
+  async collection(name) {
+    return (await this.#get(`collections/${encodeURIComponent(name)}`)).json();
+  }
+
+  /** Return a recorded answer. */
+  async answer(id) {
+    return (await this.#get(`answers/${encodeURIComponent(id)}`)).json();
+  }
+
+  /** Let whoever has its link read an answer. */
+  async share(id) {
+    await this.#post(`answers/${encodeURIComponent(id)}/share`, {});
+  }
+
+  /** Return the link to an answer. */
+  linkTo(id) {
+    return new URL(`a/${encodeURIComponent(id)}`, this.base).href;
+  }
+
+  /** Send a request without a session: its headers are `headers`. Throws ServiceError. */
+  async send(path, {headers = {}, ...more} = {}) {
+    let reply;
+    try {
+      reply = await fetch(new URL(path, this.base), {headers, credentials: "omit", ...more});
+    } catch (error) {
+      if (more.signal?.aborted) throw error;
+      throw new ServiceError("unreachable", "The service can't be reached.");
+    }
+    if (!reply.ok) throw await this.#refusal(reply);
+    return reply;
+  }
+
+  #question(question) {
+    const {collection, version, language} = this.place;
+    const filters = version || language ? {version: version || undefined, language: language || undefined} : undefined;
+    const from = {channel: this.channel || undefined, page: this.page || undefined};
+    return {question, collection: collection || undefined, filters, ...from};
+  }
+
+  #get(path) {
+    return this.#authorized(path, {});
+  }
+
+  #post(path, body, signal) {
+    return this.#authorized(path, {method: "POST", body: JSON.stringify(body), signal});
+  }
+
+  /** Send a request with the session's token; one that has expired is renewed once. */
+  async #authorized(path, more) {
+    const headers = more.body ? {"content-type": "application/json"} : {};
+    const token = await this.session.token(more.signal);
+    try {
+      return await this.send(path, {...more, headers: {...headers, ...bearer(token)}});
+    } catch (error) {
+      if (!["no_key", "bad_key"].includes(error.kind) || !token.startsWith("rds_")) throw error;
+      const renewed = await this.session.renew(more.signal);
+      return this.send(path, {...more, headers: {...headers, ...bearer(renewed)}});
+    }
+  }
+
+  async #refusal(reply) {
+    const body = await reply.json().catch(() => ({}));
+    const kind = reply.status === 401 && this.key ? "bad_key" : KINDS[reply.status];
+    return ServiceError.of(body, kind, Number(reply.headers.get("retry-after")) || 0);
+  }
+}
+
+/** The token that a reader's requests carry, and that makes their answers their own: a secret key, or a session's. */
+class Session {
+  #opening = null;
+
+  constructor(client, store) {
+    this.client = client;
+    this.store = store;
+  }
+
+  /** Return the token to send; "" where the service has no sessions. */
+  async token(signal) {
+    const {key} = this.client;
+    if (key && !key.startsWith("pk_")) return key;
+    return this.#kept() || (this.#opening ??= this.renew(signal));
+  }
+
+  /** Get a new token for the same session, or for a new one. */
+  async renew(signal) {
+    const old = this.#kept();
+    const headers = {...bearer(this.client.key), ...(old && {"X-Raydex-Renew": old})};
+    try {
+      const reply = await this.client.send("session", {method: "POST", headers, signal});
+      return this.#keep((await reply.json()).token);
+    } catch (error) {
+      this.#opening = null;
+      if (error.kind === "not_found") return "";
+      throw error;
+    }
+  }
+
+  get #name() {
+    return `raydex-session ${this.client.base} ${this.client.key}`;
+  }
+
+  #kept() {
+    return this.store?.getItem(this.#name) ?? "";
+  }
+
+  #keep(token) {
+    try {
+      this.store?.setItem(this.#name, token);
+    } catch {
+      // Full or forbidden: the session lasts as long as the page.
+    }
+    return token;
+  }
+}
+
+function bearer(token) {
+  return token ? {authorization: `Bearer ${token}`} : {};
+}

@@ -1,0 +1,104 @@
+/** The box that a question is written in. What is written is kept until it has been answered. */
+
+import {icon, make} from "./dom.js";
+
+const MOST = 2000; // characters: the most that a reader without a key may ask
+
+/** Enter asks, Shift+Enter begins a line, Escape stops the answer. */
+export class Composer {
+  /** `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. */
+  constructor({ask, stop, placeholder, store, name}) {
+    Object.assign(this, {ask, stop, store, name: `raydex-draft ${name}`});
+    this.box = make("textarea", {name: "question", rows: "1", maxlength: MOST, "aria-label": "Your question", placeholder, enterkeyhint: "send", autocomplete: "off"});
+    this.button = make("button", {class: "send"});
+    this.context = make("div", {class: "context", hidden: true});
+    const onsubmit = event => {
+      event.preventDefault();
+      this.#submit();
+    };
+    this.element = make("form", {class: "composer", onsubmit}, this.context, make("div", {class: "box"}, this.box, this.button));
+    this.box.addEventListener("input", () => {
+      this.#changed();
+      if (!this.busy) this.#keep(this.box.value);
+    });
+    this.box.addEventListener("keydown", event => this.#pressed(event));
+    this.box.value = this.store?.getItem(this.name) ?? "";
+    this.setBusy(false);
+  }
+
+  get value() {
+    return this.box.value;
+  }
+
+  set value(text) {
+    this.box.value = text;
+    this.#changed();
+  }
+
+  focus() {
+    this.box.focus({preventScroll: true});
+  }
+
+  setBusy(busy) {
+    this.busy = busy;
+    const label = busy ? "Stop" : "Ask";
+    this.button.setAttribute("aria-label", label);
+    this.button.title = busy ? "Stop (Esc)" : "Ask (Enter)";
+    this.button.replaceChildren(icon(busy ? "stop" : "send"));
+    this.#changed();
+  }
+
+  /** Empty the box for a question that is on its way; the draft stays until it is answered. */
+  send(question) {
+    this.box.value = "";
+    this.setBusy(true);
+    this.#keep(question);
+  }
+
+  /** Forget the question that was sent; what has been written since stays. */
+  sent() {
+    this.#keep(this.box.value);
+  }
+
+  /** Put a question that failed back, unless another one has been begun. */
+  restore(question) {
+    if (!this.box.value) this.value = question;
+  }
+
+  /** Say above the box what the next question follows; nothing hides it. */
+  setContext(...children) {
+    this.context.replaceChildren(...children);
+    this.context.hidden = !children.length;
+  }
+
+  #submit() {
+    const question = this.box.value.trim();
+    if (this.busy) this.stop();
+    else if (question) this.ask(question);
+  }
+
+  #pressed(event) {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      if (!this.busy) this.#submit();
+    } else if (event.key === "Escape" && this.busy) {
+      event.stopPropagation();
+      this.stop();
+    }
+  }
+
+  #changed() {
+    this.button.disabled = !this.busy && !this.box.value.trim();
+    this.box.style.height = "auto";
+    if (this.box.scrollHeight) this.box.style.height = `${this.box.scrollHeight}px`;
+  }
+
+  #keep(draft) {
+    try {
+      this.store?.setItem(this.name, draft);
+    } catch {
+      // Full or forbidden: the draft lasts as long as the page.
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/** Says what went wrong and what to do, as a person needs it. */
+
+import {count, make, withCode} from "./dom.js";
+
+const SAYINGS = {
+  bad_key: ["This API key is not accepted", "It is unknown, revoked or expired. Check it, or ask whoever runs this service for another one."],
+  cut: ["The answer broke off", "The connection closed before it was complete. What came so far stands above."],
+  forbidden: ["This is not allowed", ""],
+  invalid: ["The service can't take this question", ""],
+  model: ["The language model failed", ""],
+  no_index: ["Nothing is indexed yet", ""],
+  no_key: ["An API key is needed", "This service answers only with a key. Whoever runs it can create one."],
+  rate: ["Too many questions at once", ""],
+  unavailable: ["The service is busy or starting", ""],
+  unreachable: ["The service can't be reached", "It may be restarting, or you may be offline. Your question is kept."],
+};
+const FAILED = ["Something went wrong", ""];
+
+/**
+ * Return an element for a ServiceError. `again` asks once more, null where that is no use; `enterKey` is called with an
+ * API key. Where the service says how long to wait, the seconds are counted down, and asking again waits for them.
+ */
+export function showFailure(error, {again, enterKey}) {
+  const [title, advice] = SAYINGS[error.kind] ?? FAILED;
+  const box = make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || error.message)));
+  if (["no_key", "bad_key"].includes(error.kind)) box.append(askForKey(enterKey));
+  else if (again) box.append(...askAgain(again, error.seconds));
+  return box;
+}
+
+/** Return a form that takes an API key. */
+export function askForKey(enterKey) {
+  const input = make("input", {type: "password", autocomplete: "off", "aria-label": "API key", placeholder: "rdx_…", required: true});
+  const onsubmit = event => {
+    event.preventDefault();
+    enterKey(input.value.trim());
+  };
+  return make("form", {class: "key", onsubmit}, input, make("button", {class: "primary"}, "Use this key"));
+}
+
+function askAgain(again, seconds) {
+  const button = make("button", {type: "button", class: "outlined", onclick: again}, "Try again");
+  const wait = make("span", {class: "wait"});
+  const until = Date.now() + seconds * 1000;
+  const tick = () => {
+    const left = Math.ceil((until - Date.now()) / 1000);
+    button.disabled = left > 0;
+    wait.textContent = left > 0 ? `in ${count(left, "second")}` : "";
+    if (left > 0) setTimeout(tick, 1000);
+  };
+  tick();
+  return [button, wait];
+}

@@ -1,0 +1,70 @@
+/** Thumbs for an answer, with reasons and a comment. */
+
+import {iconButton, make} from "./dom.js";
+
+const REASONS = {wrong: "Wrong", incomplete: "Incomplete", outdated: "Outdated", not_asked: "Not what I asked"};
+const MOST_COMMENT = 2000; // characters: a paragraph or two
+
+/** The buttons of one answer, and the form that opens below it. */
+export class Feedback {
+  /** `send(rating, {reasons, comment})` tells the service; `rating` is what was chosen before. */
+  constructor(send, rating = 0) {
+    this.send = send;
+    this.rating = rating;
+    this.up = iconButton("up", "Good answer", () => this.#rate(1));
+    this.down = iconButton("down", "Bad answer", () => this.#rate(-1));
+    this.buttons = make("span", {class: "thumbs", role: "group", "aria-label": "Rate this answer"}, this.up, this.down);
+    this.panel = make("div", {class: "feedback", hidden: true});
+    this.#mark();
+  }
+
+  async #rate(rating) {
+    this.rating = rating === this.rating ? 0 : rating;
+    this.#mark();
+    this.#open();
+    await this.#tell({});
+  }
+
+  #mark() {
+    this.up.setAttribute("aria-pressed", this.rating === 1);
+    this.down.setAttribute("aria-pressed", this.rating === -1);
+  }
+
+  #open() {
+    this.panel.hidden = this.rating === 0;
+    if (this.rating === 0) return;
+    const reasons = Object.entries(REASONS).map(([name, text]) =>
+      make("label", {}, make("input", {type: "checkbox", name: "reason", value: name}), make("span", {}, text)),
+    );
+    const what = make("fieldset", {}, make("legend", {}, "What was wrong with it?"), reasons);
+    const comment = make("textarea", {name: "comment", rows: "2", maxlength: MOST_COMMENT, "aria-label": "Comment", placeholder: this.rating < 0 ? "What would have been right? (optional)" : "What was good about it? (optional)"});
+    const onsubmit = event => {
+      event.preventDefault();
+      const chosen = [...this.panel.querySelectorAll(":checked")].map(box => box.value);
+      this.#tell({reasons: chosen, comment: comment.value.trim()}).then(told => told && this.#thank());
+    };
+    const form = make("form", {onsubmit}, this.rating < 0 && what, comment, make("div", {class: "row"}, make("button", {class: "outlined"}, "Send")));
+    this.panel.replaceChildren(form);
+  }
+
+  /** Return whether the service took it. */
+  async #tell({reasons = [], comment = ""}) {
+    try {
+      await this.send(this.rating, {reasons: reasons.length ? reasons : undefined, comment});
+      return true;
+    } catch (error) {
+      this.#say(`Not sent: ${error.message}`);
+      return false;
+    }
+  }
+
+  #thank() {
+    this.panel.replaceChildren(make("p", {role: "status"}, "Thank you. This goes to the people who write the documentation."));
+  }
+
+  #say(text) {
+    this.panel.hidden = false;
+    this.panel.querySelector("[role=status]")?.remove();
+    this.panel.append(make("p", {role: "status", class: "caution"}, text));
+  }
+}

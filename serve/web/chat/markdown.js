@@ -1,0 +1,138 @@
+/**
+ * Renders the Markdown of an answer, sanitized: raw HTML is text, pictures are their words, links lead to http(s) only.
+ *
+ * `[n]` becomes a number that leads to the n-th source.
+ */
+
+import DOMPurify from "../vendor/dompurify.js";
+import hljs from "../vendor/highlight.js";
+import {Marked} from "../vendor/marked.js";
+import {confirmOn, copyText, icon, make} from "./dom.js";
+import {makeNumber} from "./sources.js";
+
+const TAGS = [
+  "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span", "strong",
+  "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
+];
+/** A page has one h1, and each question is an h2. */
+const QUESTION_LEVEL = 2;
+/** What a stream may end with that will mean something else with the next word: a list's dash under a line is a heading's. */
+const UNDECIDED = /\n[ \t]*(?:[-=*+#>|`~]{1,3}|\d{1,2}\.?)[ \t]*$/;
+
+const marked = new Marked({
+  gfm: true,
+  extensions: [
+    {
+      name: "number",
+      level: "inline",
+      start: text => text.match(/\[\d/)?.index,
+      tokenizer(text) {
+        const found = /^\[(\d{1,4})\]/.exec(text);
+        return found ? {type: "number", raw: found[0], n: found[1]} : undefined;
+      },
+      renderer: ({n}) => `<sup data-n="${n}">${n}</sup>`,
+    },
+  ],
+  renderer: {
+    html: ({text, block}) => (block ? `<p>${escape(text.trim())}</p>` : escape(text)),
+    image: ({text, raw}) => escape(text || raw),
+    checkbox: ({checked}) => (checked ? "☑ " : "☐ "),
+    heading({tokens}) {
+      return `<p><strong>${this.parser.parseInline(tokens)}</strong></p>`; // inside a quote or a list
+    },
+    code: ({text, lang}) => makeCode(text, lang),
+  },
+});
+
+/** Return the Markdown as nodes; `citations` maps a number to its source, others stay text. */
+export function render(markdown, citations = new Map()) {
+  const root = make("div");
+  new LiveMarkdown(root).show(markdown, citations);
+  const fragment = document.createDocumentFragment();
+  fragment.append(...root.childNodes);
+  return fragment;
+}
+
+/** Markdown that grows in `root`: only the blocks that have changed are rendered anew. */
+export class LiveMarkdown {
+  #blocks = [];
+
+  constructor(root) {
+    this.root = root;
+  }
+
+  /** Show a text, of which more may come. */
+  show(text, citations, {open = false} = {}) {
+    const tokens = marked.lexer(open ? text.replace(UNDECIDED, "") : text).filter(token => token.type !== "space" && token.type !== "def");
+    const sources = [...citations].map(([n, source]) => `${n} ${source.source} ${source.supported}`).join();
+    let level = QUESTION_LEVEL;
+    tokens.forEach((token, i) => {
+      if (token.type === "heading") level = Math.min(token.depth + QUESTION_LEVEL, level + 1, 6);
+      const key = `${level} ${token.raw} ${/\[\d/.test(token.raw) ? sources : ""}`;
+      if (this.#blocks[i]?.key !== key) this.#put(i, {key, nodes: renderBlock(token, level, citations)});
+    });
+    for (const gone of this.#blocks.splice(tokens.length)) gone.nodes.forEach(node => node.remove());
+  }
+
+  #put(i, block) {
+    const old = this.#blocks[i]?.nodes ?? [];
+    if (old.length) old[0].before(...block.nodes);
+    else this.root.append(...block.nodes);
+    old.forEach(node => node.remove());
+    this.#blocks[i] = block;
+  }
+}
+
+function renderBlock(token, level, citations) {
+  const heading = token.type === "heading" ? `<h${level}>${marked.Parser.parseInline(token.tokens, marked.defaults)}</h${level}>` : "";
+  const clean = DOMPurify.sanitize(heading || marked.parser([token]), {
+    ALLOWED_TAGS: TAGS,
+    ALLOWED_ATTR: ["align", "class", "data-n", "href", "start"],
+    ALLOW_ARIA_ATTR: false,
+    ALLOW_DATA_ATTR: false,
+    RETURN_DOM_FRAGMENT: true,
+  });
+  clean.querySelectorAll("a").forEach(guardLink);
+  clean.querySelectorAll("sup").forEach(sup => sup.replaceWith(makeNumber(Number(sup.dataset.n), citations)));
+  clean.querySelectorAll("pre").forEach(addCopyButton);
+  clean.querySelectorAll("table").forEach(table => {
+    const frame = make("div", {class: "table", tabindex: "0", role: "group", "aria-label": "Table"});
+    table.replaceWith(frame);
+    frame.append(table);
+  });
+  return [...clean.childNodes];
+}
+
+/** Let a link lead to http(s), and to nothing else; what it says stays. */
+function guardLink(link) {
+  const href = link.getAttribute("href") ?? "";
+  if (!/^https?:\/\//i.test(href)) return link.replaceWith(...link.childNodes);
+  for (const {name} of [...link.attributes]) link.removeAttribute(name);
+  for (const [name, value] of Object.entries({href, rel: "noopener nofollow", target: "_blank"})) link.setAttribute(name, value);
+}
+
+function makeCode(text, lang = "") {
+  const language = hljs.getLanguage(/^[\w+#-]*/.exec(lang)[0]) ? /^[\w+#-]*/.exec(lang)[0] : "";
+  const code = language ? hljs.highlight(text, {language, ignoreIllegals: true}).value : escape(text);
+  return `<pre class="${language}"><code>${code}\n</code></pre>`;
+}
+
+function addCopyButton(pre) {
+  const language = pre.className;
+  pre.removeAttribute("class");
+  pre.tabIndex = 0;
+  pre.setAttribute("role", "group");
+  pre.setAttribute("aria-label", language ? `Code, ${language}` : "Code");
+  const copy = async () => {
+    await copyText(pre.textContent.replace(/\n$/, ""));
+    confirmOn(button, "Copied");
+  };
+  const button = make("button", {type: "button", class: "quiet", onclick: copy}, icon("copy"), make("span", {}, "Copy"));
+  const frame = make("div", {class: "code"}, make("div", {class: "bar"}, make("span", {}, language), button));
+  pre.replaceWith(frame);
+  frame.append(pre);
+}
+
+function escape(text) {
+  return text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,74 @@
+/** Lets a reader choose the collection, and its version and language where there are several. */
+
+import {make} from "./dom.js";
+
+const LABELS = {collection: "Collection", version: "Version", language: "Language"};
+const ANY = {version: "All versions", language: "All languages"};
+
+/** The pickers; `place` is `{collection, version, language}`, "" for any. */
+export class Places {
+  /** `changed()` is called when another place was chosen; `wanted` is the place to begin with. */
+  constructor(client, wanted, changed) {
+    Object.assign(this, {client, wanted, changed});
+    this.place = {collection: "", version: "", language: "", ...wanted};
+    this.about = null;
+    this.rows = [];
+    this.element = make("div", {class: "places"});
+  }
+
+  /** Ask the service what there is. Throws ServiceError. */
+  async load() {
+    this.rows = await this.client.collections();
+    const has = name => this.rows.find(row => row.name === name);
+    const row = has(this.place.collection) ?? this.rows.find(one => one.default) ?? this.rows[0];
+    await this.#go({...this.place, collection: row?.name ?? ""});
+  }
+
+  async #go(place) {
+    this.about = place.collection ? await this.client.collection(place.collection).catch(() => null) : null;
+    const among = (name, values) => (values?.includes(place[name]) ? place[name] : "");
+    this.place = {
+      collection: place.collection,
+      version: among("version", this.about?.versions),
+      language: among("language", this.about?.languages),
+    };
+    Object.assign(this.client.place, this.place);
+    this.#draw();
+  }
+
+  #draw() {
+    const choices = {
+      collection: this.rows.map(row => [row.name, row.name]),
+      version: offer("version", this.about?.versions),
+      language: offer("language", this.about?.languages),
+    };
+    const several = Object.entries(choices).filter(([name, values]) => values.length > (name in ANY ? 2 : 1));
+    this.element.replaceChildren(...several.map(([name, values]) => this.#picker(name, values)));
+  }
+
+  #picker(name, values) {
+    const onchange = async () => {
+      const {collection} = this.place;
+      const place = name === "collection" ? {collection: select.value} : {...this.place, [name]: select.value};
+      await this.#go(place);
+      this.changed(collection !== this.place.collection);
+      this.element.querySelector(`[name=${name}]`)?.focus();
+    };
+    const options = values.map(([value, text]) => make("option", {value, selected: value === this.place[name]}, text));
+    const select = make("select", {name, "aria-label": LABELS[name], onchange}, options);
+    return select;
+  }
+}
+
+function offer(name, values = []) {
+  return [["", ANY[name]], ...values.map(value => [value, name === "language" ? nameOf(value) : value])];
+}
+
+/** Return a language's name in itself: `Deutsch` for de. */
+function nameOf(language) {
+  try {
+    return new Intl.DisplayNames([language], {type: "language"}).of(language);
+  } catch {
+    return language;
+  }
+}

@@ -1,0 +1,111 @@
+/** Shows sources: the numbers in a text, the cards above it, and what a card says when one points at a number. */
+
+import {make} from "./dom.js";
+
+/** The sources that numbers and cards stand for: what the pointed card reads. */
+const sourceOf = new WeakMap();
+
+/** Return the number of a source in a text; a number without a source stays text. */
+export function makeNumber(n, citations) {
+  const source = citations.get(n);
+  if (!source) return document.createTextNode(`[${n}]`);
+  const weak = source.supported === false;
+  const link = makeLink(source, {class: weak ? "number weak" : "number", "aria-label": label(n, source)}, String(n));
+  return make("sup", {}, link);
+}
+
+/** Return the card of a source in the row above an answer. */
+export function makeCard(n, source) {
+  const title = make("span", {class: "title"}, titleOf(source));
+  return make("li", {}, makeLink(source, {class: "card"}, make("span", {class: "badge"}, String(n)), title, make("span", {class: "place"}, placeOf(source))));
+}
+
+function makeLink(source, attributes, ...children) {
+  const leads = /^https?:\/\//i.test(source.source);
+  const way = leads ? {href: source.source, target: "_blank", rel: "noopener nofollow"} : {tabindex: "0"};
+  const link = make(leads ? "a" : "span", {...attributes, ...way, "data-source": ""}, ...children);
+  if (!leads && attributes["aria-label"]) link.setAttribute("role", "img");
+  sourceOf.set(link, source);
+  return link;
+}
+
+function label(n, source) {
+  return `Source ${n}: ${titleOf(source)}${source.supported === false ? ", weak support" : ""}`;
+}
+
+/** Return the words that name a source: its section, or its page. */
+export function titleOf(source) {
+  return source.headings?.at(-1) || source.title || source.source;
+}
+
+/** Return where a source stands: the headings above it, or its address. */
+export function placeOf(source) {
+  const above = (source.headings ?? []).slice(0, -1).join(" › ");
+  return above || source.source.replace(/^https?:\/\//, "").replace(/#.*$/, "");
+}
+
+/** Return the citation that a hit would become, for the time until it is one. */
+export function asCitation(hit) {
+  return {source: hit.source, title: hit.title, headings: hit.headings, snippet: hit.text, provisional: true};
+}
+
+const EDGE = 8; // pixels between the card and what is around it
+const CLOSE_MS = 150; // long enough to move the pointer from the number to its card
+
+/** The card that appears beside a number that is pointed at or focused. Escape closes it, and it can be pointed at. */
+export class PointedCard {
+  #timer;
+
+  constructor(root) {
+    this.card = make("div", {class: "pointed", role: "tooltip", id: "pointed-source", popover: "manual"});
+    root.append(this.card);
+    for (const begins of ["pointerover", "focusin"]) root.addEventListener(begins, event => this.#begin(event));
+    for (const ends of ["pointerout", "focusout"]) root.addEventListener(ends, () => this.#end());
+    root.addEventListener("keydown", event => event.key === "Escape" && this.close());
+    root.addEventListener("scroll", () => this.close(), true);
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+    this.at?.removeAttribute("aria-describedby");
+    this.at = null;
+    if (this.card.matches(":popover-open")) this.card.hidePopover();
+  }
+
+  #begin(event) {
+    clearTimeout(this.#timer);
+    const at = event.target.closest?.("[data-source]");
+    if (this.card.contains(event.target) || (at && at === this.at)) return;
+    if (at && event.pointerType !== "touch") this.#open(at, sourceOf.get(at));
+  }
+
+  #end() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.close(), CLOSE_MS);
+  }
+
+  #open(at, source) {
+    this.close();
+    this.at = at;
+    const parts = [make("strong", {}, titleOf(source)), make("span", {class: "place"}, placeOf(source))];
+    if (source.snippet) parts.push(make("p", {}, shorten(source.snippet)));
+    if (source.supported === false) parts.push(make("p", {class: "caution"}, "Supports its sentence only weakly: read it before you rely on it."));
+    else if (source.by === "attributed") parts.push(make("p", {class: "place"}, "Source found by Raydex"));
+    this.card.replaceChildren(...parts);
+    this.card.showPopover?.();
+    at.setAttribute("aria-describedby", this.card.id);
+    this.#place(at.getBoundingClientRect(), this.card.getBoundingClientRect());
+  }
+
+  /** Put the card above what it belongs to, or below where there is no room. */
+  #place(at, card) {
+    const left = Math.max(EDGE, Math.min(at.left, innerWidth - card.width - EDGE));
+    const above = at.top - card.height - EDGE;
+    this.card.style.left = `${left}px`;
+    this.card.style.top = `${above > EDGE ? above : at.bottom + EDGE}px`;
+  }
+}
+
+function shorten(text, most = 280) {
+  return text.length <= most ? text : `${text.slice(0, most).replace(/\s+\S*$/, "")} …`;
+}

@@ -1,0 +1,179 @@
+/** One question and its answer: sources first, then the text as it comes, then what can be done with it. */
+
+import {confirmOn, copyText, count, iconButton, make, withCode} from "./dom.js";
+import {showFailure} from "./failure.js";
+import {Feedback} from "./feedback.js";
+import {LiveMarkdown} from "./markdown.js";
+import {asCitation, makeCard, titleOf} from "./sources.js";
+
+const CONFIDENCE = {high: "High confidence", some: "Some confidence", low: "Low confidence"};
+const LOST = {bm25: "keyword search", vector: "search by meaning", rewrite: "the rewritten question", conversation: "the earlier turns", rerank: "the second ranking"};
+
+/** A turn of a conversation, in `element`. */
+export class Turn {
+  /**
+   * `on` has what a turn asks of its chat: `edit(turn, question)`, `again(turn)`, `rate(turn, rating, more)`,
+   * `link(id)`, `enterKey(key)`, `say(text)`.
+   */
+  constructor(question, on, {editable = true} = {}) {
+    Object.assign(this, {question, on});
+    this.answer = null;
+    this.rating = 0;
+    this.text = "";
+    this.citations = new Map();
+    this.hits = [];
+    this.heading = make("h2", {class: "question"}, question);
+    this.edit = editable && iconButton("edit", "Edit and ask again", () => this.#openEditor(), {class: "quiet bare edit"});
+    this.top = make("div", {class: "asked"}, this.heading, this.edit);
+    this.sources = make("ol", {class: "sources", "aria-label": "Sources", hidden: true});
+    this.notice = make("p", {class: "notice", hidden: true});
+    this.body = make("div", {class: "answer"});
+    this.foot = make("div", {class: "foot"});
+    this.element = make("article", {class: "turn", "aria-label": question}, this.top, this.sources, this.notice, this.body, this.foot);
+    this.markdown = new LiveMarkdown(this.body);
+  }
+
+  /** Show the events of a stream: `hits`, `status`, `delta`, `citation`, `answer`. */
+  take(name, data) {
+    const take = {hits: this.#takeHits, status: this.#takeStatus, delta: this.#takeDelta, answer: this.show}[name];
+    take?.call(this, data);
+  }
+
+  begin() {
+    this.body.setAttribute("aria-busy", "true");
+    this.body.classList.add("busy");
+    this.#notify("Searching…");
+  }
+
+  /** Show a whole answer. */
+  show(answer) {
+    this.answer = answer;
+    this.text = answer.answer;
+    this.citations = new Map(answer.citations.map(citation => [citation.n, answer.known ? citation : {...citation, supported: undefined}]));
+    this.#settle();
+    this.element.classList.toggle("unknown", !answer.known);
+    this.#showSources(answer.known ? "Sources" : "Closest sections");
+    this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel);
+  }
+
+  /** Say that the answer was stopped; what came of it stays. */
+  stop() {
+    this.#settle();
+    this.foot.replaceChildren(make("p", {class: "mark"}, this.text ? "You stopped this answer." : "Stopped."), make("div", {class: "actions"}, this.#againButton()));
+  }
+
+  fail(error) {
+    this.#settle();
+    this.foot.replaceChildren(showFailure(error, {again: () => this.on.again(this), enterKey: this.on.enterKey}));
+  }
+
+  /** Return the answer as Markdown, its sources below. */
+  toMarkdown() {
+    const sources = [...this.citations].map(([n, source]) => `[${n}] [${titleOf(source)}](${source.source})`);
+    return [this.text, ...(sources.length ? [`Sources:\n\n${sources.join("  \n")}`] : [])].join("\n\n");
+  }
+
+  #takeHits({hits}) {
+    this.hits = hits;
+    this.citations = new Map(hits.map((hit, i) => [i + 1, asCitation(hit)]));
+    this.#showSources("Found sections");
+  }
+
+  #takeStatus({stage, passages, seconds}) {
+    const pages = new Set(this.hits.slice(0, passages || undefined).map(hit => hit.source.split("#")[0])).size;
+    const wait = seconds >= 2 ? `, about ${Math.round(seconds)} s` : "";
+    this.#notify(stage === "thinking" ? "Thinking…" : `Reading ${count(pages, "page")}${wait}…`);
+  }
+
+  #takeDelta({text, reset}) {
+    this.#notify("");
+    this.text = (reset ? "" : this.text) + text;
+    this.drawing ??= requestAnimationFrame(() => {
+      this.drawing = null;
+      if (this.body.classList.contains("busy")) this.markdown.show(this.text, this.citations, {open: true});
+    });
+  }
+
+  #settle() {
+    this.#notify("");
+    this.body.classList.remove("busy");
+    this.body.removeAttribute("aria-busy");
+    this.markdown.show(this.text, this.citations);
+  }
+
+  #notify(text) {
+    this.notice.textContent = text;
+    this.notice.hidden = !text;
+    if (text) this.on.say(text);
+  }
+
+  #showSources(label) {
+    this.sources.setAttribute("aria-label", label);
+    this.sources.dataset.label = label;
+    this.sources.replaceChildren(...[...this.citations].map(([n, source]) => makeCard(n, source)));
+    this.sources.hidden = !this.citations.size;
+  }
+
+  /** What a reader should know before relying on the answer, in one quiet line each. */
+  #marks() {
+    const {known, claims, confidence, finish_reason, degraded, written_by} = this.answer;
+    const marks = [];
+    if (finish_reason !== "stop") marks.push(make("p", {class: "mark caution"}, "The language model was cut off: this answer is not complete."));
+    if (written_by === "person") marks.push(make("p", {class: "mark good"}, "Answer written by a person"));
+    else if (known && claims?.total) marks.push(this.#rely(claims, confidence));
+    const lost = (degraded ?? []).filter(part => part !== "truncated").map(part => LOST[part] ?? part);
+    if (lost.length) marks.push(make("p", {class: "mark"}, `Answered without ${lost.join(", ")}`));
+    return marks;
+  }
+
+  #rely({supported, total}, confidence) {
+    const borne = `${supported} of ${count(total, "claim")} borne out by a source`;
+    return make("p", {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`}, `${CONFIDENCE[confidence] ?? confidence} · ${borne}`);
+  }
+
+  #actions() {
+    this.feedback = new Feedback((rating, more) => {
+      this.rating = rating;
+      return this.on.rate(this, rating, more);
+    }, this.rating);
+    const copy = iconButton("copy", "Copy answer", () => this.#done(copy, copyText(this.toMarkdown()), "Copied"));
+    const link = iconButton("link", "Copy link to this answer", () => this.#done(link, this.on.link(this.answer.id), "Link copied"));
+    return make("div", {class: "actions"}, copy, this.on.link && link, this.on.again && this.#againButton(), this.on.rate && this.feedback.buttons);
+  }
+
+  #againButton() {
+    return iconButton("again", "Ask again", () => this.on.again(this));
+  }
+
+  async #done(button, work, text) {
+    try {
+      await work;
+      confirmOn(button, text);
+      this.on.say(text);
+    } catch (error) {
+      this.foot.querySelector(".actions").after(make("p", {class: "mark caution", role: "alert"}, withCode(error.message)));
+    }
+  }
+
+  #openEditor() {
+    const box = make("textarea", {"aria-label": "Edit the question", rows: "2"}, this.question);
+    const close = () => {
+      form.replaceWith(this.top);
+      this.edit.focus();
+    };
+    const onsubmit = event => {
+      event.preventDefault();
+      const question = box.value.trim();
+      if (question) this.on.edit(this, question);
+    };
+    const onkeydown = event => {
+      if (event.key === "Escape") close();
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) onsubmit(event);
+    };
+    const cancel = make("button", {type: "button", class: "quiet", onclick: close}, "Cancel");
+    const form = make("form", {class: "editor", onsubmit, onkeydown}, box, make("div", {class: "row"}, cancel, make("button", {class: "primary"}, "Ask again")));
+    this.top.replaceWith(form);
+    box.focus();
+    box.select();
+  }
+}

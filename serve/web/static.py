@@ -1,0 +1,78 @@
+"""Serves the scripts, styles and libraries of the pages: compressed once, cached by what they hold.
+
+Under `/web/VERSION/…`, where VERSION stands for the content of all of them, a file never changes, and one page can't
+load modules of two versions. Under `/web/…` a browser asks whether it has changed.
+"""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+TYPES = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
+FOLDERS = ("", "chat/", "vendor/")
+FOR_EVER = "public, max-age=31536000, immutable"
+ASK_FIRST = "public, max-age=0, must-revalidate"
+# Scripts and styles hold no secret, and pages of other sites load them as part of the widget.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Access-Control-Allow-Origin": "*",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Vary": "Accept-Encoding",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file as it is sent: its type, its bytes plain and compressed, and the digest of them."""
+
+    media_type: str
+    plain: bytes
+    packed: bytes
+    digest: str
+
+    @classmethod
+    def read(cls, path: Traversable) -> "StaticFile":
+        plain = path.read_bytes()
+        media_type = TYPES["." + path.name.rpartition(".")[2]]
+        return cls(media_type, plain, gzip.compress(plain, mtime=0), hashlib.sha256(plain).hexdigest()[:16])
+
+    def reply(self, request: Request, cache: str) -> Response:
+        """Return the file, compressed where the client takes that; 304 if it has it."""
+        packed = "gzip" in request.headers.get("accept-encoding", "")
+        tag = f'"{self.digest}{"-gz" if packed else ""}"'
+        headers = {**HEADERS, "ETag": tag, "Cache-Control": cache}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        headers |= {"Content-Encoding": "gzip"} if packed else {}
+        return Response(self.packed if packed else self.plain, media_type=self.media_type, headers=headers)
+
+
+def read_files() -> dict[str, StaticFile]:
+    """Return the files of the pages by their path below `/web/`."""
+    root = resources.files("serve") / "web"
+    found = {folder + path.name: path for folder in FOLDERS for path in (root / folder).iterdir() if path.is_file()}
+    return {
+        name: StaticFile.read(path) for name, path in found.items() if name.endswith((".js", ".css", "LICENSES.txt"))
+    }
+
+
+FILES = read_files()
+VERSION = hashlib.sha256("".join(file.digest for _, file in sorted(FILES.items())).encode()).hexdigest()[:12]
+
+
+def add_files(app: FastAPI) -> None:
+    """Add `/web/…` to `app`."""
+
+    @app.get("/web/{path:path}", include_in_schema=False)
+    async def web(path: str, request: Request) -> Response:
+        kept = path.removeprefix(f"{VERSION}/")
+        if kept not in FILES:
+            raise HTTPException(404, "Not Found")
+        return FILES[kept].reply(request, ASK_FIRST if kept == path else FOR_EVER)
