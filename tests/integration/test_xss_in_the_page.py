@@ -8,7 +8,7 @@ import pytest
 from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
-from kit.scripted_llm import Request, ScriptedLLM
+from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.xss import KINDS, PAYLOADS, QUESTION, PoisonedRetriever
 
 from pipelines.answering.engine import QueryEngine
@@ -18,17 +18,37 @@ from serve.api.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
-ASK = "form.question.value = {question!r}; form.requestSubmit()"
-ANSWERED = "!byId('answer').classList.contains('busy') && byId('answer').textContent !== ''"
-SHOWN = "[...document.querySelectorAll('#answer *, #sources *, #note *, #question-text *')]"
+ASK = "(box => {{ box.value = {question!r}; box.form.requestSubmit() }})(document.querySelector('[name=question]'))"
+LAST = "[...document.querySelectorAll('.turn')].at(-1)"
+ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"
+# What comes from elsewhere: all but the page's own buttons and drawings.
+OURS = "svg, svg *, button, .bar, .bar *"
+SHOWN = (
+    "[...document.querySelectorAll('.asked, .sources, .answer, .pointed')]"
+    f".flatMap(e => [...e.querySelectorAll(':not({OURS})')])"
+)
 TAGS = f"[...new Set({SHOWN}.map(e => e.tagName))]"
 LINKS = "[...document.links].map(link => link.href)"
+RELS = "[...new Set([...document.links].map(link => link.rel))]"
 ATTRIBUTES = f"[...new Set({SHOWN}.flatMap(e => e.getAttributeNames()))]"
-MAY_BE = {"A", "SUP", "CODE", "PRE", "STRONG", "LI", "B", "DIV", "SMALL"}
+MAY_BE = {
+    "A", "BLOCKQUOTE", "BR", "CODE", "DEL", "DIV", "EM", "H2", "H3", "H4", "H5", "H6", "HR", "LI", "OL", "P", "PRE",
+    "SPAN", "STRONG", "SUP", "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL",
+}  # fmt: skip
+MAY_HAVE = {
+    "align", "aria-describedby", "aria-label", "class", "data-source", "href", "rel", "role", "start", "tabindex",
+    "target",
+}  # fmt: skip
 
 
 def repeat(request: Request) -> str:
     return f"{request.prompt} [1][2]"
+
+
+def repeat_in_pieces(request: Request) -> Reply:
+    """The same in deltas of three characters: what runs may come in two."""
+    text = repeat(request)
+    return Reply(deltas=[text[at : at + 3] for at in range(0, len(text), 3)])
 
 
 @pytest.fixture(scope="module")
@@ -40,31 +60,66 @@ def browser() -> Iterator[Browser]:
 def check(browser: Browser, url: str, payload: str) -> None:
     """Nothing ran, nothing was fetched from elsewhere, the policy had nothing to stop, and all of it is text."""
     assert set(browser.evaluate(TAGS)) <= MAY_BE, payload
-    assert set(browser.evaluate(ATTRIBUTES)) <= {"class", "href", "id", "rel", "target", "title"}, payload
+    assert set(browser.evaluate(ATTRIBUTES)) <= MAY_HAVE, payload
     own = (url, "https://docs.example.com/", "https://d.test/")
     assert [link for link in browser.evaluate(LINKS) if not link.startswith(own)] == [], payload
+    assert set(browser.evaluate(RELS)) <= {"noopener nofollow"}, payload
     assert not browser.evaluate("'pwned' in window"), payload
     assert browser.named("Page.javascriptDialogOpening") == [], payload
-    assert [e["entry"]["text"] for e in browser.named("Log.entryAdded")] == [], payload
-    sent = [request["request"]["url"] for request in browser.named("Network.requestWillBeSent")]
-    assert [address for address in sent if not address.startswith((url, "data:,"))] == [], payload
+    logged = [e["entry"]["text"] for e in browser.named("Log.entryAdded")]
+    assert [text for text in logged if "404" not in text] == [], payload
+    assert [address for address in browser.requests() if not address.startswith((url, "data:,"))] == [], payload
 
 
-@pytest.mark.parametrize("answering", ["quoting", "obedient"])
+@pytest.mark.parametrize("answering", ["quoting", "obedient", "obedient in pieces"])
 def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pytest.FixtureRequest) -> None:
     retriever = PoisonedRetriever()
-    with ScriptedLLM(default=repeat) as llm:
-        model = LLM("obedient", base_url=llm.url) if answering == "obedient" else None
+    with ScriptedLLM(default=repeat_in_pieces if "pieces" in answering else repeat) as llm:
+        model = LLM("obedient", base_url=llm.url) if "obedient" in answering else None
         app = create_app(QueryEngine(retriever, llm=model), FakeStore())  # type: ignore[arg-type]
         with run_server(app) as url:
-            browser.events.clear()
+            browser.renew()
             browser.open(f"{url}/")
-            for _, retriever.payload in PAYLOADS:
-                browser.evaluate(ASK.format(question=QUESTION))
-                browser.wait_for(ANSWERED)
+            for n, (_, retriever.payload) in enumerate(PAYLOADS):
+                if n % 12 == 0:
+                    browser.click("[aria-label='New conversation'], .side .outlined")
+                browser.evaluate(ASK.format(question=f"{QUESTION} {n}"))
+                browser.wait_for(f"{ANSWERED} && {LAST}.textContent.includes('input? {n}')")
                 check(browser, url, retriever.payload)
+            browser.open(f"{url}/")  # what was kept is shown again
+            for n in range(browser.count(".side .open")):
+                browser.evaluate(f"document.querySelectorAll('.side .open')[{n}].click()")
+                check(browser, url, "a conversation that was kept")
     rows = [(kind, str(len(payloads)), str(len(payloads))) for kind, payloads in KINDS.items()]
     leave_table(request.config, f"XSS suite in chromium ({answering})", ("payloads", "tried", "held"), rows)
+
+
+def test_nothing_runs_in_what_markdown_becomes(browser: Browser) -> None:
+    """The page's own renderer, without the service before it, and as the text grows character by character."""
+    store = FakeStore()
+    with run_server(create_app(FakeEngine(store), store)) as url:  # type: ignore[arg-type]
+        browser.renew()
+        browser.open(f"{url}/")
+        browser.evaluate(
+            "import('/web/chat/markdown.js').then(module => { window.markdown = module; const shown = document.body"
+            ".appendChild(document.createElement('div')); shown.className = 'answer'; window.shown = shown; })"
+        )
+        for _, payload in PAYLOADS:
+            table = f"| {payload} |\n|---|\n| {payload} |"
+            text = f"A payload: {payload}\n\n{payload}\n\n> {payload}\n\n- {payload}\n\n{table}"
+            grow = (
+                "(text => { const live = new markdown.LiveMarkdown(shown); shown.replaceChildren();"
+                "for (let n = 1; n <= text.length; n++) live.show(text.slice(0, n), new Map(), {open: true});"
+                "shown.append(markdown.render(text)); })"
+            )
+            browser.evaluate(f"{grow}({text!r})")
+            assert set(browser.evaluate(TAGS)) <= MAY_BE, payload
+            assert set(browser.evaluate(ATTRIBUTES)) <= MAY_HAVE, payload
+            assert not browser.evaluate("'pwned' in window"), payload
+            addresses = browser.evaluate("[...shown.querySelectorAll('a')].map(a => a.getAttribute('href'))")
+            assert all(address.startswith(("http://", "https://")) for address in addresses), payload
+            assert all(address.startswith((url, "data:,")) for address in browser.requests()), payload
+        assert browser.named("Page.javascriptDialogOpening") == []
 
 
 def test_nothing_runs_in_what_else_a_page_is_told(browser: Browser) -> None:
@@ -72,7 +127,7 @@ def test_nothing_runs_in_what_else_a_page_is_told(browser: Browser) -> None:
     store = FakeStore()
     engine = FakeEngine(store)
     with run_server(create_app(engine, store)) as url:  # type: ignore[arg-type]
-        browser.events.clear()
+        browser.renew()
         for _, payload in PAYLOADS[::6]:
             store.live.clear()
             store.publish("docs")
@@ -83,14 +138,16 @@ def test_nothing_runs_in_what_else_a_page_is_told(browser: Browser) -> None:
             )
             engine.hit = replace(engine.hit, text=payload)
             browser.open(f"{url}/?collection={quote(payload)}")
-            browser.wait_for("!form.collection.hidden")
+            browser.wait_for("!!document.querySelector('[name=collection]')")
             browser.evaluate(ASK.format(question=payload))
-            browser.wait_for("!byId('feedback').hidden")
-            assert payload.strip() in browser.evaluate("byId('question-text').textContent").replace("\r\n", "\n")
+            browser.wait_for(ANSWERED)
+            shown = browser.evaluate("document.querySelector('.question').textContent").replace("\r\n", "\n")
+            assert payload.strip() in shown
+            browser.evaluate("document.querySelector('.answer [data-source]').focus()")
             check(browser, url, payload)
             engine.fails = ValueError(payload)
             browser.evaluate(ASK.format(question=payload))
-            browser.wait_for("byId('note').textContent.includes('failed')")
+            browser.wait_for(f"!!{LAST}.querySelector('.failure')")
             engine.fails = None
             browser.events.clear()  # the 500 is in the log
             check(browser, url, payload)

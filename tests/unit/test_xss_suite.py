@@ -10,24 +10,27 @@ from importlib import resources
 from typing import Any, get_args
 
 import pytest
+from fastapi import FastAPI
 from kit.reporting import leave_table
 from kit.xss import KINDS, PAYLOADS, QUESTION, PoisonedRetriever, active_parts, hits_of
 from markdown_it import MarkdownIt
+from starlette.testclient import TestClient
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
 from serve.api.openai.sources import SourcesPlace, make_writer
-from serve.web.pages import content_security_policy
+from serve.web.pages import add_pages
+from serve.web.static import FILES
 
 MARKDOWN = MarkdownIt("gfm-like", {"html": True, "linkify": False})
-PAGES = {
-    name: resources.files("serve").joinpath("web", name).read_text("utf-8") for name in ("index.html", "docs.html")
-}
+DOCS = resources.files("serve").joinpath("web", "docs.html").read_text("utf-8")
+OWN = {name: file.plain.decode() for name, file in FILES.items() if name.endswith(".js") and "vendor" not in name}
+SCRIPTS = {**OWN, "docs.html": "".join(re.findall(r"<script>(.*?)</script>", DOCS, re.DOTALL))}
 # Ways in which text becomes markup or code.
 SINKS = (
     "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "srcdoc", "eval(", "Function(", "DOMParser",
-    "createContextualFragment", "setAttribute", "setHTML", "javascript:", "location =", "location.href =",
+    "createContextualFragment", "setHTML", "javascript:", "location =", "location.href =",
     "setTimeout(\"", "import(",
 )  # fmt: skip
 
@@ -81,16 +84,26 @@ def test_the_payloads_are_in_the_chunks_that_are_answered_from(request: pytest.F
     leave_table(request.config, "XSS suite", ("payloads", "tried", "whole in a chunk", "held"), rows)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_no_sink_and_a_strict_policy(name: str) -> None:
-    page, script = PAGES[name], "".join(re.findall(r"<script>(.*?)</script>", PAGES[name], re.DOTALL))
-    assert [sink for sink in SINKS if sink in script] == []
-    assert re.findall(r"\son\w+\s*=\s*[\"']", page) == [] and re.findall(r"\sstyle\s*=", page) == []
-    policy = content_security_policy(page, "'self'" if name == "docs.html" else "")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_has_no_sink(name: str) -> None:
+    assert [sink for sink in SINKS if sink in SCRIPTS[name]] == []
+
+
+@pytest.mark.parametrize("path", ["/", "/a/an-answer", "/docs"])
+def test_a_page_has_no_handlers_and_a_strict_policy(path: str) -> None:
+    app = FastAPI(docs_url=None)
+    add_pages(app)
+    reply = TestClient(app).get(path)
+    assert re.findall(r"\son\w+\s*=\s*[\"']", reply.text) == [] and re.findall(r"\sstyle\s*=", reply.text) == []
+    policy = reply.headers["Content-Security-Policy"]
     directives: dict[str, str] = dict(part.strip().split(" ", 1) for part in policy.split(";"))
     assert directives["default-src"] == directives["base-uri"] == directives["form-action"] == "'none'"
     assert directives["frame-ancestors"] == "'none'" and directives["connect-src"] == "'self'"
     assert not re.search(r"unsafe|http|\*", policy)
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    if path != "/docs":
+        assert directives["script-src"] == directives["style-src"] == "'self'"
+        assert directives["require-trusted-types-for"] == "'script'" and directives["trusted-types"] == "dompurify"
 
 
 def _squeeze(text: str) -> str:

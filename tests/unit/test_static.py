@@ -1,0 +1,67 @@
+"""The files of the pages: small, cached, compressed, and the same in every place where they are named."""
+
+import gzip
+import json
+import re
+from importlib import resources
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from serve.web.pages import add_pages
+from serve.web.static import FILES, VERSION
+
+APP = FastAPI()
+add_pages(APP)
+ASKING = TestClient(APP)
+WEB = resources.files("serve") / "web"
+LIBRARIES = json.loads((WEB / "vendor" / "package.json").read_text())["dependencies"]
+
+
+def test_all_of_the_page_is_at_most_120_kb_compressed() -> None:
+    page = ASKING.get("/").content
+    scripts = {name: len(file.packed) for name, file in FILES.items() if name.startswith(("page.", "chat/", "vendor/"))}
+    assert sum(scripts.values()) + len(gzip.compress(page)) <= 120_000, scripts
+
+
+def test_every_file_that_a_module_imports_is_served_and_loaded_ahead() -> None:
+    page = ASKING.get("/").text
+    for name, file in FILES.items():
+        if name.startswith("chat/"):
+            for imported in re.findall(r"^import .* from \"(.*)\";", file.plain.decode(), re.MULTILINE):
+                path = imported.replace("./", "chat/") if imported.startswith("./") else imported.replace("../", "")
+                assert path in FILES and f'modulepreload" href="web/{VERSION}/{path}"' in page
+
+
+@pytest.mark.parametrize("page", ["/", "/a/an-answer"])
+def test_a_page_names_files_of_this_version_below_itself(page: str) -> None:
+    named = re.findall(r'(?:href|src)="([^"]*web/[^"]*)"', ASKING.get(page).text)
+    assert len(named) > 10
+    for path in named:
+        reply = ASKING.get(page.rpartition("/")[0] + "/" + path)
+        assert reply.status_code == 200 and "immutable" in reply.headers["Cache-Control"]
+
+
+def test_a_file_is_compressed_where_that_is_taken_and_not_sent_again() -> None:
+    for accepted, encoding in (("gzip, br", "gzip"), ("identity", None)):
+        headers = {"Accept-Encoding": accepted}
+        reply = ASKING.get("/web/chat/chat.js", headers=headers)
+        assert reply.headers.get("Content-Encoding") == encoding and reply.content == FILES["chat/chat.js"].plain
+        assert "max-age=0" in reply.headers["Cache-Control"] and reply.headers["X-Content-Type-Options"] == "nosniff"
+        again = ASKING.get("/web/chat/chat.js", headers={**headers, "If-None-Match": reply.headers["ETag"]})
+        assert again.status_code == 304 and again.content == b""
+
+
+@pytest.mark.parametrize(
+    "path", ["", "index.html", "pages.py", "../settings.py", "%2e%2e/settings.py", "vendor/build.mjs", "x/page.js"]
+)
+def test_nothing_else_is_served(path: str) -> None:
+    assert ASKING.get(f"/web/{path}").status_code == 404
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_says_its_version_and_licence(name: str) -> None:
+    built = FILES[f"vendor/{name.removesuffix('.js')}.js"].plain.decode()
+    assert built.startswith(f"/* {name} {LIBRARIES[name]} | ")
+    assert f"{name} {LIBRARIES[name]} (" in FILES["vendor/LICENSES.txt"].plain.decode()
