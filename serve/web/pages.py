@@ -6,7 +6,6 @@ Each may run what comes with it, and nothing else.
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
 from importlib import resources
 
 from fastapi import FastAPI
@@ -24,15 +23,15 @@ A_DAY = {"Cache-Control": "public, max-age=86400"}
 TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types dompurify"
 
 
-def add_pages(app: FastAPI, frame_ancestors: Sequence[str] = ()) -> None:
-    """Add `/`, `/a/<id>` and `/docs` to `app`; pages of `frame_ancestors` may show them in a frame."""
+def add_pages(app: FastAPI) -> None:
+    """Add `/`, `/a/<id>` and `/docs` to `app`."""
     add_files(app)
     chat = _read("index.html")
-    policy = "; ".join((content_security_policy(chat, "'self'", frame_ancestors), TRUSTED_TYPES))
+    policy = "; ".join((content_security_policy(chat, "'self'"), TRUSTED_TYPES))
     _add_page(app, "/", versioned(chat), policy)
     _add_page(app, "/a/{id}", versioned(chat, "../"), policy)
     api = _read("docs.html")
-    _add_page(app, "/docs", api, content_security_policy(api, "'self'", frame_ancestors))
+    _add_page(app, "/docs", api, content_security_policy(api, "'self'"))
 
     @app.get("/docs/{name}", include_in_schema=False)
     async def swagger(name: str) -> Response:
@@ -63,16 +62,15 @@ def versioned(page: str, up: str = "") -> str:
     return page.replace("</head>", f"{preloads}</head>").replace('="web/', f'="{up}web/{VERSION}/')
 
 
-def content_security_policy(page: str, also: str = "", frame_ancestors: Sequence[str] = ()) -> str:
+def content_security_policy(page: str, also: str = "") -> str:
     """Return the policy that lets `page` run its own script and style, by their hashes, and call its own service.
 
     `also` is where further scripts and styles may come from.
     """
     script, style = (f"{_hashes(page, tag)} {also}".strip() for tag in ("script", "style"))
-    framed_by = " ".join(frame_ancestors) or "'none'"
     return (
         f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:; "
-        f"base-uri 'none'; form-action 'none'; frame-ancestors {framed_by}"
+        f"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
 

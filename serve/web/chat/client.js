@@ -5,7 +5,7 @@ import {readEvents} from "./events.js";
 const KINDS = {401: "no_key", 403: "forbidden", 404: "not_found", 413: "invalid", 422: "invalid", 429: "rate", 503: "unavailable"};
 
 /**
- * Why a request failed. `kind` is the service's own (`no_key`, `bad_key`, `rate`, `no_index`, `unavailable`, `model`),
+ * Why a request failed. `kind` is the service's own (`no_key`, `bad_key`, `rate`, `no_index`, `unavailable`, …; see docs/api.md),
  * or `unreachable` (no service answers) or `cut` (the stream ended too early); `seconds` is how long to wait.
  */
 export class ServiceError extends Error {
@@ -124,7 +124,7 @@ export class Client {
     try {
       return await this.send(path, {...more, headers: {...headers, ...bearer(token)}});
     } catch (error) {
-      if (!["no_key", "bad_key"].includes(error.kind) || !token.startsWith("rds_")) throw error;
+      if (error.kind !== "session") throw error;
       const renewed = await this.session.renew(more.signal);
       return this.send(path, {...more, headers: {...headers, ...bearer(renewed)}});
     }
