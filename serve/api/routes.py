@@ -6,6 +6,7 @@ Knows neither Ray nor the environment, and not who may ask: guard/ stands in fro
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.store import Store
@@ -21,6 +22,9 @@ from serve.api.replies import ErrorOut
 from serve.api.sessions import AskedCollections, SessionRoutes
 from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
+from serve.mcp.endpoint import METHODS, PATH, McpEndpoint
+from serve.mcp.server import make_server
+from serve.mcp.toolbox import Toolbox
 from serve.session import Observer, QuestionLog, SessionFactory
 from serve.threads import DatabaseThreads
 from serve.web.pages import add_pages
@@ -84,6 +88,8 @@ def create_app(
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
     _add_admin_routes(app, AdminRoutes(store, threads))
+    toolbox = Toolbox(engine, store, threads, sessions, collection)
+    app.router.routes.append(Route(PATH, McpEndpoint(make_server(toolbox)), methods=METHODS, include_in_schema=False))
     add_pages(app)
     handle_errors(app)
     app.add_middleware(HeadAsGet)

@@ -1,0 +1,105 @@
+"""Arguments of the tools: their fields, limits and defaults, as an agent reads them in each tool's schema."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from pipelines.characters import clean_for_storage
+
+MOST_QUESTION_CHARACTERS = 2_000  # what a reader without a key may ask over HTTP too: a few paragraphs
+MOST_HITS, HITS = 10, 5  # more sections than ten fill a context window with what answers nothing
+
+
+def _blank(value: Any) -> Any:
+    """Read null, which some clients send for what is left out, as left out."""
+    return "" if value is None else value
+
+
+def _clean(text: str) -> str:
+    return clean_for_storage(text).strip()
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+Words = Annotated[
+    str, StringConstraints(max_length=MOST_QUESTION_CHARACTERS), AfterValidator(_clean), AfterValidator(_not_empty)
+]
+Optional = Annotated[str, BeforeValidator(_blank), StringConstraints(max_length=500), AfterValidator(_clean)]
+Collection = Annotated[
+    Optional, Field(description="Name of the collection, from `list_collections`; leave it out for the default one.")
+]
+Version = Annotated[
+    Optional, Field(description="Only pages of this version, from `list_collections`; leave it out for all.")
+]
+
+
+class ToolArguments(BaseModel):
+    """The arguments of a tool: none but its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchArguments(ToolArguments):
+    """The arguments of search_docs."""
+
+    query: Annotated[Words, Field(description="What to look for: a question or keywords, names of APIs as written.")]
+    collection: Collection = ""
+    version: Version = ""
+    k: Annotated[int, Field(ge=1, le=MOST_HITS, description="How many sections to return.")] = HITS
+
+
+class AskArguments(ToolArguments):
+    """The arguments of ask_docs."""
+
+    question: Annotated[Words, Field(description="One whole question in plain words, in any language.")]
+    collection: Collection = ""
+    version: Version = ""
+    conversation: Annotated[
+        Optional, Field(description="The `conversation` of an earlier answer, to ask a follow-up to it.")
+    ] = ""
+
+
+class PageArguments(ToolArguments):
+    """The arguments of read_page."""
+
+    url: Annotated[
+        str,
+        StringConstraints(max_length=2_000),
+        AfterValidator(_clean),
+        AfterValidator(_not_empty),
+        Field(description="URL of the page, as search_docs gives it; with `#anchor` only that section is returned."),
+    ]
+    section: Annotated[
+        Optional, Field(description="Anchor or heading of one section, to read only that with its subsections.")
+    ] = ""
+    part: Annotated[int, Field(ge=1, description="Which part of a long page, counted from 1.")] = 1
+    collection: Collection = ""
+
+
+class NoArguments(ToolArguments):
+    """The arguments of list_collections: none."""
+
+
+def describe_mistakes(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return what is wrong with the arguments of a tool, and what they may be."""
+    return "; ".join(_describe(one, list(model.model_fields)) for one in error.errors())
+
+
+def _describe(mistake: Any, names: list[str]) -> str:
+    name = ".".join(map(str, mistake["loc"]))
+    match mistake["type"]:
+        case "extra_forbidden":
+            return f"there is no argument {name!r}: there are {', '.join(names) or 'none'}"
+        case "missing":
+            return f"{name} is missing"
+        case "greater_than_equal":
+            return f"{name} is {mistake['input']}: it must be at least {mistake['ctx']['ge']}"
+        case "less_than_equal":
+            return f"{name} is {mistake['input']}: it must be at most {mistake['ctx']['le']}"
+        case "string_too_long":
+            return f"{name} has {len(mistake['input']):,} characters: at most {mistake['ctx']['max_length']:,} are read"
+    return f"{name} is {str(mistake['input'])[:80]!r}: {mistake['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,42 @@
+"""The protocol's endpoint over Streamable HTTP: one POST, answered as JSON or as server-sent events.
+
+Each request has a session of its own that ends with it: any replica answers, a restart is not noticed, and who leaves
+cancels the work. What comes without a request, a stream to wait on, does not exist here: GET is answered with 405.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from serve.failure import Failure
+
+PATH = "/mcp"
+METHODS = ("POST", "GET", "DELETE")  # those of the transport
+
+
+class McpEndpoint:
+    """The ASGI application at PATH."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            message = f"{PATH} is for clients of the Model Context Protocol: they send POST, see docs/mcp.md"
+            await Failure(405, message, headers={"Allow": "POST"}).response(scope)(scope, receive, send)
+            return
+        manager = StreamableHTTPSessionManager(
+            self._server, stateless=True, json_response=not _takes_events(Headers(scope=scope))
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+def _takes_events(headers: Mapping[str, str]) -> bool:
+    """Return whether the client reads server-sent events; one that asks for JSON alone gets that."""
+    accept = headers.get("accept", "*/*")
+    return any(kind in accept for kind in ("text/event-stream", "text/*", "*/*"))

@@ -1,0 +1,146 @@
+"""Finds a page of an index by its URL, and returns it, or a section or a part of it, as Markdown.
+
+A page is read anew from the body that the index was made of; where that is gone, its chunks are put together.
+"""
+
+import difflib
+from collections.abc import Sequence
+from urllib.parse import unquote, urldefrag
+
+from rapidfuzz import fuzz, process
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Document, Hit, Index
+from pipelines.store import Store
+from serve.mcp.markdown import (
+    MarkdownSection,
+    sections_of_chunks,
+    sections_of_document,
+    with_headings,
+    write_part,
+    write_sections,
+)
+from serve.mcp.quoting import clean, pack
+from serve.mcp.results import OutlineEntry, PagePart
+
+# As `estimate` counts: some 4,000 tokens of a current model, so that several pages fit beside each other.
+PAGE_TOKENS = 6_000
+MOST_OUTLINED = 60  # sections: a page of reference has hundreds, which search_docs finds better
+NEAR, ALIKE = 3, 60  # pages that are named for one that is not there, at least that alike (percent)
+
+
+class NoSuchPage(LookupError):
+    """No page of the collections has that URL, or the page has no such section or part."""
+
+
+class PageShelf:
+    """The pages of the indexes in `store`. Its methods wait for the database, and parse pages: call them in a thread.
+
+    A page is parsed in this process: the one body that is ever read is one that a run has read in time.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read(self, indexes: Sequence[Index], url: str, section: str = "", part: int = 1) -> PagePart:
+        """Return a part of the page at `url` in the first of `indexes` that has it. Raises NoSuchPage."""
+        index, address = self._find(indexes, url)
+        title, sections = self._sections(index, address)
+        section = section.strip().lstrip("#") or unquote(urldefrag(url).fragment)
+        chosen = _choose(sections, section, address) if section else sections
+        parts = pack(map(clean, write_sections(chosen)), PAGE_TOKENS)
+        if part > len(parts):
+            raise NoSuchPage(f"part is {part}: {address} has {len(parts)}")
+        return PagePart(
+            url=address,
+            title=clean(title),
+            collection=index.collection,
+            section=chosen[0].anchor or section if section and chosen else "",
+            part=part,
+            parts=len(parts),
+            outline=outline(sections) if len(parts) > 1 and part == 1 else [],
+            text="\n\n".join(parts[part - 1]),
+        )
+
+    def passage(self, index: Index, hit: Hit) -> str:
+        """Return the passage of a hit as Markdown, code fenced as its page has it."""
+        document = self._document(index, hit.url)
+        blocks = [
+            block
+            for section in (document.sections if document else ())
+            if (section.anchors, section.headings) == (hit.anchors, hit.headings)
+            for block in section.blocks
+        ]
+        return "\n\n".join(filter(None, write_part(hit.passage, blocks)))
+
+    def whole(self, index: Index, url: str) -> str:
+        """Return the whole page at `url` as Markdown."""
+        return "\n\n".join(map(clean, write_sections(self._sections(index, url)[1])))
+
+    def _find(self, indexes: Sequence[Index], url: str) -> tuple[Index, str]:
+        spellings = _spellings(url)
+        for index in indexes:
+            found = self._store.find_pages(index, spellings)
+            if found:
+                return index, min(found, key=lambda one: spellings.index(one) if one in spellings else len(spellings))
+        near = [page for index in indexes for page in self._near(index, spellings[0])]
+        best = [page for page, _ in sorted(near, key=lambda one: -one[1])[:NEAR]]
+        hint = f"; near it are {', '.join(best)}" if best else ""
+        raise NoSuchPage(f"no page {spellings[0]!r} is indexed{hint}; `search_docs` finds pages by what they say")
+
+    def _near(self, index: Index, url: str) -> list[tuple[str, float]]:
+        found = process.extract(
+            url, self._store.indexed_urls(index.id), scorer=fuzz.ratio, limit=NEAR, score_cutoff=ALIKE
+        )
+        return [(page, score) for page, score, _ in found]
+
+    def _sections(self, index: Index, url: str) -> tuple[str, list[MarkdownSection]]:
+        document = self._document(index, url)
+        if document and document.sections:
+            return document.title, sections_of_document(document)
+        chunks = self._store.chunks_of_pages(index.id, [url])
+        return (chunks[0].title if chunks else url), sections_of_chunks(chunks)
+
+    def _document(self, index: Index, url: str) -> Document | None:
+        page = self._store.indexed_page(index, url)
+        try:
+            return read_page(page) if page else None
+        except UnreadablePage:
+            return None
+
+
+def outline(sections: Sequence[MarkdownSection]) -> list[OutlineEntry]:
+    """Return the sections of a page, without the deepest levels of a page of very many."""
+    entries = [
+        OutlineEntry(level=heading.level, heading=clean(heading.text), anchor=heading.anchor)
+        for headings, _ in with_headings(sections)
+        for heading in headings
+    ]
+    for deepest in range(max((entry.level for entry in entries), default=0), 0, -1):
+        kept = [entry for entry in entries if entry.level <= deepest]
+        if len(kept) <= MOST_OUTLINED:
+            return kept
+    return entries[:MOST_OUTLINED]
+
+
+def _spellings(url: str) -> list[str]:
+    """Return the URLs that the page at `url` may have in an index, the one as it was given first."""
+    plain = urldefrag(url.strip().strip("<>")).url
+    bare = plain.removesuffix("/index.html").removesuffix(".html").rstrip("/")
+    return list(dict.fromkeys([plain, bare, f"{bare}/", f"{bare}.html", f"{bare}/index.html"]))
+
+
+def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[MarkdownSection]:
+    """Return the section with that anchor or heading, and what is below it. Raises NoSuchPage."""
+    wanted = " ".join(name.casefold().split())
+    for chosen in (
+        [one for one in sections if name in one.anchors],
+        [one for one in sections if wanted in (" ".join(heading.casefold().split()) for heading in one.headings)],
+    ):
+        if chosen:
+            return chosen
+    names = [one.anchor or one.headings[-1] for one in sections if one.anchor or one.headings]
+    near = difflib.get_close_matches(name, names, NEAR, 0.5) or names[:NEAR]
+    has = f"; it has {', '.join(near)}" if near else ""
+    raise NoSuchPage(f"{url} has no section {name!r}{has}; without `section` the page is read from its beginning")

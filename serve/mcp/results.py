@@ -1,0 +1,223 @@
+"""What the tools return: records with a schema, and each as text, short enough for a context window."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import BaseModel
+
+from pipelines.answering.hits import heading
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.records import Answer, Citation, Confidence, Hit
+from serve.mcp.quoting import NOTICE, clean, cut, quote, quote_answer
+
+# Tokens as `estimate` counts them, which is about a third more than current models do. Claude Code warns of a result
+# above 10,000 tokens; several results have to stand beside each other.
+SEARCH_TOKENS, ANSWER_TOKENS = 4_000, 4_000
+SNIPPET_CHARACTERS = 200  # of a source of an answer
+
+
+class ToolResult(BaseModel):
+    """The result of a tool."""
+
+    def to_text(self) -> str:
+        """Return the result as an agent reads it."""
+        raise NotImplementedError
+
+
+class FoundSection(BaseModel):
+    """A section that was found: its source (`url#anchor`), its headings, its text as Markdown, whether that is cut."""
+
+    n: int
+    title: str
+    source: str
+    text: str
+    cut: bool
+    version: str | None
+
+    @classmethod
+    def of(cls, n: int, hit: Hit, passage: str, most_tokens: int) -> Self:
+        text, shortened = cut(clean(passage), most_tokens)
+        return cls(
+            n=n, title=clean(heading(hit)), source=clean(hit.source), text=text, cut=shortened, version=hit.version
+        )
+
+    def to_text(self) -> str:
+        more = f'\n(cut: `read_page(url="{self.source}")` has the whole section)' if self.cut else ""
+        return f"{self.n}. {self.title}\n{quote(self.text, self.source)}{more}"
+
+
+class FoundSections(ToolResult):
+    """The sections that search_docs found, best first, in one collection."""
+
+    collection: str
+    notice: str = NOTICE
+    sections: list[FoundSection]
+
+    @classmethod
+    def of(cls, retrieval: Retrieval, passages: Sequence[str]) -> Self:
+        """Return the hits with their `passages` as Markdown."""
+        each = SEARCH_TOKENS // max(len(retrieval.hits), 1)
+        both = zip(retrieval.hits, passages, strict=True)
+        found = [FoundSection.of(n, hit, passage, each) for n, (hit, passage) in enumerate(both, 1)]
+        return cls(collection=retrieval.index.collection, sections=found)
+
+    def to_text(self) -> str:
+        if not self.sections:
+            return f"Nothing was found in the collection {self.collection!r}: try other words, or leave out `version`."
+        count = f"{count_sections(len(self.sections))} of {self.collection!r}"
+        found = "\n\n".join(section.to_text() for section in self.sections)
+        return f"{count}, best first. {self.notice}\n\n{found}\n\nRead on with `read_page(url=<source>)`."
+
+
+class CitedSource(BaseModel):
+    """The source of `[n]` in an answer, and whether it bears out what cites it."""
+
+    n: int
+    title: str
+    source: str
+    snippet: str
+    supported: bool
+
+    @classmethod
+    def of(cls, citation: Citation) -> Self:
+        snippet = clean(citation.snippet)
+        return cls(
+            n=citation.n,
+            title=clean(citation.title),
+            source=clean(citation.source),
+            snippet=snippet if len(snippet) <= SNIPPET_CHARACTERS else f"{snippet[:SNIPPET_CHARACTERS]}…",
+            supported=citation.supported,
+        )
+
+
+class CitedAnswer(ToolResult):
+    """The answer of ask_docs with its sources.
+
+    `known` is false where the documentation does not answer; `agent` is who wrote it: `extractive` quotes the pages.
+    """
+
+    id: str
+    conversation: str
+    collection: str
+    answer: str
+    known: bool
+    confidence: Confidence
+    agent: str
+    notice: str = NOTICE
+    sources: list[CitedSource]
+
+    @classmethod
+    def of(cls, answer: Answer, conversation: str) -> Self:
+        return cls(
+            id=answer.id,
+            conversation=conversation,
+            collection=answer.collection,
+            answer=cut(clean(answer.text), ANSWER_TOKENS)[0],
+            known=answer.known,
+            confidence=answer.confidence,
+            agent=answer.agent,
+            sources=[CitedSource.of(citation) for citation in answer.citations],
+        )
+
+    def to_text(self) -> str:
+        answer = quote_answer(self.answer)
+        judged = (
+            f"Confidence: {self.confidence}." if self.known else "The documentation does not answer this for certain."
+        )
+        if not self.sources:
+            return f"{answer}\n\n{judged}"
+        weak = " (weak support)"
+        sources = "\n".join(
+            f"[{one.n}] {one.title}{'' if one.supported or not self.known else weak}\n    {one.source}"
+            for one in self.sources
+        )
+        follow = f'Follow-up: `ask_docs(question=…, conversation="{self.conversation}")`.'
+        return f"{answer}\n\nSources:\n{sources}\n\n{judged} {self.notice} {follow}"
+
+
+class OutlineEntry(BaseModel):
+    """A section of a page: how deep it lies, its heading, its anchor ("" if it has none)."""
+
+    level: int
+    heading: str
+    anchor: str
+
+    def to_text(self) -> str:
+        return f"{'  ' * (self.level - 1)}- {self.heading}{f' #{self.anchor}' if self.anchor else ''}"
+
+
+class PagePart(ToolResult):
+    """A page, or a part of one: `text` is Markdown, in which `{#anchor}` after a heading is the section's anchor.
+
+    `outline` lists the sections of a page that is too long for one part; `section` is the anchor or heading asked for.
+    """
+
+    url: str
+    title: str
+    collection: str
+    section: str
+    part: int
+    parts: int
+    outline: list[OutlineEntry]
+    notice: str = NOTICE
+    text: str
+
+    @property
+    def source(self) -> str:
+        """The page's URL, with the section's anchor."""
+        return f"{self.url}#{self.section}" if self.section else self.url
+
+    def to_text(self) -> str:
+        place = f", part {self.part} of {self.parts}" if self.parts > 1 else ""
+        outline = "Sections:\n" + "\n".join(one.to_text() for one in self.outline) + "\n\n" if self.outline else ""
+        head = f"{self.title}\n{self.source} (collection {self.collection!r}{place})\n{self.notice}"
+        return f"{head}\n\n{outline}{quote(self.text, self.source)}{self._more()}"
+
+    def _more(self) -> str:
+        if self.part >= self.parts:
+            return ""
+        asked = f'url="{self.url}"' + (f', section="{self.section}"' if self.section else "")
+        one = "" if self.section else f', or one section: `read_page(url="{self.url}", section=<anchor>)`'
+        return f"\n\nThe page goes on: `read_page({asked}, part={self.part + 1})`{one}."
+
+
+class CollectionInfo(BaseModel):
+    """A collection: where its pages come from, their versions and languages, and how many there are.
+
+    `default` marks the one that is meant where none is named; one that is not `indexed` can't be asked yet.
+    """
+
+    name: str
+    default: bool
+    indexed: bool
+    url: str
+    pages: int
+    sections: int
+    versions: list[str]
+    languages: list[str]
+    published: str | None
+
+    def to_text(self) -> str:
+        name = f"- {self.name}{' (default)' if self.default else ''}"
+        if not self.indexed:
+            return f"{name}: nothing is indexed in it yet"
+        facts = [f"{self.pages:,} pages of {self.url}", f"indexed {(self.published or '')[:10]}"]
+        facts += [f"versions {', '.join(self.versions)}"] if self.versions else []
+        facts += [f"languages {', '.join(self.languages)}"] if self.languages else []
+        return f"{name}: {'; '.join(facts)}"
+
+
+class CollectionList(ToolResult):
+    """The collections that can be searched."""
+
+    collections: list[CollectionInfo]
+
+    def to_text(self) -> str:
+        if not self.collections:
+            return "Nothing is indexed yet: `raydex index URL` does it."
+        return "\n".join(one.to_text() for one in self.collections)
+
+
+def count_sections(n: int) -> str:
+    """Return "1 section", "2 sections"."""
+    return f"{n} section{'' if n == 1 else 's'}"

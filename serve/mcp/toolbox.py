@@ -1,0 +1,184 @@
+"""What the tools do: search, answer, read a page, list the collections. Knows no protocol.
+
+Every question goes the way of /query: the same engine, the same sessions, recorded with the channel "mcp".
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from starlette.requests import Request
+
+from pipelines.answering.chain import Delta
+from pipelines.answering.engine import Event, QueryEngine, Question
+from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.llm.session import READING, Status
+from pipelines.records import Answer, Filters, Index
+from pipelines.store import ListedPage, NoLiveIndex, Store, is_copy
+from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
+from serve.mcp.pages import PageShelf
+from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, FoundSections, PagePart, count_sections
+from serve.session import Origin, SessionFactory
+from serve.threads import DatabaseThreads
+
+CHANNEL = "mcp"
+
+
+class NotThere(LookupError):
+    """A collection or a version was named that there is not; the message names those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool: the request that it came with, and where its progress is reported."""
+
+    request: Request
+    report: Callable[[str], Awaitable[None]]
+
+
+class Toolbox:
+    """The tools over one engine and one store; `sessions` ask and record, `collection` is the engine's own default."""
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        store: Store,
+        threads: DatabaseThreads,
+        sessions: SessionFactory,
+        collection: str = "",
+    ) -> None:
+        self._engine, self._store, self._threads = engine, store, threads
+        self._sessions, self._collection = sessions, collection
+        self._pages = PageShelf(store)
+
+    async def search_docs(self, arguments: SearchArguments, call: Call) -> FoundSections:
+        """Return the sections that fit best. Raises NotThere and what the engine raises."""
+        filters = await self._filters(arguments.collection, arguments.version)
+        question = Question(arguments.query, collection=arguments.collection or None, k=arguments.k, filters=filters)
+        found = await self._engine.asearch(question)
+        return FoundSections.of(found, await asyncio.to_thread(self._passages, found))
+
+    def _passages(self, found: Retrieval) -> list[str]:
+        return [self._pages.passage(found.index, hit) for hit in found.hits]
+
+    async def ask_docs(self, arguments: AskArguments, call: Call) -> CitedAnswer:
+        """Return the answer, recorded; cancelling it cancels the work. Raises NotThere and what the engine raises."""
+        filters = await self._filters(arguments.collection, arguments.version)
+        question = Question(arguments.question, collection=arguments.collection or None, filters=filters)
+        origin = Origin(arguments.conversation or None, CHANNEL)
+        session = await self._sessions.open(call.request, question, origin)
+        events, said = session.stream(), ""
+        try:
+            async for event in events:
+                if isinstance(event, Answer):
+                    return CitedAnswer.of(session.finish(event), session.conversation)
+                if (message := describe_event(event)) != said:
+                    await call.report(message)
+                said = message
+        finally:
+            with anyio.CancelScope(shield=True):
+                await events.close()
+        raise AssertionError("a stream ends with its answer")
+
+    async def read_page(self, arguments: PageArguments, call: Call) -> PagePart:
+        """Return a page, a section or a part of it. Raises NotThere and NoSuchPage."""
+        indexes = await self.indexes(arguments.collection)
+        return await asyncio.to_thread(self._pages.read, indexes, arguments.url, arguments.section, arguments.part)
+
+    async def list_collections(self, arguments: NoArguments, call: Call) -> CollectionList:
+        """Return the collections."""
+        rows = await self._rows()
+        default = self._default(rows)
+        infos = [await self._threads.run(self._info, row, row["name"] == default) for row in rows]
+        return CollectionList(collections=infos)
+
+    async def indexes(self, collection: str = "") -> list[Index]:
+        """Return the live index of `collection`, or of every collection, the default one first. Raises NotThere."""
+        rows = await self._rows()
+        default = self._default(rows)
+        if collection and collection not in [row["name"] for row in rows]:
+            raise NotThere(f"there is no collection {collection!r}; {_names(rows)}")
+        named = [row for row in rows if row["index"] is not None and collection in ("", row["name"])]
+        if collection and not named:
+            raise NoLiveIndex(f"nothing is indexed yet in the collection {collection!r}")
+        first = sorted(named, key=lambda row: row["name"] != default)
+        return [await self._threads.run(self._store.live_index, row["name"]) for row in first]
+
+    async def list_pages(
+        self, indexes: Sequence[Index], collection: str, after: str, most: int
+    ) -> list[tuple[Index, ListedPage]]:
+        """Return the first `most` pages of `indexes` that come after the page `after` of `collection`."""
+        names = [index.collection for index in indexes]
+        first = names.index(collection) if collection in names else 0
+        found: list[tuple[Index, ListedPage]] = []
+        for index in indexes[first:]:
+            begin = after if index.collection == collection else ""
+            pages = await self._threads.run(self._store.list_pages, index.id, begin, most - len(found))
+            found += [(index, page) for page in pages]
+            if len(found) == most:
+                break
+        return found
+
+    async def _filters(self, collection: str, version: str) -> Filters:
+        """Return the filters of a search, after a look at whether there is such a collection and version."""
+        if not (collection or version):
+            return Filters()
+        indexes = await self.indexes(collection)
+        if version and not collection:
+            rows = await self._rows()
+            indexes = [index for index in indexes if index.collection == (self._default(rows) or index.collection)]
+        if version:
+            await self._check_version(indexes[0], version)
+        return Filters(version=version or None)
+
+    async def _check_version(self, index: Index, version: str) -> None:
+        versions = await self._threads.run(self._store.versions, index.id)
+        if version not in versions:
+            there = f"it has {', '.join(versions)}" if versions else "its pages name none: leave `version` out"
+            raise NotThere(f"the collection {index.collection!r} has no version {version!r}; {there}")
+
+    async def _rows(self) -> list[Mapping[str, Any]]:
+        rows = await self._threads.run(self._store.collections)
+        return [row for row in rows if not is_copy(row["name"])]
+
+    def _default(self, rows: Sequence[Mapping[str, Any]]) -> str:
+        try:
+            return self._collection or choose_collection(rows)
+        except CollectionNotNamed:
+            return ""
+
+    def _info(self, row: Mapping[str, Any], default: bool) -> CollectionInfo:
+        index, stats = row["index"], row["stats"] or {}
+        indexed = index is not None
+        return CollectionInfo(
+            name=row["name"],
+            default=default,
+            indexed=indexed,
+            url=self._store.common_url(index) if indexed else "",
+            pages=int(stats.get("pages", 0)),
+            sections=int(stats.get("sections", 0)),
+            versions=self._store.versions(index) if indexed else [],
+            languages=self._store.languages(index) if indexed else [],
+            published=row["published_at"].isoformat() if row["published_at"] else None,
+        )
+
+
+def describe_event(event: Event) -> str:
+    """Return what an event of the engine means for whoever waits."""
+    match event:
+        case Retrieval():
+            return f"found {count_sections(len(event.hits))}"
+        case Status():
+            wait = f", about {event.seconds:.0f} s" if event.seconds is not None else ""
+            return f"reading {count_sections(event.passages)}{wait}" if event.stage == READING else event.stage
+        case Delta():
+            return "writing the answer"
+    return ""
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> str:
+    names = [row["name"] for row in rows if row["index"] is not None]
+    return f"there are {', '.join(names)}" if names else "nothing is indexed yet: `raydex index URL` does it"
