@@ -8,12 +8,18 @@ import re
 from pipelines.store import ASK
 
 SESSION_PATH = "/session"
-# The pages with their files, and health: who may ask is decided where a page asks.
-OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+")
-READING = re.compile(r"/session|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?")
+# Of the agents' protocol: its clients are no pages, so a session of a page does not open it.
+MCP_PATH = "/mcp"
+# The pages with their files, and health: who may ask is decided where a page asks. Under .well-known there is nothing:
+# clients that look there for a way to sign in learn that there is none.
+OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*")
+READING = re.compile(
+    r"/session|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
+    r"|/mcp|(/collections/[^/]+)?/llms(-full)?\.txt"
+)
 ADMIN = re.compile(r"/admin(/.*)?|/insights(/.*)?")
-# These make an answer, which costs the most; all other requests of readers are light.
-ANSWERING = frozenset({"/query", "/query/stream"})
+# These make an answer, or read all pages, which costs the most; all other requests of readers are light.
+ANSWERING = re.compile(r"/query|/query/stream|/mcp|(/collections/[^/]+)?/llms-full\.txt")
 
 
 def is_open(path: str) -> bool:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import ASK, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, StoreUnavailable, key_hash
 from serve.failure import RETRY_AFTER_S, Failure, path_of
-from serve.guard.access import SESSION_PATH, is_open, scope_of
+from serve.guard.access import MCP_PATH, SESSION_PATH, is_open, scope_of
 from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, origin_of
 from serve.guard.sessions import NO_KEY, SESSION_PREFIX, Session, SessionTokens
 from serve.threads import DatabaseThreads
@@ -83,8 +83,15 @@ class Refused(Exception):
 
     def __init__(self, status: int, why: str, kind: str = "") -> None:
         super().__init__(why)
-        headers = {"WWW-Authenticate": 'Bearer realm="raydex"'} if status == 401 else {}
+        headers = {"WWW-Authenticate": _challenge(why, kind)} if status == 401 else {}
         self.failure = Failure(status, why, headers=headers, kind=kind)
+
+
+def _challenge(why: str, kind: str) -> str:
+    """Return the challenge of a 401 (RFC 6750): clients show its description where they show no body."""
+    error = 'error="invalid_token", ' if kind == "bad_key" else ""
+    described = why.replace("…", "...").replace('"', "'").encode("ascii", "ignore").decode()
+    return f'Bearer realm="raydex", {error}error_description="{described}"'
 
 
 class KeyCheck:
@@ -167,6 +174,8 @@ class KeyCheck:
         return key
 
     async def _key_of_session(self, session: Session | None, scope: Scope) -> Key:
+        if path_of(scope) == MCP_PATH:
+            raise Refused(403, f"a session is for pages, {MCP_PATH} takes a secret API key: {CREATE_KEY}", "bad_key")
         if session is None:
             raise Refused(401, f"this session is unknown or has expired: {OPEN_SESSION}", "session")
         if session.key == NO_KEY:

@@ -103,7 +103,7 @@ class RateLimit:
             all = Bucket("", "all requests without an API key together", rates.anonymous)
             buckets = [Bucket(key.name, "this key", own) if key.name else all]
         else:
-            times, kind = (1, "") if path_of(scope) in ANSWERING else (LIGHT_PER_ANSWER, " light")
+            times, kind = (1, "") if ANSWERING.fullmatch(path_of(scope)) else (LIGHT_PER_ANSWER, " light")
             together = key.rate_per_minute if key.rate_per_minute is not None else rates.publishable
             buckets = [
                 await self._of_address(scope, kind, times),

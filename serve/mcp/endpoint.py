@@ -13,8 +13,9 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from serve.failure import Failure
+from serve.guard.access import MCP_PATH
 
-PATH = "/mcp"
+PATH = MCP_PATH
 METHODS = ("POST", "GET", "DELETE")  # those of the transport
 
 
