@@ -16,6 +16,8 @@ KINDS = {
     401: "no_key", 403: "forbidden", 404: "not_found", 405: "not_found", 429: "rate", 500: "internal",
     503: "unavailable",
 }  # fmt: skip
+MCP_PATH = "/mcp"
+RPC_CODE = -32_000  # of the codes that JSON-RPC leaves to servers
 OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
@@ -62,6 +64,11 @@ class Failure:
             }
         }
 
+    @property
+    def rpc_body(self) -> dict[str, object]:
+        """The reply in the shape of JSON-RPC, of which clients of the Model Context Protocol show the message."""
+        return {"jsonrpc": "2.0", "id": None, "error": {"code": RPC_CODE, "message": self.error, "data": self.body}}
+
     def response(self, scope: Scope) -> JSONResponse:
         """Return the reply to the request of `scope`.
 
@@ -69,6 +76,8 @@ class Failure:
         """
         wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         headers = {**self.headers, **wait}
+        if path_of(scope) == MCP_PATH:
+            return JSONResponse(self.rpc_body, self.status, headers)
         if not path_of(scope).startswith("/v1/"):
             return JSONResponse(self.body, self.status, headers)
         return JSONResponse(self.openai_body, 400 if self.status == 422 else self.status, headers)

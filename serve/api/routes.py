@@ -22,7 +22,8 @@ from serve.api.replies import ErrorOut
 from serve.api.sessions import AskedCollections, SessionRoutes
 from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
-from serve.mcp.endpoint import METHODS, PATH, McpEndpoint
+from serve.failure import MCP_PATH
+from serve.mcp.endpoint import METHODS, McpEndpoint
 from serve.mcp.server import make_server
 from serve.mcp.toolbox import Toolbox
 from serve.session import Observer, QuestionLog, SessionFactory
@@ -89,7 +90,9 @@ def create_app(
     _add_openai_routes(app, openai)
     _add_admin_routes(app, AdminRoutes(store, threads))
     toolbox = Toolbox(engine, store, threads, sessions, collection)
-    app.router.routes.append(Route(PATH, McpEndpoint(make_server(toolbox)), methods=METHODS, include_in_schema=False))
+    app.router.routes.append(
+        Route(MCP_PATH, McpEndpoint(make_server(toolbox)), methods=METHODS, include_in_schema=False)
+    )
     add_pages(app)
     handle_errors(app)
     app.add_middleware(HeadAsGet)

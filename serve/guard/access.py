@@ -8,8 +8,6 @@ import re
 from pipelines.store import ASK
 
 SESSION_PATH = "/session"
-# Of the agents' protocol: its clients are no pages, so a session of a page does not open it.
-MCP_PATH = "/mcp"
 # The pages with their files, and health: who may ask is decided where a page asks. Under .well-known there is nothing:
 # clients that look there for a way to sign in learn that there is none.
 OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*")

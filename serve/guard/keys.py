@@ -14,8 +14,8 @@ from typing import Protocol
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import ASK, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, StoreUnavailable, key_hash
-from serve.failure import RETRY_AFTER_S, Failure, path_of
-from serve.guard.access import MCP_PATH, SESSION_PATH, is_open, scope_of
+from serve.failure import MCP_PATH, RETRY_AFTER_S, Failure, path_of
+from serve.guard.access import SESSION_PATH, is_open, scope_of
 from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, origin_of
 from serve.guard.sessions import NO_KEY, SESSION_PREFIX, Session, SessionTokens
 from serve.threads import DatabaseThreads
@@ -174,7 +174,7 @@ class KeyCheck:
         return key
 
     async def _key_of_session(self, session: Session | None, scope: Scope) -> Key:
-        if path_of(scope) == MCP_PATH:
+        if path_of(scope) == MCP_PATH:  # its clients are no pages
             raise Refused(403, f"a session is for pages, {MCP_PATH} takes a secret API key: {CREATE_KEY}", "bad_key")
         if session is None:
             raise Refused(401, f"this session is unknown or has expired: {OPEN_SESSION}", "session")

@@ -12,22 +12,20 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from serve.failure import Failure
-from serve.guard.access import MCP_PATH
+from serve.failure import MCP_PATH, Failure
 
-PATH = MCP_PATH
 METHODS = ("POST", "GET", "DELETE")  # those of the transport
 
 
 class McpEndpoint:
-    """The ASGI application at PATH."""
+    """The ASGI application at MCP_PATH."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
-            message = f"{PATH} is for clients of the Model Context Protocol: they send POST, see docs/mcp.md"
+            message = f"{MCP_PATH} is for clients of the Model Context Protocol: they send POST, see docs/mcp.md"
             await Failure(405, message, headers={"Allow": "POST"}).response(scope)(scope, receive, send)
             return
         manager = StreamableHTTPSessionManager(

@@ -67,7 +67,7 @@ def test_a_wrong_key_is_named_as_wrong(store):
 
 def test_a_publishable_key_and_the_sessions_of_pages_are_refused(store):
     assert post(store, PUBLISHABLE).status_code == 403
-    assert "secret API key" in post(store, "rds_anything").json()["error"]
+    assert "secret API key" in post(store, "rds_anything").json()["error"]["message"]
 
 
 def test_an_empty_bucket_is_a_429_with_the_seconds(store):
