@@ -26,7 +26,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     create.add_argument("--origin", action="append", help="of the pages that may hold it, as https://docs.example.com")
     create.add_argument("--collection", action="append", help="the publishable key may ask (default: all)")
-    create.add_argument("--rate", type=int, help="requests per minute, 0 for no limit (default: the service's)")
+    create.add_argument("--rate", type=int, help="requests per minute, 0: no limit (default: the service's)")
     create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
     add_json(create)
     add_json(actions.add_parser("list", help="list all keys, without their secrets"))
@@ -103,7 +103,8 @@ def state(key: Key) -> str:
 
 def describe(key: Key) -> str:
     """Return one line about a key for a person."""
-    rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} a minute")
+    of = "answers a minute" if key.publishable else "a minute"
+    rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
     ends = f", expires {key.expires:%Y-%m-%d}" if key.expires else ""
     used = f"last used {key.last_used:%Y-%m-%d %H:%M}" if key.last_used else "never used"
     kind = "publishable" if key.publishable else " ".join(key.scopes)

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import Question
 from pipelines.answering.retrieval.live import choose_collection
-from pipelines.store import Key, NoLiveIndex, Store, key_hash
+from pipelines.store import Key, Store, key_hash
 from serve.api.requests import SearchIn
 from serve.guard.cors import RENEW
 from serve.guard.keys import key_of
@@ -49,7 +49,7 @@ class AskedCollections:
         self._store, self._threads, self._default = store, threads, default
 
     async def question(self, asked: SearchIn, request: Request) -> Question:
-        """Return what is asked as the engine takes it. Raises NoLiveIndex, CollectionNotNamed, StoreUnavailable."""
+        """Return what is asked as the engine takes it. Raises HTTPException, CollectionNotNamed, StoreUnavailable."""
         question, key = asked.to_question(), key_of(request.scope)
         if key is None or not key.collections:
             return question
@@ -63,9 +63,9 @@ class AskedCollections:
 
 
 def check_collection(key: Key | None, name: str) -> None:
-    """Raise NoLiveIndex if `key` may not ask the collection, as for one that does not exist."""
+    """Raise HTTPException if `key` may not ask the collection; it says the same of one that does not exist."""
     if key and not key.sees(name):
-        raise NoLiveIndex(f"there is no collection {name!r} that this key may ask")
+        raise HTTPException(404, f"there is no collection {name!r} that this key may ask")
 
 
 def seen(key: Key | None, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

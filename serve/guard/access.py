@@ -18,6 +18,8 @@ READING = re.compile(
 ADMIN = re.compile(r"/admin(/.*)?|/insights(/.*)?")
 # These make an answer, or read all pages, which costs the most; all other requests of readers are light.
 ANSWERING = re.compile(r"/query|/query/stream|/mcp|(/collections/[^/]+)?/llms-full\.txt")
+# These look something up or write it down: however many there are, they keep no question waiting.
+QUICK = re.compile(r"/session|/feedback|/answers/.*")
 
 
 def is_open(path: str) -> bool:
@@ -30,3 +32,8 @@ def scope_of(path: str) -> str:
     if ADMIN.fullmatch(path):
         return "admin"
     return ASK if READING.fullmatch(path) else "query"
+
+
+def is_question(method: str, path: str) -> bool:
+    """Return whether a request makes the service search, or write an answer."""
+    return method == "POST" and not QUICK.fullmatch(path)

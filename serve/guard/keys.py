@@ -31,6 +31,7 @@ READER = Key(name="", scopes=(ASK,))
 # What changes nothing, and so needs no proof that the page itself wanted it.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CREATE_KEY = "create one with `raydex keys create NAME` and send it in the header `Authorization: Bearer rdx_…`"
+UNKNOWN_KEY = "this API key is unknown, revoked or expired"
 CREATE_PUBLISHABLE = "`raydex keys create NAME --publishable --origin {origin}`"
 OPEN_SESSION = "ask POST /session for a session and send its token in the header `Authorization: Bearer rds_…`"
 
@@ -145,12 +146,16 @@ class KeyCheck:
         if token.startswith(KEY_PREFIX):
             return await self._secret_key(token, scope)
         if token.startswith(PUBLISHABLE_PREFIX):
-            return await self._publishable_key(token, scope)
+            if path_of(scope) != SESSION_PATH:
+                raise Refused(403, f"a publishable API key (pk_…) opens sessions, and nothing else: {OPEN_SESSION}")
+            return self._publishable_key(await self._keys.find(token), scope)
         if token.startswith(SESSION_PREFIX) and self._sessions:
             return await self._key_of_session(await self._sessions.read(token), scope)
         key = self._key_of_none(token, scope)
         if is_of_page(scope) and scope["method"] not in SAFE_METHODS:
-            self._check_page(scope, path_of(scope) == SESSION_PATH)
+            self._check_page(scope)
+            if path_of(scope) != SESSION_PATH:
+                raise Refused(403, f"a page needs a session for this: {OPEN_SESSION}", "session")
         return key
 
     async def _secret_key(self, token: str, scope: Scope) -> Key:
@@ -164,26 +169,34 @@ class KeyCheck:
             )
         if path_of(scope) == SESSION_PATH:
             raise Refused(403, "a secret API key (rdx_…) needs no session: send it with each request")
-        return self._known(await self._keys.find(token))
+        key = await self._keys.find(token)
+        if key is None:
+            raise Refused(401, f"{UNKNOWN_KEY}: {CREATE_KEY}", "bad_key")
+        return key
 
-    async def _publishable_key(self, token: str, scope: Scope) -> Key:
-        key = self._known(await self._keys.find(token))
-        if path_of(scope) != SESSION_PATH:
-            raise Refused(403, f"a publishable API key (pk_…) opens sessions, and nothing else: {OPEN_SESSION}")
-        self._check_origin(key.origins, scope)
+    def _publishable_key(self, key: Key | None, scope: Scope) -> Key:
+        """Return `key` unless a page holds it that is not of its origins. Only its rate binds who sends no origin."""
+        if key is None:
+            raise Refused(401, f"{UNKNOWN_KEY}: create one with {_page_of(scope)[1]}", "bad_key")
+        origin = origin_of(scope)
+        # A page of our own origin does not name it where it changes nothing.
+        if origin not in key.origins if origin else is_foreign(scope):
+            page, publishable = _page_of(scope)
+            raise Refused(403, f"{page} may not use this publishable API key: create one for it with {publishable}")
         return key
 
     async def _key_of_session(self, session: Session | None, scope: Scope) -> Key:
         if path_of(scope) == MCP_PATH:  # its clients are no pages
             raise Refused(403, f"a session is for pages, {MCP_PATH} takes a secret API key: {CREATE_KEY}", "bad_key")
+        if path_of(scope) == SESSION_PATH:
+            raise Refused(403, "a session opens no other: send its token in the header X-Raydex-Renew to renew it")
         if session is None:
             raise Refused(401, f"this session is unknown or has expired: {OPEN_SESSION}", "session")
         if session.key == NO_KEY:
             key = self._key_of_none("", scope)
-            self._check_page(scope, True)
+            self._check_page(scope)
         else:
-            key = self._known(await self._keys.get(session.key))
-            self._check_origin(key.origins, scope)
+            key = self._publishable_key(await self._keys.get(session.key), scope)
             if origin_of(scope) and not session.is_of(origin_of(scope)):
                 raise Refused(403, f"this session was opened by a page of another origin: {OPEN_SESSION}", "session")
         return replace(key, session=session.id)
@@ -196,35 +209,16 @@ class KeyCheck:
         if reading:
             return READER
         if token and self._required:
-            raise Refused(401, f"this API key is unknown, revoked or expired: {CREATE_KEY}", "bad_key")
+            raise Refused(401, f"{UNKNOWN_KEY}: {CREATE_KEY}", "bad_key")
         if self._required:
             raise Refused(401, f"an API key is required: {CREATE_KEY}")
         raise Refused(401, f"without an API key only requests from this machine are allowed: {CREATE_KEY}")
 
-    def _check_page(self, scope: Scope, named: bool) -> None:
-        """Raise Refused for a page of another origin, and for one that is not `named` by its request's header."""
+    def _check_page(self, scope: Scope) -> None:
+        """Raise Refused for a page of another origin."""
         if is_foreign(scope, self._trusted):
             page, publishable = _page_of(scope)
             raise Refused(403, f"{page} may not ask without a key: give it a publishable one, {publishable}")
-        if not named:
-            raise Refused(403, f"a page needs a session for this: {OPEN_SESSION}", "session")
-
-    @staticmethod
-    def _check_origin(origins: Collection[str], scope: Scope) -> None:
-        """Raise Refused unless the page is of one of `origins`. Only its rate binds who sends no page's headers.
-
-        A page of our own origin does not name it where it changes nothing.
-        """
-        origin = origin_of(scope)
-        if origin not in origins if origin else is_foreign(scope):
-            page, publishable = _page_of(scope)
-            raise Refused(403, f"{page} may not use this publishable API key: create one for it with {publishable}")
-
-    @staticmethod
-    def _known(key: Key | None) -> Key:
-        if key is None:
-            raise Refused(401, f"this API key is unknown, revoked or expired: {CREATE_KEY}", "bad_key")
-        return key
 
 
 def _page_of(scope: Scope) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant
 from serve.failure import RETRY_AFTER_S, Failure, path_of
-from serve.guard.access import ANSWERING
+from serve.guard.access import ANSWERING, is_question
 from serve.guard.keys import KeyStore, key_of
 from serve.guard.origin import Network, network_of
 from serve.guard.sessions import SecretStore, ServiceSecret
@@ -198,7 +198,7 @@ class QuestionLimit:
         self.in_progress = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST" or path_of(scope) == "/feedback":
+        if scope["type"] != "http" or not is_question(scope["method"], path_of(scope)):
             await self._app(scope, receive, send)
         elif self.in_progress >= self._most:
             message = f"the service is busy with {self._most} questions, its limit: try again"

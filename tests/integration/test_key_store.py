@@ -35,14 +35,14 @@ def test_a_key_opens_until_it_expires(store: Store, database_url: str) -> None:
 
 
 def test_a_bucket_that_is_full_again_is_forgotten(store: Store, database_url: str) -> None:
-    store.take_token("address 203.0.113.9", 20, 20)
-    store.take_token("address 203.0.113.10", 20, 20)
+    store.take_token("address 00.9", 20, 20)
+    store.take_token("address 00.10", 20, 20)
     with psycopg.connect(database_url) as connection:
         connection.execute("update rate_bucket set updated = now() - interval '5 minutes' where key like '%.9'")
     store.forget_buckets()
     with psycopg.connect(database_url) as connection:
         left = connection.execute("select key from rate_bucket").fetchall()
-    assert left == [("address 203.0.113.10",)]
+    assert left == [("address 00.10",)]
 
 
 def test_the_secret_is_kept_nowhere(store: Store, database_url: str) -> None:
@@ -61,10 +61,43 @@ def test_a_name_is_used_once_even_after_revoking(store: Store) -> None:
         store.revoke_key("nobody")
 
 
+def test_a_publishable_key_is_bound_and_may_only_ask(store: Store) -> None:
+    key, token = store.create_key("site", origins=["https://Docs.test/", "https://docs.test"], collections=["docs"])
+    assert token.startswith("pk_") and key.publishable and key.scopes == ("ask",)
+    assert key.origins == ("https://docs.test",) and key.collections == ("docs",)
+    assert key.may("ask") and not key.may("query") and not key.may("admin")
+    assert store.find_key(key_hash(token)) == key
+    assert key.sees("docs") and not key.sees("other") and store.create_key("ci")[0].sees("other")
+
+
+def test_the_origins_of_valid_keys_are_bound(store: Store, database_url: str) -> None:
+    store.create_key("one", origins=["https://a.test", "https://b.test"])
+    store.create_key("two", origins=["https://b.test", "https://c.test"])
+    store.create_key("old", origins=["https://d.test"], expires_days=1)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update api_key set expires = now() - interval '1 second' where name = 'old'")
+    assert store.bound_origins() == {"https://a.test", "https://b.test", "https://c.test"}
+    store.revoke_key("two")
+    assert store.bound_origins() == {"https://a.test", "https://b.test"}
+
+
+def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(
+    store: Store, database_url: str
+) -> None:
+    first = store.service_secret()
+    with Store(database_url) as other:
+        assert len(first) == 32 and other.service_secret() == first
+        with psycopg.connect(database_url) as connection:
+            connection.execute("delete from service_secret")
+        assert store.service_secret() == other.service_secret() != first
+
+
 @pytest.mark.parametrize(
     ("name", "more", "words"),
     [
         (" ", {}, "name"),
+        ("a", {"origins": ["docs.test"]}, "'docs.test'"),
+        ("a", {"collections": ["docs"]}, "publishable"),
         ("a", {"scopes": ["root"]}, "root"),
         ("a", {"scopes": []}, "scopes"),
         ("a", {"rate_per_minute": -1}, "-1"),

@@ -59,6 +59,17 @@ def test_a_revoked_key_opens_nothing_and_stays_listed(job, store: Store) -> None
     assert job("list").out.startswith("ci: revoked")
 
 
+def test_a_publishable_key_says_where_it_may_be_and_what_it_asks(job, store: Store) -> None:
+    flags = ("--publishable", "--origin", "https://Docs.test/", "--collection", "docs", "--rate", "60")
+    made = job("create", "site", *flags)
+    assert made.out.startswith("pk_") and "data-key" in made.err and "no collection 'docs' yet" in made.err
+    listed = job("list").out
+    assert listed.startswith("site: valid, publishable, on https://docs.test, asks docs, 60 answers a minute")
+    key = job("list", "--json").summary["keys"][0]
+    assert key["origins"] == ["https://docs.test"] and key["collections"] == ["docs"] and key["scopes"] == ["ask"]
+    assert "session" not in key
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -67,6 +78,11 @@ def test_a_revoked_key_opens_nothing_and_stays_listed(job, store: Store) -> None
         (["create", "a", "--rate", "-3"], "-3"),
         (["create", "a", "--expires-days", "-1"], "-1"),
         (["create", "  "], "name"),
+        (["create", "a", "--publishable"], "--origin"),
+        (["create", "a", "--origin", "https://a.b"], "--publishable"),
+        (["create", "a", "--publishable", "--origin", "https://a.b/en"], "'https://a.b/en'"),
+        (["create", "a", "--publishable", "--origin", "https://a.b", "--scope", "admin"], "admin"),
+        (["create", "a", "--collection", "docs"], "publishable"),
     ],
 )
 def test_what_can_not_be_used_is_bad_input_and_named(job, words, said) -> None:

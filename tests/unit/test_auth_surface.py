@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kit.api import FakeEngine, FakeStore
+from kit.guarded import SilentMetrics
 from kit.reporting import leave_table
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
@@ -14,7 +15,6 @@ from pipelines.store import Key, TokenGrant, key_hash
 from serve.api.routes import create_app
 from serve.guard.access import is_open, scope_of
 from serve.guard.policy import Policy, protect
-from serve.telemetry import Metrics
 
 QUERY, ADMIN = "rdx_" + "a" * 43, "rdx_" + "b" * 43
 KEYS = {key_hash(QUERY): Key("ci", ("query",)), key_hash(ADMIN): Key("boss", ("admin",))}
@@ -37,12 +37,6 @@ class Guarded(FakeStore):
         return TokenGrant(True, 0.0, burst)
 
     def forget_buckets(self) -> None: ...
-
-
-class SilentMetrics(Metrics):
-    def __init__(self) -> None: ...
-
-    def count_request(self, route: str, status: int) -> None: ...
 
 
 STORE = Guarded()

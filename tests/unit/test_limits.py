@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
+from kit.guarded import SilentMetrics
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant, key_hash
 from serve.guard.limits import BodyLimit, QuestionLimit
 from serve.guard.policy import Policy, UnsafePolicy, protect
-from serve.telemetry import Metrics
 
 TOKEN = "rdx_" + "a" * 43
 FREE = "rdx_" + "b" * 43
@@ -44,14 +44,6 @@ class Guard:
             return TokenGrant(False, 29.5, left)
         self.left[key] = left - 1
         return TokenGrant(True, 0.0, left - 1)
-
-
-class SilentMetrics(Metrics):
-    """Metrics that go nowhere."""
-
-    def __init__(self) -> None: ...
-
-    def count_request(self, route: str, status: int) -> None: ...
 
 
 def application() -> FastAPI:

@@ -1,20 +1,23 @@
 """The public mode: readers without a key may ask, so much and no more; keys work beside it."""
 
+import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kit.api import FakeEngine, FakeStore
+from kit.guarded import DOCS, SITE, GuardedStore, SilentMetrics, bearer, guarded, open_session
+from kit.guarded import client as guarded_client
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, TokenGrant, key_hash
 from serve.api.requests import MOST_READER_CHARACTERS
 from serve.api.routes import create_app
-from serve.guard.limits import FORGET_EVERY_S
+from serve.guard.limits import FORGET_EVERY_S, LIGHT_PER_ANSWER
 from serve.guard.origin import network_of, parse_networks
 from serve.guard.policy import PUBLIC_RATE, Policy, UnsafePolicy, protect
 from serve.settings import Settings
-from serve.telemetry import Metrics
 
 TOKEN = "rdx_" + "a" * 43
 ADMIN = "rdx_" + "b" * 43
@@ -41,14 +44,6 @@ class PublicStore(FakeStore):
 
     def forget_buckets(self) -> None:
         self.forgotten += 1
-
-
-class SilentMetrics(Metrics):
-    """Metrics that go nowhere."""
-
-    def __init__(self) -> None: ...
-
-    def count_request(self, route: str, status: int) -> None: ...
 
 
 @pytest.fixture
@@ -233,3 +228,54 @@ def test_a_proxy_that_is_no_network_is_an_error_of_the_settings() -> None:
     assert Settings(trusted_proxies=["10.0.0.0/8", "::1"]).trusted_proxies
     with pytest.raises(ValueError, match=r"proxy\.example"):
         Settings(trusted_proxies=["proxy.example"])
+
+
+# ---------------------------------------------------------------------------------------------- light requests, sites
+
+
+def test_searches_while_one_types_take_nothing_from_the_answers(engine: FakeEngine, store: PublicStore) -> None:
+    asking = client(engine, store, address_rate=2)
+    searches = [asking.post("/search", json=QUESTION).status_code for _ in range(2 * LIGHT_PER_ANSWER + 1)]
+    assert searches == [200] * 2 * LIGHT_PER_ANSWER + [429]
+    assert asking.get("/collections").status_code == 429
+    assert statuses(asking, 3) == [200, 200, 429]
+
+
+def test_no_address_is_stored(engine: FakeEngine, store: PublicStore) -> None:
+    for came_from in ("203.0.113.9", "2001:db8:1:2::9"):
+        statuses(client(engine, store, came_from), 1)
+    hidden = [name.removeprefix("address ") for name in store.left if name.startswith("address")]
+    assert len(hidden) == 2 and all(re.fullmatch(r"[0-9a-f]{6}", name) for name in hidden)
+    assert not any("203" in name or "db8" in name for name in store.left)
+
+
+def test_replicas_of_one_database_take_from_one_bucket_and_other_services_tell_nothing(
+    engine: FakeEngine, store: PublicStore
+) -> None:
+    said = [statuses(client(engine, store, address_rate=2), 1)[0] for _ in range(3)]
+    assert said == [200, 200, 429]
+    other = PublicStore()
+    other.service_secret = lambda: b"t" * 32  # type: ignore[method-assign]
+    statuses(client(engine, other), 1)
+    assert not {name for name in store.left if name} & {name for name in other.left if name}
+
+
+def test_one_reader_of_a_site_can_not_use_up_its_keys_rate() -> None:
+    store = GuardedStore()
+    store.keys[SITE] = replace(store.keys[SITE], rate_per_minute=10)
+    app = guarded(store, address_rate=3)
+
+    def ask(came_from: str) -> int:
+        reading = guarded_client(app, came_from)
+        page = bearer(open_session(reading, SITE, DOCS), DOCS)
+        return reading.post("/query", json=QUESTION, headers=page).status_code
+
+    assert [ask("203.0.113.9") for _ in range(8)] == [200] * 3 + [429] * 5  # a new session is no new allowance
+    assert [ask(f"203.0.113.{n}") for n in range(20, 30)] == [200] * 7 + [429] * 3  # all readers of the site together
+
+
+def test_a_sites_key_without_a_rate_has_one() -> None:
+    store = GuardedStore()
+    asking = guarded_client(guarded(store, address_rate=0, rate=5))
+    page = bearer(open_session(asking, SITE, DOCS), DOCS)
+    assert asking.post("/query", json=QUESTION, headers=page).headers["RateLimit-Limit"] == str(PUBLIC_RATE)

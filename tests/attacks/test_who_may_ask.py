@@ -1,0 +1,211 @@
+"""Every route with every kind of credential, as a table; a route without a decision here fails.
+
+What a stranger's page, a copied key or an old token does, in all modes of the service.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kit.api import FakeEngine
+from kit.guarded import (
+    ADMIN,
+    BLOG,
+    DOCS,
+    EVIL,
+    LOCAL_PAGE,
+    OTHER_SITE,
+    OWN,
+    SECRET,
+    SITE,
+    GuardedStore,
+    bearer,
+    client,
+    guarded,
+    of_page,
+)
+from kit.reporting import leave_table
+from starlette.testclient import TestClient
+
+from pipelines.store import key_hash
+from serve.api.routes import create_app
+from serve.guard.sessions import NO_KEY, SESSION_S, ServiceSecret, SessionTokens
+from serve.threads import DatabaseThreads
+
+# What each route is. Open to all; for readers to see, and for them to do; for programs of readers; for keys to see, and
+# to do; for operators. And what answers nobody.
+OPEN, SESSION, READ, ASK, AGENT, SEE, DO, OPERATE = KINDS = (
+    "open", "session", "read", "ask", "agent", "see", "do", "operate",
+)  # fmt: skip
+NOTHING = "nothing"
+DECISIONS = {
+    "GET /": OPEN,
+    "GET /a/{id}": OPEN,
+    "GET /web/{path}": OPEN,
+    "GET /web/{version}/{path}": OPEN,
+    "GET /widget.js": OPEN,
+    "GET /health": OPEN,
+    "GET /health/ready": OPEN,
+    "POST /session": SESSION,
+    "GET /collections": READ,
+    "GET /collections/{name}": READ,
+    "GET /answers/{id}": READ,
+    "POST /answers/{id}/share": ASK,
+    "DELETE /answers/{id}/share": ASK,
+    "POST /query": ASK,
+    "POST /query/stream": ASK,
+    "POST /search": ASK,
+    "POST /feedback": ASK,
+    "POST /mcp": AGENT,
+    "GET /mcp": NOTHING,
+    "DELETE /mcp": NOTHING,
+    "GET /docs": SEE,
+    "GET /docs/{name}": SEE,
+    "GET /openapi.json": SEE,
+    "GET /v1/models": SEE,
+    "GET /v1/models/{model}": SEE,
+    "POST /v1/chat/completions": DO,
+    "POST /v1/embeddings": DO,
+    "GET /admin/questions": OPERATE,
+    "GET /admin/status": OPERATE,
+}
+READERS = {OPEN, READ, ASK}
+HOLDERS = {*READERS, AGENT, SEE, DO}
+# Replies that a page of another origin gets no CORS header for: it can send these requests and read nothing.
+UNREADABLE = {OPEN, READ, SEE}
+PUBLIC, LOCAL, NAMED = {"public": True}, {"host": "127.0.0.1"}, {"cors_origins": [EVIL]}
+HERE = {"came_from": "127.0.0.1", "host": "127.0.0.1:8000"}
+
+
+@dataclass(frozen=True)
+class Sender:
+    """One who sends requests: with which headers, to a service set how, from where; what answers them."""
+
+    name: str
+    answered: set[str]
+    headers: dict[str, str] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
+    place: dict[str, str] = field(default_factory=dict)
+
+
+def token(key: str = "", origin: str = "", age_s: float = 0.0, secret: bytes = b"s" * 32) -> str:
+    """A session's token as it was opened `age_s` seconds ago, signed with `secret`."""
+    store = GuardedStore()
+    store.secret = secret
+    tokens = SessionTokens(ServiceSecret(store, DatabaseThreads(1)), lambda: time.time() - age_s)
+    return asyncio.run(tokens.open(key_hash(key) if key else NO_KEY, origin))
+
+
+GONE = "pk_" + "g" * 43  # revoked: no store has it
+OF_SITE, OF_READER = token(SITE, DOCS), token()
+SENDERS = [
+    Sender("nobody", {OPEN}),
+    Sender("public: reader, no page", {*READERS, AGENT, SESSION}, {}, PUBLIC),
+    Sender("public: own page", {OPEN, READ, SESSION}, of_page(OWN), PUBLIC),
+    Sender("public: own page, reader's session", READERS, bearer(OF_READER, OWN), PUBLIC),
+    Sender("public: another page", {OPEN, READ}, of_page(EVIL), PUBLIC),
+    Sender("public: another page, reader's session", {OPEN}, bearer(OF_READER, EVIL), PUBLIC),
+    Sender("public: expired session", {OPEN}, bearer(token(age_s=SESSION_S + 1), OWN), PUBLIC),
+    Sender("reader's session, not public any more", {OPEN}, bearer(OF_READER, OWN)),
+    Sender("publishable key, its page", {OPEN, SESSION}, bearer(SITE, DOCS)),
+    Sender("publishable key, another page", {OPEN}, bearer(SITE, EVIL)),
+    Sender("publishable key, page of another key", {OPEN}, bearer(OTHER_SITE, DOCS)),
+    Sender("publishable key, sandboxed page", {OPEN}, bearer(SITE, "null")),
+    Sender("publishable key, own page", {OPEN}, bearer(SITE, OWN)),
+    Sender("publishable key, no page", {OPEN, SESSION}, bearer(SITE)),
+    Sender("publishable key, revoked", {OPEN}, bearer(GONE, DOCS)),
+    Sender("publishable key's session, its page", READERS, bearer(OF_SITE, DOCS)),
+    Sender("publishable key's session, its key's other page", {OPEN}, bearer(OF_SITE, BLOG)),
+    Sender("publishable key's session, another page", {OPEN}, bearer(OF_SITE, EVIL)),
+    Sender(
+        "publishable key's session, page without its name", {OPEN}, {**bearer(OF_SITE), "Sec-Fetch-Site": "cross-site"}
+    ),
+    Sender("publishable key's session, no page", READERS, bearer(OF_SITE)),
+    Sender("publishable key's session, opened by no page", {OPEN}, bearer(token(SITE), DOCS)),
+    Sender("publishable key's session, expired", {OPEN}, bearer(token(SITE, DOCS, SESSION_S + 1), DOCS)),
+    Sender("publishable key's session, key revoked", {OPEN}, bearer(token(GONE, DOCS), DOCS)),
+    Sender("publishable key's session, public", READERS, bearer(OF_SITE, DOCS), PUBLIC),
+    Sender("publishable key's session, this machine", READERS, bearer(OF_SITE, DOCS), LOCAL, HERE),
+    Sender("session signed by another service", {OPEN}, bearer(token(SITE, DOCS, secret=b"t" * 32), DOCS)),
+    Sender("session of which a bit was changed", {OPEN}, bearer("rds_B" + OF_SITE[5:], DOCS)),
+    Sender("secret key, no page", HOLDERS, bearer(SECRET)),
+    Sender("secret key, own page", HOLDERS, bearer(SECRET, OWN)),
+    Sender("secret key, another page", {OPEN}, bearer(SECRET, EVIL)),
+    Sender("secret key, page of a publishable one", {OPEN}, bearer(SECRET, DOCS)),
+    Sender("secret key, page without its name", {OPEN}, {**bearer(SECRET), "Sec-Fetch-Site": "same-site"}),
+    Sender("secret key, page in cors_origins", HOLDERS, bearer(SECRET, EVIL), NAMED),
+    Sender("admin key, no page", {*HOLDERS, OPERATE}, bearer(ADMIN)),
+    Sender("admin key, another page", {OPEN}, bearer(ADMIN, EVIL)),
+    Sender("this machine, no page", {*HOLDERS, SESSION}, {}, LOCAL, HERE),
+    Sender("this machine, own page", {OPEN, READ, SEE, SESSION}, of_page(LOCAL_PAGE), LOCAL, HERE),
+    Sender("this machine, own page, session", HOLDERS - {AGENT}, bearer(OF_READER, LOCAL_PAGE), LOCAL, HERE),
+    Sender("this machine, another page", UNREADABLE, of_page(EVIL), LOCAL, HERE),
+    Sender("this machine, another page, session", {OPEN}, bearer(OF_READER, EVIL), LOCAL, HERE),
+    Sender("this machine, a name that was pointed here", {OPEN}, of_page(EVIL), LOCAL, {**HERE, "host": "evil.test"}),
+]
+
+
+def routes() -> list[str]:
+    """Every route of the application, the hidden ones too, as `METHOD /path/{parameter}`."""
+    store = GuardedStore()
+    app = create_app(FakeEngine(store), store)  # type: ignore[arg-type]
+    return sorted(f"{method} {path}" for path, methods in _all(app.routes) for method in methods)
+
+
+def _all(routes: Any) -> Iterator[tuple[str, set[str]]]:
+    for route in routes:
+        if getattr(route, "routes", None):
+            yield from _all(route.routes)
+        else:
+            yield re.sub(r"{(\w+):\w+}", r"{\1}", route.path), set(route.methods) - {"HEAD"}
+
+
+ROUTES = routes()
+
+
+def send(asking: TestClient, route: str, headers: dict[str, str]) -> Any:
+    method, path = route.split()
+    path = re.sub(r"{\w+}", "docs", path)
+    return asking.request(method, path, headers=headers, json={} if method == "POST" else None)
+
+
+def test_every_route_has_a_decision() -> None:
+    missing = set(ROUTES) - set(DECISIONS)
+    assert not missing, f"decide who may use these, in serve/guard/access.py and in DECISIONS: {sorted(missing)}"
+
+
+@pytest.fixture(autouse=True)
+def _no_wait_for_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serve.api.answers.PAUSES_S", ())
+
+
+@pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.name)
+def test_a_sender_gets_an_answer_from_these_routes_alone(sender: Sender) -> None:
+    asking = client(guarded(GuardedStore(), **sender.policy), **sender.place)
+    replies = {route: send(asking, route, sender.headers) for route in ROUTES}
+    answered = {route for route, reply in replies.items() if reply.status_code not in (401, 403, 405)}
+    assert answered == {route for route in ROUTES if DECISIONS[route] in sender.answered}
+    for route, reply in replies.items():
+        readable = reply.headers.get("Access-Control-Allow-Origin")
+        if DECISIONS[route] != OPEN:  # files of the pages are for every site
+            assert readable != "*" and "Origin" in reply.headers["Vary"], route
+            bound = DECISIONS[route] in (SESSION, READ, ASK, AGENT, NOTHING) and sender.headers.get("Origin") in (
+                DOCS,
+                BLOG,
+            )
+            named = sender.headers.get("Origin") in sender.policy.get("cors_origins", ())
+            assert readable == (sender.headers["Origin"] if bound or named else None), route
+        assert reply.headers["X-Content-Type-Options"] == "nosniff", route
+        assert "frame-ancestors 'none'" in reply.headers["Content-Security-Policy"], route
+
+
+def test_the_table_of_decisions(request: pytest.FixtureRequest) -> None:
+    rows = [(one.name, *("yes" if kind in one.answered else "-" for kind in KINDS)) for one in SENDERS]
+    leave_table(
+        request.config, f"who may ask: {len(SENDERS)} senders, {len(ROUTES)} routes", ("who sends", *KINDS), rows
+    )
+    assert {OPEN} == set.intersection(*(one.answered for one in SENDERS))

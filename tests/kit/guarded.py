@@ -1,0 +1,94 @@
+"""A store with keys and a client of the whole protected service, for the tests of who may ask."""
+
+from typing import Any
+
+from kit.api import FakeEngine, FakeStore
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from pipelines.store import Key, TokenGrant, key_hash
+from serve.api.routes import create_app
+from serve.guard.policy import Policy, protect
+from serve.telemetry import Metrics
+
+SECRET, ADMIN, SITE, OTHER_SITE = ("rdx_" + "a" * 43, "rdx_" + "b" * 43, "pk_" + "a" * 43, "pk_" + "b" * 43)
+DOCS, BLOG, EVIL = "https://docs.test", "https://blog.test", "https://evil.test"
+HOST = "ask.test"
+OWN, LOCAL_PAGE = f"https://{HOST}", "https://127.0.0.1:8000"
+
+
+class SilentMetrics(Metrics):
+    """Metrics that go nowhere."""
+
+    def __init__(self) -> None: ...
+
+    def count_request(self, route: str, status: int) -> None: ...
+
+
+class GuardedStore(FakeStore):
+    """A store with a key of each kind, and buckets that never refill."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys = {
+            SECRET: Key("ci", ("query",)),
+            ADMIN: Key("boss", ("admin",)),
+            SITE: Key("site", ("ask",), origins=(DOCS, BLOG)),
+            OTHER_SITE: Key("other", ("ask",), origins=(BLOG,)),
+        }
+        self.secret = b"s" * 32
+        self.left: dict[str, float] = {}
+
+    def find_key(self, hash: bytes) -> Key | None:
+        self._reach()
+        return next((key for token, key in self.keys.items() if key_hash(token) == hash), None)
+
+    def bound_origins(self) -> frozenset[str]:
+        self._reach()
+        return frozenset(origin for key in self.keys.values() for origin in key.origins)
+
+    def service_secret(self) -> bytes:
+        self._reach()
+        return self.secret
+
+    def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
+        left = self.left.setdefault(key, burst)
+        self.left[key] = left - (left >= 1)
+        return TokenGrant(left >= 1, 0.0 if left >= 1 else 12.0, max(0.0, left - 1))
+
+    def forget_buckets(self) -> None: ...
+
+
+def guarded(store: FakeStore, **policy: Any) -> ASGIApp:
+    """The whole service in its protection; by default every request needs a key."""
+    app = create_app(FakeEngine(store), store)  # type: ignore[arg-type]
+    return protect(app, store, Policy(**{"host": "0.0.0.0", **policy}), SilentMetrics())  # type: ignore[arg-type]
+
+
+def client(app: ASGIApp, came_from: str = "203.0.113.9", host: str = HOST) -> TestClient:
+    return TestClient(
+        app,
+        base_url=f"https://{host}",
+        client=(came_from, 5),
+        follow_redirects=False,
+        raise_server_exceptions=False,
+    )
+
+
+def bearer(token: str, origin: str = "") -> dict[str, str]:
+    """The headers of a request with `token`, from a page of `origin` if there is one."""
+    return {**({"Authorization": f"Bearer {token}"} if token else {}), **of_page(origin)}
+
+
+def of_page(origin: str) -> dict[str, str]:
+    """The headers that a browser sends for a page of `origin`."""
+    site = "same-origin" if origin in (OWN, LOCAL_PAGE) else "cross-site"
+    return {"Origin": origin, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"} if origin else {}
+
+
+def open_session(asking: TestClient, key: str = "", origin: str = "", renewed: str = "") -> str:
+    """Open a session; return its token."""
+    headers = {**bearer(key, origin), **({"X-Raydex-Renew": renewed} if renewed else {})}
+    reply = asking.post("/session", headers=headers)
+    assert reply.status_code == 200, reply.text
+    return str(reply.json()["token"])

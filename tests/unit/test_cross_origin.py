@@ -1,0 +1,156 @@
+"""Which pages read replies, and what no reply goes without: CORS, security headers, frames."""
+
+from typing import Any
+
+import pytest
+from kit.guarded import BLOG, DOCS, EVIL, OWN, SITE, GuardedStore, bearer, client, guarded, open_session
+from starlette.testclient import TestClient
+
+from pipelines.store import BadKey
+from pipelines.store.keys import normal_origin
+from serve.guard.origin import is_foreign
+from serve.settings import Settings
+
+ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+QUESTION = {"question": "How do I load csv files?"}
+
+
+@pytest.fixture
+def asking() -> TestClient:
+    return client(guarded(GuardedStore()))
+
+
+@pytest.mark.parametrize("path", ["/session", "/query", "/query/stream", "/search", "/feedback", "/answers/x/share"])
+def test_a_preflight_of_a_bound_origin_is_answered_where_readers_ask(asking: TestClient, path: str) -> None:
+    reply = asking.options(path, headers={"Origin": DOCS, **ASKS})
+    assert reply.status_code == 204 and reply.headers["Access-Control-Allow-Origin"] == DOCS
+    assert reply.headers["Vary"] == "Origin" and "Access-Control-Allow-Credentials" not in reply.headers
+    assert {"authorization", "content-type", "x-raydex-renew"} <= {
+        name.strip().lower() for name in reply.headers["Access-Control-Allow-Headers"].split(",")
+    }
+
+
+@pytest.mark.parametrize(
+    "origin", [EVIL, "null", DOCS + ".evil.test", "http://docs.test", DOCS + ":8443", DOCS.upper()]
+)
+@pytest.mark.parametrize("path", ["/session", "/query"])
+def test_a_preflight_of_any_other_origin_is_refused(asking: TestClient, path: str, origin: str) -> None:
+    reply = asking.options(path, headers={"Origin": origin, **ASKS})
+    assert reply.status_code in (401, 403) and "Access-Control-Allow-Origin" not in reply.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions", "/docs", "/admin/status", "/openapi.json"])
+def test_no_preflight_of_a_bound_origin_is_answered_elsewhere(asking: TestClient, path: str) -> None:
+    reply = asking.options(path, headers={"Origin": DOCS, **ASKS})
+    assert reply.status_code in (401, 403) and "Access-Control-Allow-Origin" not in reply.headers
+
+
+def test_errors_and_limits_are_readable_too() -> None:
+    asking = client(guarded(GuardedStore(), address_rate=1))
+    page = bearer(open_session(asking, SITE, DOCS), DOCS)
+    replies = [asking.post("/query", json=body, headers=page) for body in ({"question": ""}, QUESTION)]
+    replies += [asking.get("/answers/x", headers=page), asking.post("/search", headers=bearer("rds_no", DOCS))]
+    assert [reply.status_code for reply in replies] == [422, 429, 404, 401]
+    for reply in replies:
+        assert reply.headers["Access-Control-Allow-Origin"] == DOCS and "Origin" in reply.headers["Vary"]
+        assert "Retry-After" in reply.headers["Access-Control-Expose-Headers"]
+
+
+def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(
+    asking: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = GuardedStore()
+    asking = client(guarded(store))
+    assert asking.options("/query", headers={"Origin": BLOG, **ASKS}).status_code == 204
+    store.away = True
+    monkeypatch.setattr("serve.guard.cors.CACHE_S", 0.0)
+    refused = asking.post("/session", headers=bearer(SITE, BLOG))
+    assert refused.status_code == 503 and refused.headers["Access-Control-Allow-Origin"] == BLOG
+
+
+# ---------------------------------------------------------------------------------------------- whose page
+
+
+@pytest.mark.parametrize(
+    ("headers", "foreign"),
+    [
+        ({}, False),
+        ({"sec-fetch-site": "none"}, False),  # typed into the address bar
+        ({"sec-fetch-site": "same-origin"}, False),
+        ({"sec-fetch-site": "same-origin", "origin": "null"}, False),  # of a form, where the referrer is withheld
+        ({"sec-fetch-site": "same-site"}, True),
+        ({"sec-fetch-site": "cross-site"}, True),
+        ({"sec-fetch-site": "cross-site", "origin": OWN}, True),
+        ({"sec-fetch-site": "nonsense"}, True),
+        ({"origin": OWN}, False),  # a browser that does not send the other header, or to a host without TLS
+        ({"origin": "http://ask.test"}, False),
+        ({"origin": "https://ask.test:8443"}, True),
+        ({"origin": "https://ask.test.evil.test"}, True),
+        ({"origin": "null"}, True),
+        ({"origin": EVIL}, True),
+        ({"origin": "https://blog.test", "sec-fetch-site": "cross-site"}, False),  # named by the operator
+    ],
+)
+def test_whose_page_sent_a_request(headers: dict[str, str], foreign: bool) -> None:
+    sent = [(name.encode(), value.encode()) for name, value in {"host": "ask.test", **headers}.items()]
+    assert is_foreign({"type": "http", "headers": sent}, {BLOG}) is foreign
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("https://Docs.Example.com/", "https://docs.example.com"),
+        ("https://docs.example.com:443", "https://docs.example.com"),
+        ("http://localhost:8000", "http://localhost:8000"),
+        (" https://dócs.example ", "https://xn--dcs-gna.example"),
+        ("http://[::1]:80", "http://[::1]"),
+    ],
+)
+def test_an_origin_is_written_as_browsers_send_it(written: str, sent: str) -> None:
+    assert normal_origin(written) == sent
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "*", "null", "docs.example.com", "https://docs.example.com/en", "https://*.example.com", "ftp://a.b",
+     "https://me@docs.example.com", "https://docs.example.com?x", "https://docs.example.com:99999", "https://a b"],
+)  # fmt: skip
+def test_what_is_no_origin_is_refused_with_its_text(written: str) -> None:
+    with pytest.raises(BadKey, match="write it as the browser shows it"):
+        normal_origin(written)
+
+
+# ---------------------------------------------------------------------------------------------- every reply
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/docs", "/nothing", "/search", "/admin/status", "/v1/models"])
+def test_every_reply_has_security_headers(asking: TestClient, path: str) -> None:
+    headers = asking.get(path).headers
+    assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
+    assert (
+        headers["X-Frame-Options"] == "DENY" and headers["Content-Security-Policy"].count("frame-ancestors 'none'") == 1
+    )
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "unsafe" not in headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "policy", "old"),
+    [
+        ([], "frame-ancestors 'none'", "DENY"),
+        (["self"], "frame-ancestors 'self'", "SAMEORIGIN"),
+        (["self", "https://Docs.Example.com/"], "frame-ancestors 'self' https://docs.example.com", None),
+    ],
+)
+def test_who_may_frame_the_page_is_a_setting(setting: list[str], policy: str, old: str | None) -> None:
+    ancestors = Settings(frame_ancestors=setting).frame_ancestors
+    headers = client(guarded(GuardedStore(), frame_ancestors=ancestors)).get("/").headers
+    assert headers["Content-Security-Policy"].endswith(f"; {policy}") and headers.get("X-Frame-Options") == old
+
+
+@pytest.mark.parametrize("setting", ["frame_ancestors", "cors_origins"])
+@pytest.mark.parametrize("written", ["docs.example.com", "https://a.b; script-src *", "https://a.b/\r\nX: y"])
+def test_an_origin_of_the_settings_that_is_none_is_refused(setting: str, written: str) -> None:
+    values: dict[str, Any] = {setting: [written]}
+    with pytest.raises(ValueError, match="write it as the browser shows it"):
+        Settings(**values)

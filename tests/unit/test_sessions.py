@@ -1,0 +1,253 @@
+"""Sessions of pages: how they are opened, renewed and ended, what they may ask, and whose answers are whose."""
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+from kit.guarded import (
+    BLOG,
+    DOCS,
+    OTHER_SITE,
+    OWN,
+    SECRET,
+    SITE,
+    GuardedStore,
+    bearer,
+    client,
+    guarded,
+    open_session,
+)
+from starlette.testclient import TestClient
+
+from pipelines.store import key_hash
+from serve.guard.sessions import NO_KEY, RENEW_S, SECRET_S, SESSION_S, ServiceSecret, Session, SessionTokens
+from serve.threads import DatabaseThreads
+
+QUESTION = {"question": "How do I load csv files?"}
+KEY = key_hash(SITE)
+
+
+@pytest.fixture
+def store() -> GuardedStore:
+    return GuardedStore()
+
+
+@pytest.fixture
+def asking(store: GuardedStore) -> TestClient:
+    return client(guarded(store))
+
+
+class Clock:
+    """A clock that is put forward by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def replica(clock: Clock, secret: bytes = b"s" * 32) -> SessionTokens:
+    """What one replica makes and reads tokens with."""
+    store = GuardedStore()
+    store.secret = secret
+    return SessionTokens(ServiceSecret(store, DatabaseThreads(1)), clock)
+
+
+def read(tokens: SessionTokens, token: str) -> Session:
+    session = asyncio.run(tokens.read(token))
+    assert session is not None
+    return session
+
+
+# ---------------------------------------------------------------------------------------------- tokens
+
+
+def test_a_token_of_one_replica_is_read_by_the_others_and_ends_after_an_hour() -> None:
+    clock = Clock()
+    token = asyncio.run(replica(clock).open(KEY, DOCS))
+    session = read(replica(clock), token)
+    assert session.key == KEY and session.is_of(DOCS) and not session.is_of(BLOG)
+    clock.now += SESSION_S - 1
+    assert read(replica(clock), token) == session
+    clock.now += 1
+    assert asyncio.run(replica(clock).read(token)) is None
+
+
+def test_a_renewed_session_keeps_its_id_for_a_month_and_no_longer() -> None:
+    clock = Clock()
+    tokens = replica(clock)
+    first = asyncio.run(tokens.open(KEY, DOCS))
+    id = read(tokens, first).id
+    clock.now += SESSION_S + RENEW_S - 1
+    second = asyncio.run(tokens.open(KEY, DOCS, first))
+    assert second != first and read(tokens, second).id == id
+    clock.now += 1
+    assert read(tokens, asyncio.run(tokens.open(KEY, DOCS, first))).id != id
+
+
+@pytest.mark.parametrize(("key", "origin"), [(key_hash(OTHER_SITE), DOCS), (NO_KEY, DOCS), (KEY, BLOG), (KEY, "")])
+def test_nobody_else_renews_a_session(key: bytes, origin: str) -> None:
+    tokens = replica(Clock())
+    token = asyncio.run(tokens.open(KEY, DOCS))
+    assert read(tokens, asyncio.run(tokens.open(key, origin, token))).id != read(tokens, token).id
+
+
+def test_no_two_sessions_have_one_id() -> None:
+    tokens = replica(Clock())
+    opened = [asyncio.run(tokens.open(KEY, DOCS)) for _ in range(100)]
+    assert len({read(tokens, token).id for token in opened}) == 100
+
+
+def test_what_was_not_signed_here_is_no_session() -> None:
+    tokens, token = replica(Clock()), asyncio.run(replica(Clock()).open(KEY, DOCS))
+    changed = [token[:n] + ("A" if token[n] != "A" else "B") + token[n + 1 :] for n in range(4, len(token) - 1)]
+    other = asyncio.run(replica(Clock(), b"t" * 32).open(KEY, DOCS))
+    for forged in (*changed, other, token + "A", token[:-1], "rds_", "rds_" + "ü" * 139, token.replace("rds_", "rdx_")):
+        assert asyncio.run(tokens.read(forged)) is None, forged
+
+
+def test_another_secret_ends_all_sessions_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = GuardedStore()
+    tokens = SessionTokens(ServiceSecret(store, DatabaseThreads(1)))
+    token = asyncio.run(tokens.open(KEY, DOCS))
+    store.secret, began = b"t" * 32, time.monotonic()
+    assert asyncio.run(tokens.read(token)) is not None
+    monkeypatch.setattr("serve.guard.sessions.time.monotonic", lambda: began + SECRET_S)
+    assert asyncio.run(tokens.read(token)) is None
+
+
+# ---------------------------------------------------------------------------------------------- the route
+
+
+def test_a_page_opens_a_session_and_asks_with_it(asking: TestClient) -> None:
+    reply = asking.post("/session", headers=bearer(SITE, DOCS))
+    assert reply.json().keys() == {"token", "expires_in"} and reply.json()["expires_in"] == SESSION_S
+    assert reply.headers["Cache-Control"] == "no-store" and "Set-Cookie" not in reply.headers
+    page = bearer(reply.json()["token"], DOCS)
+    assert asking.post("/query", json={**QUESTION, "channel": "widget", "page": DOCS}, headers=page).json()["answer"]
+    assert "event: answer" in asking.post("/query/stream", json=QUESTION, headers=page).text
+    assert asking.post("/search", json=QUESTION, headers=page).json()["hits"]
+
+
+def test_a_session_is_renewed_through_the_route(asking: TestClient) -> None:
+    tokens = [open_session(asking, SITE, DOCS)]
+    tokens.append(open_session(asking, SITE, DOCS, tokens[0]))
+    tokens.append(open_session(asking, SITE, DOCS, "rds_nonsense"))
+    ids = [read(SessionTokens(ServiceSecret(GuardedStore(), DatabaseThreads(1))), token).id for token in tokens]
+    assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.parametrize(
+    "field", [{"k": 3}, {"mode": "compact"}, {"prompts": True}, {"history": []}, {"context": ["x"]}]
+)
+def test_a_session_sends_what_readers_may_and_no_more(asking: TestClient, field: dict[str, object]) -> None:
+    page = bearer(open_session(asking, SITE, DOCS), DOCS)
+    assert asking.post("/query", json={**QUESTION, **field}, headers=page).status_code == 403
+
+
+def test_a_session_on_this_machine_may_send_what_a_command_may() -> None:
+    here = client(guarded(GuardedStore(), host="127.0.0.1"), "127.0.0.1", "127.0.0.1:8000")
+    page = bearer(open_session(here, origin="https://127.0.0.1:8000"), "https://127.0.0.1:8000")
+    assert here.post("/query", json={"question": "x " * 5_000, "k": 3}, headers=page).status_code == 200
+
+
+def test_every_refusal_says_why_and_what_to_do(asking: TestClient) -> None:
+    token = open_session(asking, SITE, DOCS)
+    told = {
+        ("secret API key", "keys revoke NAME", f"--publishable --origin {DOCS}", "bad_key"): bearer(SECRET, DOCS),
+        ("https://evil.test", "--publishable --origin https://evil.test", "forbidden"): bearer(
+            SITE, "https://evil.test"
+        ),
+        ("POST /session", "forbidden"): bearer(SITE, DOCS),
+        ("another origin", "POST /session", "session"): bearer(token, BLOG),
+        ("expired", "POST /session", "session"): bearer("rds_B" + token[5:], DOCS),
+        ("unknown, revoked or expired", f"--publishable --origin {DOCS}", "bad_key"): bearer("pk_" + "z" * 43, DOCS),
+    }
+    for words, headers in told.items():
+        path = "/session" if "pk_z" in headers["Authorization"] or "evil" in words[0] else "/search"
+        reply = asking.post(path, json=QUESTION, headers=headers)
+        assert reply.status_code in (401, 403)
+        assert [word for word in words if word not in reply.text] == [], reply.text
+    page = client(guarded(GuardedStore(), public=True)).post("/search", json=QUESTION, headers=bearer("", OWN))
+    assert page.json()["kind"] == "session" and "POST /session" in page.json()["error"]
+
+
+def test_a_revoked_key_ends_its_sessions_when_no_replica_has_it_cached(asking: TestClient, store: GuardedStore) -> None:
+    page = bearer(open_session(asking, SITE, DOCS), DOCS)
+    del store.keys[SITE]
+    assert asking.post("/search", json=QUESTION, headers=page).status_code == 200  # for CACHE_S: see test_keys.py
+    refused = client(guarded(store)).post("/search", json=QUESTION, headers=page)
+    assert refused.status_code == 401 and refused.json()["kind"] == "bad_key"
+
+
+def test_a_database_that_is_away_opens_nothing(store: GuardedStore) -> None:
+    token = open_session(client(guarded(store)), SITE, DOCS)
+    store.away = True
+    asking = client(guarded(store))
+    for path, headers in (("/session", bearer(SITE, DOCS)), ("/search", bearer(token, DOCS))):
+        refused = asking.post(path, json=QUESTION, headers=headers)
+        assert refused.status_code == 503 and refused.json()["kind"] == "unavailable" and refused.headers["Retry-After"]
+
+
+# ---------------------------------------------------------------------------------------------- whose is what
+
+
+def test_what_is_asked_belongs_to_the_session(asking: TestClient, store: GuardedStore) -> None:
+    pages = [bearer(open_session(asking, SITE, DOCS), DOCS) for _ in range(2)]
+    for page in (*pages, bearer(SECRET)):
+        asking.post("/feedback", json={"id": "q", "rating": "up"}, headers=page)
+    owners = [key_name for _, _, _, key_name in store.given]
+    assert len(set(owners)) == 3 and owners[2] == "ci"
+    assert all(owner.startswith("site/") and len(owner) > 20 for owner in owners[:2])
+
+
+def test_a_readers_session_is_known_by_its_id_alone(store: GuardedStore) -> None:
+    asking = client(guarded(store, public=True))
+    asking.post("/feedback", json={"id": "q", "rating": "up"}, headers=bearer(open_session(asking, origin=OWN), OWN))
+    assert store.given[0][3].startswith("/") and len(store.given[0][3]) > 20
+
+
+# ---------------------------------------------------------------------------------------------- collections
+
+
+@pytest.fixture
+def page_of_docs(store: GuardedStore, asking: TestClient) -> dict[str, str]:
+    """The headers of a page whose key may ask `docs` alone, beside another collection."""
+    store.publish("inside")
+    store.keys[SITE] = replace(store.keys[SITE], collections=("docs",))
+    return bearer(open_session(asking, SITE, DOCS), DOCS)
+
+
+def test_a_key_asks_its_collections_and_learns_of_no_other(asking: TestClient, page_of_docs: dict[str, str]) -> None:
+    assert [row["name"] for row in asking.get("/collections", headers=page_of_docs).json()] == ["docs"]
+    for path in ("/query", "/query/stream", "/search"):
+        assert asking.post(path, json={**QUESTION, "collection": "docs"}, headers=page_of_docs).status_code == 200
+        refused = [
+            asking.post(path, json={**QUESTION, "collection": name}, headers=page_of_docs)
+            for name in ("inside", "unpublished", "nowhere")
+        ]
+        assert [reply.status_code for reply in refused] == [404, 404, 404]
+        assert {reply.text.replace("unpublished", "inside").replace("nowhere", "inside") for reply in refused} == {
+            refused[0].text
+        }
+
+
+def test_a_question_that_names_none_goes_to_the_keys_own_collection(
+    asking: TestClient, store: GuardedStore, page_of_docs: dict[str, str]
+) -> None:
+    store.default = "inside"
+    reply = asking.post("/search", json=QUESTION, headers=page_of_docs)
+    assert reply.status_code == 200 and reply.json()["index"] == store.live["docs"].id
+    assert asking.get("/collections", headers=page_of_docs).json()[0]["default"]
+
+
+def test_of_several_collections_only_the_keys_own_are_offered(
+    asking: TestClient, store: GuardedStore, page_of_docs: dict[str, str]
+) -> None:
+    store.publish("more")
+    store.keys[SITE] = replace(store.keys[SITE], collections=("docs", "more"))
+    own = client(guarded(store))
+    refused = own.post("/search", json=QUESTION, headers=page_of_docs)
+    assert refused.status_code == 422 and refused.json()["choices"] == ["docs", "more"]
