@@ -17,6 +17,7 @@ VERBS = {
     "index": ("jobs.reindex", "index a site, folder or collection file; again: update it"),
     "ask": ("jobs.ask", "ask a question in the terminal"),
     "serve": ("jobs.serve", "serve the page to ask at and the HTTP APIs, until Ctrl-C"),
+    "mcp": ("jobs.mcp", "let coding agents look things up, over stdio (MCP)"),
     "doctor": ("jobs.doctor", "check database, models, Ray and language model; say what to do"),
     "status": ("jobs.status", "show collections, indexes, pages by state and last runs"),
     "default": ("jobs.default", "set the collection that is asked when none is named"),

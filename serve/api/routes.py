@@ -24,7 +24,7 @@ from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
 from serve.failure import MCP_PATH
 from serve.mcp.endpoint import METHODS, McpEndpoint
-from serve.mcp.server import make_server
+from serve.mcp.server import Handlers, make_server
 from serve.mcp.toolbox import Toolbox
 from serve.session import Observer, QuestionLog, SessionFactory
 from serve.threads import DatabaseThreads
@@ -91,7 +91,7 @@ def create_app(
     _add_admin_routes(app, AdminRoutes(store, threads))
     toolbox = Toolbox(engine, store, threads, sessions, collection)
     app.router.routes.append(
-        Route(MCP_PATH, McpEndpoint(make_server(toolbox)), methods=METHODS, include_in_schema=False)
+        Route(MCP_PATH, McpEndpoint(make_server(Handlers(toolbox))), methods=METHODS, include_in_schema=False)
     )
     add_pages(app)
     handle_errors(app)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from mcp import types
@@ -117,9 +117,26 @@ TOOLS = (
 )
 
 
-def make_server(toolbox: Toolbox) -> Server[Any]:
-    """Return the protocol's server over `toolbox`."""
-    handlers = Handlers(toolbox)
+class RequestHandlers(Protocol):
+    """Answers the protocol's requests."""
+
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None, /) -> types.ListToolsResult: ...
+
+    async def call_tool(self, _: Context, __: types.CallToolRequestParams, /) -> types.CallToolResult: ...
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None, /
+    ) -> types.ListResourceTemplatesResult: ...
+
+    async def list_resources(
+        self, _: Context, __: types.PaginatedRequestParams | None, /
+    ) -> types.ListResourcesResult: ...
+
+    async def read_resource(self, _: Context, __: types.ReadResourceRequestParams, /) -> types.ReadResourceResult: ...
+
+
+def make_server(handlers: RequestHandlers) -> Server[Any]:
+    """Return the protocol's server over `handlers`."""
     return Server(
         NAME,
         title="Raydex: documentation",
@@ -133,8 +150,30 @@ def make_server(toolbox: Toolbox) -> Server[Any]:
     )
 
 
+def list_tools() -> types.ListToolsResult:
+    """Return the list of the tools."""
+    return types.ListToolsResult(tools=[kind.to_tool() for kind in TOOLS])
+
+
+def list_templates() -> types.ListResourceTemplatesResult:
+    """Return the list of the templates of resources: one, for pages."""
+    template = types.ResourceTemplate(
+        uri_template=TEMPLATE,
+        name="page",
+        title="A page of the documentation",
+        description="A page as Markdown; its own URL, percent-encoded, stands for {url}.",
+        mime_type="text/markdown",
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
+def tool_error(message: str) -> types.CallToolResult:
+    """Return the result of a tool that failed, which the agent reads."""
+    return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
+
+
 class Handlers:
-    """Answers the protocol's requests from a toolbox."""
+    """Answers the protocol's requests by a toolbox."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -146,7 +185,7 @@ class Handlers:
         }
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[kind.to_tool() for kind in TOOLS])
+        return list_tools()
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Return what a tool returns; an error is a result too, so that the agent reads what to do."""
@@ -158,20 +197,14 @@ class Handlers:
             arguments = kind.arguments.model_validate(params.arguments or {})
             result = await self._tools[kind.name](arguments, _call_of(context))
         except Exception as error:
-            return _text(f"{kind.name}: {explain(error, kind.arguments)}", is_error=True)
-        return _text(result.to_text(), result.model_dump(mode="json"))
+            return tool_error(f"{kind.name}: {explain(error, kind.arguments)}")
+        text = types.TextContent(type="text", text=result.to_text())
+        return types.CallToolResult(content=[text], structured_content=result.model_dump(mode="json"))
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        template = types.ResourceTemplate(
-            uri_template=TEMPLATE,
-            name="page",
-            title="A page of the documentation",
-            description="A page as Markdown; its own URL, percent-encoded, stands for {url}.",
-            mime_type="text/markdown",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+        return list_templates()
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
@@ -224,11 +257,6 @@ def _call_of(context: Context) -> Call:
 
     request = context.request if isinstance(context.request, Request) else Request({"type": "http", "headers": []})
     return Call(request, report)
-
-
-def _text(text: str, structured: Any = None, is_error: bool = False) -> types.CallToolResult:
-    content = [types.TextContent(type="text", text=text)]
-    return types.CallToolResult(content=list(content), structured_content=structured, is_error=is_error)
 
 
 def _resource(index: Index, url: str, title: str, begins: str) -> types.Resource:

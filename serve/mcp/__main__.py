@@ -1,0 +1,103 @@
+"""`python -m serve.mcp` and `raydex mcp`: speaks the Model Context Protocol over standard input and output.
+
+With RAYDEX_SERVICE it forwards to that service. Else it answers in this process, without Ray, from the same home and
+by the same settings as `raydex serve`. Standard output carries the protocol alone, messages go to standard error.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from pipelines import embedded
+from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.settings import describe_errors
+from pipelines.llm.servers import find_llm
+from pipelines.store import Store, StoreUnavailable, UnusableDatabase
+from serve.mcp.forwarder import Forwarder
+from serve.mcp.server import Handlers, make_server
+from serve.mcp.toolbox import Toolbox
+from serve.recorder import Recorder
+from serve.session import SessionFactory
+from serve.settings import Settings
+from serve.threads import DatabaseThreads
+
+PATIENCE_S = 60.0  # an agent waits: without a service the first question builds BM25
+
+
+def main() -> int:
+    """Serve until standard input ends. Exit codes: 0 it ended, 1 failed, 2 a setting is not valid."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="raydex mcp: %(message)s")
+    signal.signal(signal.SIGTERM, _interrupt)
+    service = os.environ.get("RAYDEX_SERVICE", "")
+    try:
+        if service:
+            anyio.run(speak, make_server(Forwarder(service, os.environ.get("RAYDEX_KEY", ""))))
+            return 0
+        with open_toolbox() as toolbox:
+            anyio.run(speak, make_server(Handlers(toolbox)))
+    except KeyboardInterrupt:
+        os._exit(128 + signal.SIGINT)  # a thread still waits for standard input
+    except ValidationError as error:
+        return _failed(describe_errors(error), 2)
+    except SettingsError as error:
+        return _failed(f"{error}: write it as JSON", 2)
+    except (StoreUnavailable, UnusableDatabase, embedded.EmbeddedPostgresFailed) as error:
+        return _failed(str(error), 1)
+    return 0
+
+
+async def speak(server: Server[Any]) -> None:
+    """Answer what comes over standard input until it ends."""
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+@contextlib.contextmanager
+def open_toolbox() -> Iterator[Toolbox]:
+    """Yield the tools over an engine in this process, as the settings of the service make it."""
+    found = find_llm(os.environ)
+    for line in found.lines:
+        _say(line)
+    settings = Settings(**{"patience_s": PATIENCE_S, **found.settings})  # type: ignore[arg-type]
+    here = contextlib.nullcontext(settings.database_url) if settings.database_url else None
+    with (
+        here or embedded.run_postgres(settings.home) as url,
+        Store(url, settings.database_connections) as store,
+        contextlib.closing(make_retriever(settings, store)) as retriever,
+    ):
+        store.migrate()
+        threading.Thread(target=retriever.warm, daemon=True).start()
+        engine, threads = make_engine(settings, retriever), DatabaseThreads()
+        recorder = Recorder(store, enabled=settings.record_questions, retention_days=settings.retention_days)
+        with contextlib.closing(recorder):
+            sessions = SessionFactory(engine, store, threads, recorder)
+            yield Toolbox(engine, store, threads, sessions, settings.collection)
+
+
+def _interrupt(_signum: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _failed(message: str, code: int) -> int:
+    _say(message)
+    return code
+
+
+def _say(message: str) -> None:
+    print(f"raydex mcp: {message}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
