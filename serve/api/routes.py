@@ -6,6 +6,7 @@ Knows neither Ray nor the environment, and not who may ask: guard/ stands in fro
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
 from starlette.routing import Route
 
 from pipelines.answering.engine import QueryEngine
@@ -14,6 +15,7 @@ from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
+from serve.api.llms import LlmsRoutes
 from serve.api.openai.handlers import OpenAIRoutes
 from serve.api.openai.schemas import ChatOut, OpenAIErrorOut
 from serve.api.openai.sources import SourcesPlace
@@ -88,6 +90,7 @@ def create_app(
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
+    _add_llms_routes(app, LlmsRoutes(store, threads, collection))
     _add_admin_routes(app, AdminRoutes(store, threads))
     toolbox = Toolbox(engine, store, threads, sessions, collection)
     app.router.routes.append(
@@ -159,6 +162,19 @@ def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:
         summary="Check that questions can be answered: the database is reachable and the models are loaded",
         responses=_errors(404, 422, 503),
     )(routes.ready)
+
+
+def _add_llms_routes(app: FastAPI, routes: LlmsRoutes) -> None:
+    text: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+    errors = {**text, **_errors(401, 404, 422, 429, 503)}
+    links, full = "List all pages as links, for language models (llmstxt.org)", "Get all pages as one text"
+    for path, summary, handler in (
+        ("/llms.txt", links, routes.links),
+        ("/llms-full.txt", full, routes.full),
+        ("/collections/{name}/llms.txt", links, routes.links_of),
+        ("/collections/{name}/llms-full.txt", full, routes.full_of),
+    ):
+        app.get(path, summary=summary, response_class=PlainTextResponse, responses=errors)(handler)
 
 
 def _add_openai_routes(app: FastAPI, routes: OpenAIRoutes) -> None:

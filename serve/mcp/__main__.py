@@ -41,6 +41,8 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="raydex mcp: %(message)s")
     signal.signal(signal.SIGTERM, _interrupt)
     service = os.environ.get("RAYDEX_SERVICE", "")
+    if sys.stdin.isatty():
+        _say("a coding agent's program starts this and speaks to it: docs/mcp.md has its configuration; Ctrl-C ends it")
     try:
         if service:
             anyio.run(speak, make_server(Forwarder(service, os.environ.get("RAYDEX_KEY", ""))))

@@ -1,0 +1,124 @@
+"""Handlers of llms.txt and llms-full.txt: a collection as files for language models (https://llmstxt.org).
+
+llms.txt links to every page, llms-full.txt holds the text of them all, and is written page by page as it is sent.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from urllib.parse import quote
+
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
+
+from pipelines.answering.hits import snippet
+from pipelines.answering.retrieval.live import choose_collection
+from pipelines.characters import clean_for_model
+from pipelines.records import Index
+from pipelines.store import ListedPage, Store
+from serve.api.requests import Name
+from serve.api.sessions import check_collection, seen
+from serve.guard.keys import key_of
+from serve.mcp.pages import PageShelf
+from serve.threads import DatabaseThreads
+
+BATCH = 500  # pages of one look at the database
+NOTE = 120  # characters after a link: its page's first sentence
+FULL_AT_ONCE = 2  # files of all pages that a replica writes at once: each keeps a thread busy
+ALSO = {"Cache-Control": "no-cache"}  # ask again each time: the ETag makes that cheap
+PLAIN = "text/plain; charset=utf-8"
+FRONT = "Pages"  # the section of pages that lie in no folder
+
+
+class LlmsRoutes:
+    """The handlers; each answers its route in routes.py. `default` is the service's own collection."""
+
+    def __init__(self, store: Store, threads: DatabaseThreads, default: str = "") -> None:
+        self._store, self._threads, self._default = store, threads, default
+        self._pages = PageShelf(store)
+        self._full = asyncio.Semaphore(FULL_AT_ONCE)
+
+    async def links(self, request: Request, collection: Name | None = None) -> Response:
+        """Return llms.txt: the title, what it is, and every page as a link, by folder."""
+        index = await self._index(request, collection)
+        headers = _headers(index, "links")
+        if _is_known(request, headers):
+            return Response(status_code=304, headers=headers)
+        pages = [page async for page in self._list(index)]
+        base = await self._threads.run(self._store.common_url, index.id)
+        text = f"{await self._head(index, len(pages))}{write_links(pages, base)}"
+        return Response(text, media_type=PLAIN, headers=headers)
+
+    async def full(self, request: Request, collection: Name | None = None) -> Response:
+        """Return llms-full.txt: every page as Markdown, one after the other."""
+        index = await self._index(request, collection)
+        headers = _headers(index, "full")
+        if _is_known(request, headers):
+            return Response(status_code=304, headers=headers)
+        return StreamingResponse(self._write(index), media_type=PLAIN, headers=headers)
+
+    async def links_of(self, request: Request, name: Name) -> Response:
+        return await self.links(request, name)
+
+    async def full_of(self, request: Request, name: Name) -> Response:
+        return await self.full(request, name)
+
+    async def _index(self, request: Request, collection: str | None) -> Index:
+        """Return the live index. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
+        key, name = key_of(request.scope), collection or self._default
+        if not name:
+            name = choose_collection(seen(key, await self._threads.run(self._store.collections)))
+        check_collection(key, name)
+        return await self._threads.run(self._store.live_index, name)
+
+    async def _list(self, index: Index) -> AsyncIterator[ListedPage]:
+        after, more = "", True
+        while more:
+            pages = await self._threads.run(self._store.list_pages, index.id, after, BATCH)
+            for page in pages:
+                yield page
+            more = len(pages) == BATCH
+            after = pages[-1].url if pages else ""
+
+    async def _write(self, index: Index) -> AsyncIterator[str]:
+        async with self._full:
+            yield await self._head(index)
+            async for page in self._list(index):
+                text = await asyncio.to_thread(self._pages.whole, index, page.url)
+                title = "" if text.startswith("# ") else f"# {_line(page.title)}\n\n"
+                yield f"\n---\nSource: {page.url}\n\n{title}{text}\n"
+
+    async def _head(self, index: Index, pages: int | None = None) -> str:
+        base = await self._threads.run(self._store.common_url, index.id)
+        count = "The pages" if pages is None else f"{pages:,} page{'' if pages == 1 else 's'}"
+        return (
+            f"# {_line(index.collection)}\n\n> {count} of {base or 'this documentation'}, as Raydex has indexed them.\n"
+        )
+
+
+def write_links(pages: Sequence[ListedPage], base: str) -> str:
+    """Return the links to pages, a section for each folder below `base`, first those in none."""
+    folders: dict[str, list[ListedPage]] = {FRONT: []}
+    for page in pages:
+        path = page.url.removeprefix(base).split("/")
+        folders.setdefault(path[0] if len(path) > 1 and path[0] else FRONT, []).append(page)
+    sections = [f"\n## {_line(name)}\n\n{''.join(map(_write_link, found))}" for name, found in folders.items() if found]
+    return "".join(sections)
+
+
+def _write_link(page: ListedPage) -> str:
+    title = _line(page.title).replace("[", "\\[").replace("]", "\\]") or page.url
+    note = snippet(clean_for_model(page.begins), NOTE)
+    return f"- [{title}]({quote(page.url, safe=':/?#@!$&*+,;=%~')}){f': {note}' if note else ''}\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(clean_for_model(text).split())
+
+
+def _headers(index: Index, kind: str) -> dict[str, str]:
+    return {"ETag": f'W/"{index.id}-{index.revision}-{kind}"', **ALSO}
+
+
+def _is_known(request: Request, headers: dict[str, str]) -> bool:
+    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+    return "*" in known or headers["ETag"].removeprefix("W/") in known

@@ -1,0 +1,76 @@
+"""llms.txt and llms-full.txt: their format, whose they are, and when they are sent again."""
+
+import re
+
+import pytest
+from fastapi.testclient import TestClient
+from kit.api import FakeEngine
+from test_mcp import PAGES, PagedStore
+
+from pipelines.store import ListedPage
+from serve.api.llms import write_links
+from serve.api.routes import create_app
+
+LISTED = [
+    ListedPage("https://d.test/data", "Data [1]", "How to load data.\u200b It has more."),
+    ListedPage("https://d.test/evil", "Evil\n# title", "Words."),
+    ListedPage("https://d.test/gone", "", ""),
+    ListedPage("https://d.test/guide/a (b).html", "A", "First."),
+    ListedPage("https://d.test/guide/c.html", "C", "Second."),
+]
+
+
+class Listed(PagedStore):
+    def list_pages(self, index: int, after: str, most: int) -> list[ListedPage]:
+        return [page for page in LISTED if page.url > after and page.url in PAGES][:most]
+
+
+@pytest.fixture
+def store() -> Listed:
+    return Listed()
+
+
+@pytest.fixture
+def client(store: Listed) -> TestClient:
+    return TestClient(create_app(FakeEngine(store), store))
+
+
+def test_links_follow_the_format():
+    text = write_links(LISTED, "https://d.test/")
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Pages", "guide"]
+    links = [line for line in text.splitlines() if line.startswith("- ")]
+    assert links[0] == "- [Data \\[1\\]](https://d.test/data): How to load data. It has more."
+    assert links[1].startswith("- [Evil # title](")
+    assert links[2] == "- [https://d.test/gone](https://d.test/gone)"
+    assert links[3].startswith("- [A](https://d.test/guide/a%20%28b%29.html)")
+
+
+def test_the_file_has_a_title_and_a_summary(client):
+    reply = client.get("/llms.txt")
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    lines = reply.text.splitlines()
+    assert lines[0].startswith("# ") and lines[2].startswith("> 3 pages of https://d.test/")
+    assert len(re.findall("^# ", reply.text, re.MULTILINE)) == 1
+
+
+def test_the_full_file_holds_every_page_with_its_source(client):
+    text = client.get("/llms-full.txt").text
+    assert re.findall(r"^Source: (.*)$", text, re.MULTILINE) == [page.url for page in LISTED[:3]]
+    assert "```\nds = read_csv()\nds.show()\n```" in text
+    assert "Call ray.data.read_csv to load comma separated files." in text  # of a page whose body is gone
+
+
+@pytest.mark.parametrize("path", ["/llms.txt", "/llms-full.txt", "/collections/docs/llms.txt"])
+def test_what_has_not_changed_is_not_sent_again(client, store, path):
+    tag = client.get(path).headers["etag"]
+    assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
+    store.publish("docs")
+    assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):
+    store.publish("other")
+    assert client.get("/llms.txt").status_code == 422
+    assert client.get("/llms.txt", params={"collection": "other"}).text.startswith("# other")
+    assert client.get("/collections/other/llms-full.txt").text.startswith("# other")
+    assert client.get("/collections/nothing/llms.txt").status_code == 404
