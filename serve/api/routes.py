@@ -15,7 +15,6 @@ from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
-from serve.api.llms import LlmsRoutes
 from serve.api.openai.handlers import OpenAIRoutes
 from serve.api.openai.schemas import ChatOut, OpenAIErrorOut
 from serve.api.openai.sources import SourcesPlace
@@ -26,6 +25,7 @@ from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
 from serve.failure import MCP_PATH
 from serve.mcp.endpoint import METHODS, McpEndpoint
+from serve.mcp.llms import LlmsRoutes
 from serve.mcp.server import Handlers, make_server
 from serve.mcp.toolbox import Toolbox
 from serve.session import Observer, QuestionLog, SessionFactory

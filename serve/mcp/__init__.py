@@ -1,5 +1,5 @@
-"""The Model Context Protocol: what coding agents may look up, over HTTP and over stdio.
+"""The Model Context Protocol, over HTTP and over stdio, and llms.txt: what agents may look up.
 
-toolbox.py does what the tools say, server.py speaks the protocol; endpoint.py, at /mcp, and __main__.py, over stdio, are
-its transports.
+toolbox.py does what the tools say, server.py speaks the protocol; endpoint.py (/mcp) and __main__.py (stdio) are its
+transports.
 """

@@ -4,6 +4,7 @@ A page is read anew from the body that the index was made of; where that is gone
 """
 
 import difflib
+import re
 from collections.abc import Sequence
 from urllib.parse import unquote, urldefrag
 
@@ -60,7 +61,7 @@ class PageShelf:
             part=part,
             parts=len(parts),
             outline=outline(sections) if len(parts) > 1 and part == 1 else [],
-            text="\n\n".join(parts[part - 1]),
+            text="\n\n".join([*_place(parts[: part - 1]), *parts[part - 1]]),
         )
 
     def passage(self, index: Index, hit: Hit) -> str:
@@ -122,6 +123,16 @@ def outline(sections: Sequence[MarkdownSection]) -> list[OutlineEntry]:
         if len(kept) <= MOST_OUTLINED:
             return kept
     return entries[:MOST_OUTLINED]
+
+
+def _place(before: Sequence[Sequence[str]]) -> list[str]:
+    """Return the headings that stand above what comes after `before`, on one line; none at the beginning."""
+    path: dict[int, str] = {}
+    for found in (re.match(r"(#{1,6}) (.+)", block) for part in before for block in part):
+        if found:
+            level = len(found[1])
+            path = {above: text for above, text in path.items() if above < level} | {level: found[2]}
+    return [f"(continued: {' › '.join(path.values())})"] if path else []
 
 
 def _spellings(url: str) -> list[str]:

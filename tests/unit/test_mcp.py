@@ -191,6 +191,7 @@ def test_a_long_page_comes_in_parts_that_hold_all_of_it(service):
         assert estimate(page["text"]) <= PAGE_TOKENS * 1.1
         texts.append(page["text"])
     assert all(f"code_{n}()" in "".join(texts) for n in range(30))
+    assert texts[1].startswith("(continued: Long › Part ")
 
 
 def test_a_page_without_its_body_is_read_from_its_chunks(service):

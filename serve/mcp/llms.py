@@ -1,4 +1,4 @@
-"""Handlers of llms.txt and llms-full.txt: a collection as files for language models (https://llmstxt.org).
+"""Handlers of llms.txt and llms-full.txt, a collection as files for language models (llmstxt.org).
 
 llms.txt links to every page, llms-full.txt holds the text of them all, and is written page by page as it is sent.
 """
