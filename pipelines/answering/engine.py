@@ -198,6 +198,10 @@ class QueryEngine:
         """Return the live index, if a question would be answered from it now. Raises as `Retriever.ready`."""
         return await self._retriever.aready(collection)
 
+    async def aretrieve(self, search: Search) -> Retrieval:
+        """Return the hits of the retriever alone: no model rewrites or reranks."""
+        return await self._retriever.aretrieve(search)
+
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix:
         """Return vectors of `texts` by the live index's model: float32 (n, d), rows of length 1."""
         return await self._retriever.aembed(texts, collection)

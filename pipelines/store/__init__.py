@@ -4,7 +4,16 @@ The only package that uses psycopg. Statements lie by name in the .sql files bes
 Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
 """
 
-from pipelines.store.collections import Copies, Documents, ListedPage, NoSuchCollection, copy_name, is_copy
+from pipelines.store.collections import (
+    Copies,
+    ListedPage,
+    NoSuchCollection,
+    Outline,
+    Outlines,
+    SectionStart,
+    copy_name,
+    is_copy,
+)
 from pipelines.store.connection import (
     DATABASE_PATIENCE_S,
     DatabaseFull,
@@ -46,7 +55,7 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
 
 
-class Store(Schema, Copies, Documents, Pages, Staging, Indexes, Questions, Keys, Evaluations):
+class Store(Schema, Copies, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations):
     """One database with everything that Raydex stores. Its constructor is Database's."""
 
 
@@ -79,11 +88,13 @@ __all__ = [
     "NoSuchIndex",
     "NoSuchKey",
     "NotADump",
+    "Outline",
     "PageToIndex",
     "Publication",
     "QuestionRow",
     "RunLock",
     "SearchResult",
+    "SectionStart",
     "StagedPage",
     "Store",
     "StoreUnavailable",

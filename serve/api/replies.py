@@ -10,6 +10,7 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, CitedBy, Confidence, Exchange, Hit
+from pipelines.store import Outline
 
 
 class CitationOut(BaseModel):
@@ -260,6 +261,51 @@ class CollectionOut(BaseModel):
             revision=row["revision"],
             published_at=published,
             stats=row["stats"] or {},
+        )
+
+
+class OutlineOut(BaseModel):
+    """What a published collection is about; `examples` are questions made from its headings that it answers."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "docs",
+                    "title": "PostgreSQL 15 Documentation",
+                    "versions": ["16", "15"],
+                    "languages": ["en"],
+                    "examples": ["How do I make a base backup?"],
+                    "pages": 900,
+                    "chunks": 15000,
+                    "published_at": "2026-01-31T12:00:00+00:00",
+                }
+            ]
+        }
+    )
+
+    name: str
+    title: str
+    versions: list[str]
+    languages: list[str]
+    examples: list[str]
+    pages: int
+    chunks: int
+    published_at: str | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], outline: Outline) -> Self:
+        """Return the reply for the row of a collection; one without a title is called by its name."""
+        stats = row["stats"] or {}
+        return cls(
+            name=row["name"],
+            title=clean_for_storage(outline.title) or row["name"],
+            versions=list(outline.versions),
+            languages=list(outline.languages),
+            examples=[clean_for_storage(question) for question in outline.examples],
+            pages=stats.get("pages", 0),
+            chunks=stats.get("chunks", 0),
+            published_at=row["published_at"].isoformat() if row["published_at"] else None,
         )
 
 

@@ -156,6 +156,11 @@ def _add_session_routes(app: FastAPI, routes: SessionRoutes) -> None:
 
 def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:
     app.get("/collections", summary="List the collections", responses=_errors(401, 429, 503))(routes.collections)
+    app.get(
+        "/collections/{name}",
+        summary="Show what a collection is about: its versions, languages and example questions",
+        responses=_errors(401, 404, 422, 429, 503),
+    )(routes.collection)
     app.get("/health", summary="Check that the process is alive")(routes.health)
     app.get(
         "/health/ready",

@@ -1,6 +1,10 @@
 """Handlers of /collections, /health and /health/ready."""
 
+import asyncio
+import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request
@@ -8,12 +12,20 @@ from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
-from pipelines.store import NoLiveIndex, Store
-from serve.api.replies import CollectionOut, HealthOut, ReadyOut
+from pipelines.answering.retrieval.search import Search
+from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
+from pipelines.store import NoLiveIndex, Outline, Store
+from serve.api.replies import CollectionOut, HealthOut, OutlineOut, ReadyOut
 from serve.api.requests import Name
-from serve.api.sessions import seen
+from serve.api.sessions import check_collection, seen
 from serve.guard.keys import key_of
 from serve.threads import DatabaseThreads
+
+log = logging.getLogger(__name__)
+
+# Candidates for one example question that are searched for. On the documentations of Ray, PostgreSQL, Python and Rust
+# at least two in three found their page, so that six remain.
+_TRIED = 2
 
 
 class StateRoutes:
@@ -21,11 +33,21 @@ class StateRoutes:
 
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads, collection: str) -> None:
         self._engine, self._store, self._threads, self._collection = engine, store, threads, collection
+        self._outlines = KnownOutlines(engine, store, threads)
 
     async def collections(self, request: Request) -> list[CollectionOut]:
         rows = seen(key_of(request.scope), await self._threads.run(self._store.collections))
         default = self._collection or _meant(rows)
         return [CollectionOut.of(row, row["name"] == default) for row in rows]
+
+    async def collection(self, name: Name, request: Request) -> OutlineOut:
+        rows = {row["name"]: row for row in await self._threads.run(self._store.collections)}
+        check_collection(key_of(request.scope), name)
+        if name not in rows:
+            raise NoLiveIndex(f"there is no collection {name!r}: GET /collections lists them")
+        if rows[name]["index"] is None:
+            raise NoLiveIndex(f"collection {name!r} has no published index: run `raydex index` first")
+        return OutlineOut.of(rows[name], await self._outlines.get(rows[name]))
 
     async def health(self) -> HealthOut:
         return HealthOut()
@@ -42,6 +64,44 @@ class StateRoutes:
                 raise  # one that does not exist is nothing to wait for
             raise HTTPException(503, str(error)) from error
         return ReadyOut(collection=index.collection, index=index.id, revision=index.revision)
+
+
+class KnownOutlines:
+    """What each collection is about, read once for each revision of its index."""
+
+    def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
+        self._engine, self._store, self._threads = engine, store, threads
+        self._known: dict[str, tuple[tuple[int, int], Outline]] = {}
+        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def get(self, row: Mapping[str, Any]) -> Outline:
+        """Return the outline of the collection of a row of the store, with its example questions."""
+        name, revision = row["name"], (row["index"], row["revision"])
+        async with self._reading[name]:
+            known, outline = self._known.get(name, (None, Outline()))
+            if known == revision:
+                return outline
+            outline = await self._threads.run(self._store.outline, name, row["index"])
+            sections = await self._threads.run(self._store.section_starts, name, row["index"])
+            examples = await asyncio.to_thread(choose_examples, sections, _TRIED * MOST)
+            try:
+                outline = replace(outline, examples=tuple(await self._that_find(name, examples)))
+            except Exception as error:
+                log.info("the example questions of %r were not tried: %s", name, error)
+                return replace(outline, examples=tuple(example.question for example in examples[:MOST]))
+            self._known[name] = revision, outline
+            return outline
+
+    async def _that_find(self, collection: str, examples: Sequence[ExampleQuestion]) -> list[str]:
+        """Return the first questions that find the page that they were made from."""
+        found: list[str] = []
+        for example in examples:
+            retrieval = await self._engine.aretrieve(Search((example.question,), collection))
+            if any(hit.url == example.url for hit in retrieval.hits):
+                found.append(example.question)
+            if len(found) == MOST:
+                break
+        return found
 
 
 def _meant(rows: Sequence[Mapping[str, Any]]) -> str:

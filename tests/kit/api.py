@@ -17,11 +17,11 @@ from fastapi import FastAPI
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, Question
 from pipelines.answering.retrieval.live import CollectionNotNamed
-from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
-from pipelines.store import NoLiveIndex, StoreUnavailable
+from pipelines.store import NoLiveIndex, Outline, SectionStart, StoreUnavailable
 from serve.recorder import QuestionContext
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
@@ -81,6 +81,9 @@ class FakeEngine:
                 yield Delta(text, reset=self.resets and n == 0)
                 await self._midway()
         yield self._answer(ask, found)
+
+    async def aretrieve(self, search: Search) -> Retrieval:
+        return await self.asearch(Question(search.queries[0], collection=search.collection))
 
     async def aready(self, collection: str | None = None) -> Index:
         if self.fails:
@@ -156,7 +159,8 @@ class FakeStore:
         self.reasons: dict[str, tuple[str, ...]] = {}
         self.recorded = [RECORDED]
         self.answers: dict[str, dict[str, Any]] = {}
-        self.late = 0
+        self.late = self.outlined = 0
+        self.sections: list[SectionStart] = []
         self.default = ""
         self.away = self.conversations_away = False
         self.publish("docs")
@@ -186,6 +190,13 @@ class FakeStore:
                 "stats": None,
             }
         ]
+
+    def outline(self, collection: str, index: int) -> Outline:
+        self.outlined += 1
+        return Outline("The docs", ("2", "1"), ("en",))
+
+    def section_starts(self, collection: str, index: int) -> list[SectionStart]:
+        return self.sections
 
     def live_index(self, collection: str) -> Index:
         self._reach()

@@ -14,7 +14,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.records import Filters, Message
-from pipelines.store import Key, NoLiveIndex, StoreUnavailable
+from pipelines.store import Key, NoLiveIndex, SectionStart, StoreUnavailable
 from serve.api.replies import ErrorOut
 from serve.api.routes import create_app
 
@@ -380,6 +380,37 @@ def test_collections_say_what_is_live(client: TestClient) -> None:
     assert rows[0]["published_at"] == "2026-01-31T00:00:00+00:00" and rows[1]["published_at"] is None
 
 
+def section(url: str, heading: str) -> SectionStart:
+    return SectionStart(url, "Guide", ("Guide", heading), f"You can do things here. {'Some words on it. ' * 10}")
+
+
+def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
+    """Its example questions are those that find their page."""
+    store.sections = [
+        section(CSV.url, "Reading CSV files"), section("https://d.test/other", "Deploying Kubernetes clusters"),
+        section(CSV.url, "Overview"),
+    ]  # fmt: skip
+    outline = client.get("/collections/docs").json()
+    assert outline == {
+        "name": "docs", "title": "The docs", "versions": ["2", "1"], "languages": ["en"],
+        "examples": ["How do I read CSV files?"], "pages": 0, "chunks": 0,
+        "published_at": "2026-01-31T00:00:00+00:00",
+    }  # fmt: skip
+    assert client.get("/collections/docs").json() == outline and store.outlined == 1
+    engine.fails = StoreUnavailable("away")
+    store.publish("docs")  # another index
+    assert len(client.get("/collections/docs").json()["examples"]) == 2  # untried, and tried again next time
+    engine.fails = None
+    assert client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 3
+
+
+def test_a_collection_without_an_index_says_what_to_run(client: TestClient) -> None:
+    for name in ("unpublished", "none"):
+        reply = client.get(f"/collections/{name}")
+        assert (reply.status_code, reply.json()["kind"]) == (404, "no_index")
+    assert "`raydex index`" in client.get("/collections/unpublished").json()["error"]
+
+
 def test_operators_read_what_was_asked(client: TestClient) -> None:
     rows = client.get("/admin/questions", params={"collection": "docs"}).json()
     assert [(row["question"], row["sources"], row["seconds"], row["rating"]) for row in rows] == [
@@ -396,7 +427,7 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
     assert set(schema["paths"]) == {
         "/session", "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
-        "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share",
+        "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share", "/collections/{name}",
     }  # fmt: skip
     models = schema["components"]["schemas"]
     assert "HTTPValidationError" not in str(schema["paths"])

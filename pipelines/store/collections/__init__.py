@@ -1,7 +1,19 @@
-"""The collections of a database, copies of them, and the pages that an index holds."""
+"""The collections of a database, copies of them, the pages that an index holds, and what it is about."""
 
 from pipelines.store.collections.catalog import Collections, NoSuchCollection
 from pipelines.store.collections.copies import Copies, copy_name, is_copy
 from pipelines.store.collections.documents import Documents, ListedPage
+from pipelines.store.collections.outline import Outline, Outlines, SectionStart
 
-__all__ = ["Collections", "Copies", "Documents", "ListedPage", "NoSuchCollection", "copy_name", "is_copy"]
+__all__ = [
+    "Collections",
+    "Copies",
+    "Documents",
+    "ListedPage",
+    "NoSuchCollection",
+    "Outline",
+    "Outlines",
+    "SectionStart",
+    "copy_name",
+    "is_copy",
+]

@@ -1,0 +1,19 @@
+-- What a live index is about.
+
+-- name: collection_root
+-- The page that others stand under: the index page with the shortest path.
+select p.title from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
+where i.index = %(index)s and p.url ~ '/((index|README)(\.\w+)?)?$' and p.title <> ''
+order by length(p.url) - length(replace(p.url, '/', '')), length(p.url), p.url limit 1;
+
+-- name: section_starts
+-- The first chunk of each section of the pages that are linked to most, as a sample of pages links.
+with sampled as (
+    select links from page where collection = %(collection)s and state = 'ok' order by md5(url) limit %(sampled)s),
+linked as (
+    select split_part(link, '#', 1) as url, count(*) as links from sampled, unnest(links) link group by 1),
+best as (
+    select i.url, coalesce(l.links, 0) as links from indexed_page i left join linked l using (url)
+    where i.index = %(index)s and i.sections > 0 order by 2 desc, length(i.url), i.url limit %(pages)s)
+select distinct on (c.url, c.anchor) c.url, c.title, c.headings, left(c.text, %(characters)s) as text, best.links, c.language
+from best join {chunk} c using (url) order by c.url, c.anchor, c.ordinal;

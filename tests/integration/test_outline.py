@@ -1,0 +1,31 @@
+"""What a live index is about: its root page, versions, languages, and the beginnings of its sections."""
+
+from kit.workshop import BASE, Workshop
+
+from pipelines.indexing.chunking.url_rules import UrlRules
+from pipelines.store import Store
+
+SITE = {
+    "index.html": {"s0": "Here everything begins."},
+    "1.9/a.html": {"s0": "The first section.", "s1": "The second one."},
+    "1.10/a.html": {"s0": "The first section of the newer version."},
+}
+
+
+def test_an_index_says_what_it_is_about(store: Store) -> None:
+    workshop = Workshop(store)
+    workshop.rules = UrlRules(version=rf"^{BASE}([\d.]+)/")
+    workshop.reindex(SITE)
+    outline = store.outline("docs", workshop.live().id)
+    assert (outline.title, outline.versions, outline.languages) == ("Title", ("1.10", "1.9"), ("en",))
+    starts = store.section_starts("docs", workshop.live().id)
+    assert sorted((start.url.removeprefix(BASE), start.headings[-1], start.text) for start in starts) == sorted(
+        (page, anchor, text) for page, sections in SITE.items() for anchor, text in sections.items()
+    )
+    assert {(start.links, start.language) for start in starts} == {(0, "en")}
+
+
+def test_an_index_without_a_root_page_has_no_title(store: Store) -> None:
+    workshop = Workshop(store)
+    workshop.reindex({"a": {"s0": "Only a page."}})
+    assert store.outline("docs", workshop.live().id).title == ""
