@@ -35,7 +35,9 @@ CONVERSATION = "conversation"
 class ConversationStore(Protocol):
     """The part of the store that reads the last turns of a conversation."""
 
-    def conversation(self, id: str, most: int = ..., key_name: str = ..., /) -> Sequence[Turn]: ...
+    def conversation(
+        self, id: str, most: int = ..., key_name: str = ..., among: Sequence[str] | None = ..., /
+    ) -> Sequence[Turn]: ...
 
 
 class QuestionLog(Protocol):
@@ -56,11 +58,15 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a question comes from: its conversation (None: a new one), its channel, the page that its reader sees."""
+    """Where a question comes from: its conversation (None: a new one), its channel, the page that its reader sees.
+
+    `after` are the ids of the turns that it follows, None for the last ones.
+    """
 
     conversation: str | None = None
     channel: str = "api"
     page: str = ""
+    after: Sequence[str] | None = None
 
 
 class SessionFactory:
@@ -87,7 +93,8 @@ class SessionFactory:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
             return QuestionSession(self, question, origin, key)
         try:
-            turns = await self._threads.run(self._conversations.conversation, origin.conversation, TURNS, key)
+            read = self._conversations.conversation
+            turns = await self._threads.run(read, origin.conversation, TURNS, key, origin.after)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
             return QuestionSession(self, question, origin, key, (CONVERSATION,))

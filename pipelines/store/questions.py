@@ -86,12 +86,16 @@ class Questions(Database):
         row = self._one("question", {"id": clean_for_storage(id)})
         return dict(row) if row else None
 
-    def conversation(self, id: str, most: int = 5, key_name: str = "") -> list[Turn]:
-        """Return the last `most` answered turns of a conversation, newest last.
+    def conversation(
+        self, id: str, most: int = 5, key_name: str = "", among: Sequence[str] | None = None
+    ) -> list[Turn]:
+        """Return the last `most` answered turns of a conversation, newest last; `among` are the ids to choose from.
 
         Only turns asked with the key `key_name` ("": without a key): guessing an id shows nobody else's turns.
         """
-        rows = self._all("conversation", {"conversation": clean_for_storage(id), "most": most, "key_name": key_name})
+        ids = None if among is None else [clean_for_storage(id) for id in among]
+        place = {"conversation": clean_for_storage(id), "key_name": key_name, "among": ids}
+        rows = self._all("conversation", {**place, "most": most})
         return [Turn(row["question"], row["answer"], tuple(row["cited"])) for row in reversed(rows)]
 
     def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ select question, answer,
     ) as cited
 from question
 where conversation = %(conversation)s and conversation <> '' and key_name = %(key_name)s and error is null
+    and (%(among)s::text[] is null or id = any(%(among)s::text[]))
 order by asked_at desc, id desc limit %(most)s;
 
 -- name: record_feedback

@@ -62,7 +62,7 @@ class QuestionRoutes:
 
 
 def _origin(question: QueryIn) -> Origin:
-    return Origin(question.conversation, question.channel, question.page or "")
+    return Origin(question.conversation, question.channel, question.page or "", question.after)
 
 
 class AnswerEvents:

@@ -18,7 +18,7 @@ MOST_CHARACTERS = 100_000
 COMPLETION_PREFIX = "chatcmpl-"
 # What readers without a key may say: a question with its place, in a few paragraphs. The rest costs the operator more
 # tokens, or would make the service an open door to the language model behind it.
-READER_FIELDS = frozenset({"question", "collection", "filters", "conversation", "channel", "page"})
+READER_FIELDS = frozenset({"question", "collection", "filters", "conversation", "after", "channel", "page"})
 MOST_READER_CHARACTERS = 2_000
 # What browsers and servers take; the address of an open page may have a long query.
 MOST_URL_CHARACTERS = 8_000
@@ -146,6 +146,13 @@ class QueryIn(SearchIn):
     conversation: Annotated[
         Name | None,
         Field(description="the `conversation` of an earlier reply; its last turns are used unless `history` is given"),
+    ] = None
+    after: Annotated[
+        list[Name] | None,
+        Field(
+            max_length=MOST_MESSAGES,
+            description="the ids of the conversation's replies that the question follows; default: the last ones",
+        ),
     ] = None
     mode: Annotated[Name | None, Field(description="synthesis mode, such as compact, refine or no_text")] = None
     variables: Annotated[

@@ -12,8 +12,10 @@ const place = Object.fromEntries(["collection", "version", "language"].map(name 
 const client = new Client({base: home.href.replace(/[?#].*$/, ""), key: tab?.getItem(KEY) ?? "", channel: "page", store});
 const main = document.querySelector("main");
 
-if (shared) mountAnswer(main, client, decodeURIComponent(shared[1]), {home: client.base});
-else mountChat(main, client, {store, sidebar: true, place, onPlace: keepPlace, onKey: key => tab?.setItem(KEY, key)});
+const onKey = key => tab?.setItem(KEY, key);
+
+if (shared) mountAnswer(main, client, decodeURIComponent(shared[1]), {home: client.base, onKey});
+else mountChat(main, client, {store, sidebar: true, place, onPlace: keepPlace, onKey});
 
 /** Keep what was chosen in the address, so that it can be bookmarked. */
 function keepPlace(chosen) {

@@ -140,6 +140,11 @@ def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store
     assert store.conversation("x", 2) == [Turn(f"question q{n}", f"A{n}", ("c2", "c1")) for n in (1, 2)]
     assert [turn.question for turn in store.conversation("x", key_name="other")] == ["question alien"]
     assert store.conversation("") == []
+    assert [turn.question for turn in store.conversation("x", among=["q0", "q2", "alien"])] == [
+        "question q0",
+        "question q2",
+    ]
+    assert store.conversation("x", among=[]) == []
 
 
 def test_feedback_may_come_before_its_question_and_a_later_word_replaces_it(store: Store) -> None:

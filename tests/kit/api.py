@@ -136,6 +136,7 @@ class PastTurn:
     question: str
     answer: str
     cited: tuple[str, ...]
+    id: str = ""
 
 
 RECORDED: dict[str, Any] = {
@@ -208,10 +209,13 @@ class FakeStore:
         if self.away:
             raise StoreUnavailable("the database is away")
 
-    def conversation(self, id: str, most: int = 5, key_name: str = "") -> list[PastTurn]:
+    def conversation(
+        self, id: str, most: int = 5, key_name: str = "", among: Sequence[str] | None = None
+    ) -> list[PastTurn]:
         if self.conversations_away:
             raise StoreUnavailable("the database is away")
-        return self.turns.get(id, [])[-most:]
+        turns = [turn for turn in self.turns.get(id, []) if among is None or turn.id in among]
+        return turns[-most:]
 
     def recent_questions(
         self, collection: str | None = None, before: datetime | None = None, unknown: bool = False, most: int = 100

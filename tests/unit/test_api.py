@@ -120,6 +120,14 @@ def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient
     assert ask(client, conversation="c1").json()["degraded"] == ["bm25", "conversation"]
 
 
+def test_a_question_follows_the_turns_that_it_names(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
+    store.turns["c1"] = [PastTurn(f"Question {n}", "So.", (), f"q{n}") for n in range(3)]
+    for after, asked in (["q0", "q2"], ["Question 0", "Question 2"]), ([], []), (["someone else's"], []):
+        ask(client, conversation="c1", after=after)
+        assert [m.content for m in engine.asks[-1].history if m.role == "user"] == asked
+    assert ask(client, conversation="c1", after=["q"] * 101).status_code == 422
+
+
 def test_a_history_goes_before_a_conversation(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
     store.turns["c1"] = [PastTurn("Never", "seen", ())]
     ask(client, conversation="c1", history=[{"role": "user", "content": "Mine"}])
@@ -475,12 +483,3 @@ def test_a_mode_that_needs_a_model_says_what_to_set(client: TestClient, engine: 
     body = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
     refused = client.post("/v1/chat/completions", json=body)
     assert refused.status_code == 400 and "RAYDEX_LLM_MODEL" in refused.json()["error"]["message"]
-
-
-def test_the_page_is_one_file_that_may_only_speak_to_its_service(client: TestClient) -> None:
-    page = client.get("/")
-    assert "<form>" in page.text and "http://" not in page.text and "https://" not in page.text
-    assert "innerHTML" not in page.text and len(page.text.splitlines()) < 190
-    policy = page.headers["content-security-policy"]
-    assert "default-src 'none'" in policy and "unsafe" not in policy
-    assert re.search(r"script-src 'sha256-[\w+/=]+'; style-src 'sha256-", policy)

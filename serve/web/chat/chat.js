@@ -22,24 +22,32 @@ export function mountChat(root, client, options = {}) {
   return new Chat(root, client, options);
 }
 
-/** Show one recorded answer in `root`, and the way to ask a question of one's own. */
-export async function mountAnswer(root, client, id, {home}) {
+/** Show one recorded answer in `root`, and the way to ask a question of one's own at `home`; `onKey` as in mountChat. */
+export async function mountAnswer(root, client, id, {home, onKey}) {
   const status = make("div", {class: "sr", role: "status"});
   const thread = make("div", {class: "thread single"});
-  const back = make("a", {class: "outlined", href: home}, "Ask a question of your own");
-  const chat = make("div", {class: "rdx"}, make("section", {class: "main"}, make("header", {class: "top"}, make("h1", {}, "An answer"), back), thread, status));
+  const top = make("header", {class: "top"}, make("h1", {}, "An answer"), make("a", {class: "outlined", href: home}, "Ask a question of your own"));
+  const chat = make("div", {class: "rdx"}, make("section", {class: "main", "aria-label": "Answer"}, top, thread, status));
   root.append(chat);
   new PointedCard(chat);
-  try {
-    const answer = await client.answer(id);
-    const turn = new Turn(answer.question, {say: text => (status.textContent = text), link: async shown => copyText(client.linkTo(shown))}, {editable: false});
-    turn.show(answer);
-    thread.append(turn.element);
-    document.title = answer.question;
-  } catch (error) {
-    const gone = error.kind === "not_found" ? new ServiceError("gone", "It was deleted, or its reader has not shared it.") : error;
-    thread.append(showFailure(gone, {again: error.kind === "unreachable" ? () => location.reload() : null, enterKey: key => (client.key = key)}));
-  }
+  const show = async () => {
+    try {
+      const answer = await client.answer(id);
+      const turn = new Turn(answer.question, {say: text => (status.textContent = text), link: shown => copyText(client.linkTo(shown))}, {editable: false});
+      turn.show(answer);
+      thread.replaceChildren(turn.element);
+      document.title = answer.question;
+    } catch (error) {
+      const gone = error.kind === "not_found" ? new ServiceError("gone", error.message) : error;
+      const enterKey = key => {
+        client.key = key;
+        onKey?.(key);
+        show();
+      };
+      thread.replaceChildren(showFailure(gone, {again: gone === error ? show : null, enterKey}));
+    }
+  };
+  await show();
 }
 
 /** One chat. `ask(question)` asks, `compose(text)` puts a text into the box, `begin()` opens a new conversation. */
@@ -72,13 +80,15 @@ class Chat {
   async ask(question) {
     this.stop();
     const turn = this.#add(new Turn(question, this.#handlers()));
+    this.#scrollTo(turn);
     this.composer.send(question);
     const pending = (this.pending = new AbortController());
     turn.begin();
     this.#context();
     try {
       await this.ready;
-      const follows = {conversation: this.conversation.server, signal: pending.signal};
+      const after = this.turns.flatMap(({answer}) => answer?.id ?? []);
+      const follows = {conversation: this.conversation.server, after, signal: pending.signal};
       for await (const [name, data] of this.client.ask(question, follows)) {
         if (pending.signal.aborted) return;
         turn.take(name, data);
@@ -150,6 +160,7 @@ class Chat {
       turn.rating = rating;
       turn.show(answer);
     }
+    if (turns.length) this.#scrollTo(this.turns.at(-1));
     this.#context();
     this.#list();
   }
@@ -159,8 +170,12 @@ class Chat {
     this.element.classList.remove("empty");
     this.turns.push(turn);
     this.thread.append(turn.element);
-    turn.element.scrollIntoView({block: "start"});
     return turn;
+  }
+
+  /** Put a question at the top: its answer is read from there, and nothing moves while it is written. */
+  #scrollTo({element}) {
+    this.thread.scrollTo({top: element.offsetTop - this.thread.offsetTop});
   }
 
   #handlers() {
@@ -185,7 +200,6 @@ class Chat {
     this.stop();
     const gone = this.turns.splice(this.turns.indexOf(turn));
     gone.forEach(({element}) => element.remove());
-    if (!this.turns.length) this.conversation.server = undefined;
     this.ask(question);
   }
 
@@ -258,7 +272,11 @@ class Chat {
   }
 
   #row(kept) {
-    const open = make("button", {type: "button", class: "open", "aria-current": kept.id === this.conversation.id && "true", onclick: () => this.#open(kept)}, kept.title);
+    const show = () => {
+      this.#open(kept);
+      this.places.choose(kept.place);
+    };
+    const open = make("button", {type: "button", class: "open", "aria-current": kept.id === this.conversation.id && "true", onclick: show}, kept.title);
     const remove = iconButton("trash", `Delete “${kept.title}”`, () => {
       this.history.remove(kept.id);
       if (kept.id === this.conversation.id) this.begin();

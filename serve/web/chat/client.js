@@ -37,9 +37,12 @@ export class Client {
     this.session = new Session(this, store);
   }
 
-  /** Yield `[event, data]` as they come: hits, status, delta, citation, answer. Throws ServiceError, or AbortError. */
+  /**
+   * Yield `[event, data]` as they come: hits, status, delta, citation, answer. The question follows the answers with
+   * the ids `after` in `conversation`. Throws ServiceError, or AbortError.
+   */
   async *ask(question, {conversation, after, signal} = {}) {
-    const reply = await this.#post("query/stream", {...this.#question(question), conversation, after}, signal);
+    const reply = await this.#post("query/stream", {...this.#question(question), conversation, after: conversation && after}, signal);
     let whole = false;
     try {
       for await (const [name, data] of readEvents(reply.body)) {

@@ -8,7 +8,7 @@ const MOST = 2000; // characters: the most that a reader without a key may ask
 export class Composer {
   /** `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. */
   constructor({ask, stop, placeholder, store, name}) {
-    Object.assign(this, {ask, stop, store, name: `raydex-draft ${name}`});
+    Object.assign(this, {ask, stop, placeholder, store, name: `raydex-draft ${name}`});
     this.box = make("textarea", {name: "question", rows: "1", maxlength: MOST, "aria-label": "Your question", placeholder, enterkeyhint: "send", autocomplete: "off"});
     this.button = make("button", {class: "send"});
     this.context = make("div", {class: "context", hidden: true});
@@ -69,6 +69,7 @@ export class Composer {
   setContext(...children) {
     this.context.replaceChildren(...children);
     this.context.hidden = !children.length;
+    this.box.placeholder = children.length ? "Ask a follow-up …" : this.placeholder;
   }
 
   #submit() {

@@ -14,7 +14,7 @@ const ICONS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   plus: "M12 5v14M5 12h14",
   send: "M12 19V5M6 11l6-6 6 6",
-  stop: "M7 7h10v10H7z",
+  stop: "M8 8h8v8H8z",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v6M14 11v6",
   up: "M7 21V10l4.5-7c1.6 0 2.5 1.2 2.5 2.8V9h5.4c1.2 0 2 1 1.8 2.200l-1.2 8c-.2 1-1 1.8-2 1.8zM7 21H3V10h4",
 };

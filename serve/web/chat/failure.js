@@ -6,12 +6,13 @@ const SAYINGS = {
   bad_key: ["This API key is not accepted", "It is unknown, revoked or expired. Check it, or ask whoever runs this service for another one."],
   cut: ["The answer broke off", "The connection closed before it was complete. What came so far stands above."],
   forbidden: ["This is not allowed", ""],
+  gone: ["This answer can't be shown", "It was deleted, or whoever asked has not shared it."],
   invalid: ["The service can't take this question", ""],
-  model: ["The language model failed", ""],
+  model: ["The service is still loading its models", "This takes a minute at most. Your question is kept."],
   no_index: ["Nothing is indexed yet", ""],
   no_key: ["An API key is needed", "This service answers only with a key. Whoever runs it can create one."],
-  rate: ["Too many questions at once", ""],
-  unavailable: ["The service is busy or starting", ""],
+  rate: ["Too many questions in a short time", "The service limits how often one may ask. Your question is kept."],
+  unavailable: ["The service is busy or starting", "It will be back in a moment. Your question is kept."],
   unreachable: ["The service can't be reached", "It may be restarting, or you may be offline. Your question is kept."],
 };
 const FAILED = ["Something went wrong", ""];
@@ -22,7 +23,7 @@ const FAILED = ["Something went wrong", ""];
  */
 export function showFailure(error, {again, enterKey}) {
   const [title, advice] = SAYINGS[error.kind] ?? FAILED;
-  const box = make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || error.message)));
+  const box = make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || sentence(error.message))));
   if (["no_key", "bad_key"].includes(error.kind)) box.append(askForKey(enterKey));
   else if (again) box.append(...askAgain(again, error.seconds));
   return box;
@@ -50,4 +51,10 @@ function askAgain(again, seconds) {
   };
   tick();
   return [button, wait];
+}
+
+/** Return a service's sentence as one that stands alone. */
+function sentence(text) {
+  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
 }

@@ -8,7 +8,7 @@ import DOMPurify from "../vendor/dompurify.js";
 import hljs from "../vendor/highlight.js";
 import {Marked} from "../vendor/marked.js";
 import {confirmOn, copyText, icon, make} from "./dom.js";
-import {makeNumber} from "./sources.js";
+import {makeNumber, renewNumbers} from "./sources.js";
 
 const TAGS = [
   "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span", "strong",
@@ -64,14 +64,14 @@ export class LiveMarkdown {
   /** Show a text, of which more may come. */
   show(text, citations, {open = false} = {}) {
     const tokens = marked.lexer(open ? text.replace(UNDECIDED, "") : text).filter(token => token.type !== "space" && token.type !== "def");
-    const sources = [...citations].map(([n, source]) => `${n} ${source.source} ${source.supported}`).join();
     let level = QUESTION_LEVEL;
     tokens.forEach((token, i) => {
       if (token.type === "heading") level = Math.min(token.depth + QUESTION_LEVEL, level + 1, 6);
-      const key = `${level} ${token.raw} ${/\[\d/.test(token.raw) ? sources : ""}`;
+      const key = `${level} ${token.raw} ${placesIn(token.raw, citations)}`;
       if (this.#blocks[i]?.key !== key) this.#put(i, {key, nodes: renderBlock(token, level, citations)});
     });
     for (const gone of this.#blocks.splice(tokens.length)) gone.nodes.forEach(node => node.remove());
+    renewNumbers(this.root, citations);
   }
 
   #put(i, block) {
@@ -81,6 +81,12 @@ export class LiveMarkdown {
     old.forEach(node => node.remove());
     this.#blocks[i] = block;
   }
+}
+
+/** Return where the numbers of a block lead, and how they look. */
+function placesIn(raw, citations) {
+  const numbers = [...raw.matchAll(/\[(\d{1,4})\]/g)].map(found => citations.get(Number(found[1])));
+  return numbers.map(source => source && `${source.source} ${source.supported === false}`).join();
 }
 
 function renderBlock(token, level, citations) {
@@ -93,7 +99,11 @@ function renderBlock(token, level, citations) {
     RETURN_DOM_FRAGMENT: true,
   });
   clean.querySelectorAll("a").forEach(guardLink);
-  clean.querySelectorAll("sup").forEach(sup => sup.replaceWith(makeNumber(Number(sup.dataset.n), citations)));
+  clean.querySelectorAll("sup").forEach(sup => {
+    const before = sup.previousSibling, n = Number(sup.dataset.n);
+    if (citations.has(n) && before?.nodeType === Node.TEXT_NODE) before.data = before.data.replace(/ $/, "\u00a0"); // no number begins a line
+    sup.replaceWith(makeNumber(n, citations));
+  });
   clean.querySelectorAll("pre").forEach(addCopyButton);
   clean.querySelectorAll("table").forEach(table => {
     const frame = make("div", {class: "table", tabindex: "0", role: "group", "aria-label": "Table"});

@@ -24,6 +24,11 @@ export class Places {
     await this.#go({...this.place, collection: row?.name ?? ""});
   }
 
+  /** Go to the place of an earlier conversation, if it is still there. */
+  async choose(place) {
+    if (this.rows.some(row => row.name === place.collection)) await this.#go(place);
+  }
+
   async #go(place) {
     this.about = place.collection ? await this.client.collection(place.collection).catch(() => null) : null;
     const among = (name, values) => (values?.includes(place[name]) ? place[name] : "");

@@ -14,10 +14,15 @@ export function makeNumber(n, citations) {
   return make("sup", {}, link);
 }
 
+/** Let the numbers below `root` say what their sources say now. */
+export function renewNumbers(root, citations) {
+  for (const link of root.querySelectorAll(".number")) sourceOf.set(link, citations.get(Number(link.textContent)));
+}
+
 /** Return the card of a source in the row above an answer. */
 export function makeCard(n, source) {
-  const title = make("span", {class: "title"}, titleOf(source));
-  return make("li", {}, makeLink(source, {class: "card"}, make("span", {class: "badge"}, String(n)), title, make("span", {class: "place"}, placeOf(source))));
+  const parts = {badge: String(n), title: titleOf(source), place: placeOf(source), snippet: shorten(source.snippet ?? "")};
+  return make("li", {}, makeLink(source, {class: "card"}, Object.entries(parts).map(([name, text]) => make("span", {class: name}, text))));
 }
 
 function makeLink(source, attributes, ...children) {
@@ -62,7 +67,7 @@ export class PointedCard {
     for (const begins of ["pointerover", "focusin"]) root.addEventListener(begins, event => this.#begin(event));
     for (const ends of ["pointerout", "focusout"]) root.addEventListener(ends, () => this.#end());
     root.addEventListener("keydown", event => event.key === "Escape" && this.close());
-    root.addEventListener("scroll", () => this.close(), true);
+    for (const moves of ["scroll", "resize"]) root.ownerDocument.defaultView.addEventListener(moves, () => this.#follow(), true);
   }
 
   close() {
@@ -94,11 +99,14 @@ export class PointedCard {
     this.card.replaceChildren(...parts);
     this.card.showPopover?.();
     at.setAttribute("aria-describedby", this.card.id);
-    this.#place(at.getBoundingClientRect(), this.card.getBoundingClientRect());
+    this.#follow();
   }
 
   /** Put the card above what it belongs to, or below where there is no room. */
-  #place(at, card) {
+  #follow() {
+    if (!this.at) return;
+    const at = this.at.getBoundingClientRect(), card = this.card.getBoundingClientRect();
+    if (!this.at.isConnected || at.bottom < 0 || at.top > innerHeight) return this.close();
     const left = Math.max(EDGE, Math.min(at.left, innerWidth - card.width - EDGE));
     const above = at.top - card.height - EDGE;
     this.card.style.left = `${left}px`;

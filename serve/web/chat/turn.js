@@ -7,7 +7,14 @@ import {LiveMarkdown} from "./markdown.js";
 import {asCitation, makeCard, titleOf} from "./sources.js";
 
 const CONFIDENCE = {high: "High confidence", some: "Some confidence", low: "Low confidence"};
-const LOST = {bm25: "keyword search", vector: "search by meaning", rewrite: "the rewritten question", conversation: "the earlier turns", rerank: "the second ranking"};
+const LOST = {
+  bm25: "Keyword search was not available.",
+  conversation: "The earlier questions could not be read: this one was answered alone.",
+  rewrite: "The question was searched for as it was asked.",
+  vector: "Search by meaning was not available.",
+};
+
+let labels = 0;
 
 /** A turn of a conversation, in `element`. */
 export class Turn {
@@ -25,11 +32,13 @@ export class Turn {
     this.heading = make("h2", {class: "question"}, question);
     this.edit = editable && iconButton("edit", "Edit and ask again", () => this.#openEditor(), {class: "quiet bare edit"});
     this.top = make("div", {class: "asked"}, this.heading, this.edit);
-    this.sources = make("ol", {class: "sources", "aria-label": "Sources", hidden: true});
+    this.label = make("p", {class: "label", id: `sources-${++labels}`});
+    this.sources = make("ol", {class: "sources", "aria-labelledby": this.label.id});
+    this.shelf = make("section", {class: "shelf", "aria-labelledby": this.label.id, hidden: true}, this.label, this.sources);
     this.notice = make("p", {class: "notice", hidden: true});
     this.body = make("div", {class: "answer"});
     this.foot = make("div", {class: "foot"});
-    this.element = make("article", {class: "turn", "aria-label": question}, this.top, this.sources, this.notice, this.body, this.foot);
+    this.element = make("article", {class: "turn", "aria-label": question}, this.top, this.shelf, this.notice, this.body, this.foot);
     this.markdown = new LiveMarkdown(this.body);
   }
 
@@ -51,8 +60,10 @@ export class Turn {
     this.text = answer.answer;
     this.citations = new Map(answer.citations.map(citation => [citation.n, answer.known ? citation : {...citation, supported: undefined}]));
     this.#settle();
-    this.element.classList.toggle("unknown", !answer.known);
-    this.#showSources(answer.known ? "Sources" : "Closest sections");
+    if (!answer.known) this.body.after(this.shelf);
+    this.shelf.classList.toggle("closest", !answer.known);
+    this.#showSources(answer.known ? "Sources" : "The closest sections of the documentation");
+    this.#soften(answer.notes ?? []);
     this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel);
   }
 
@@ -108,22 +119,31 @@ export class Turn {
   }
 
   #showSources(label) {
-    this.sources.setAttribute("aria-label", label);
-    this.sources.dataset.label = label;
+    this.label.textContent = label;
     this.sources.replaceChildren(...[...this.citations].map(([n, source]) => makeCard(n, source)));
-    this.sources.hidden = !this.citations.size;
+    this.shelf.hidden = !this.citations.size;
+  }
+
+  /** Set back what the service says before its answer, such as what it searched for. */
+  #soften(notes) {
+    for (const block of [...this.body.children].slice(0, notes.length)) block.classList.add("note");
   }
 
   /** What a reader should know before relying on the answer, in one quiet line each. */
   #marks() {
-    const {known, claims, confidence, finish_reason, degraded, written_by} = this.answer;
+    const {known, claims, confidence, finish_reason, degraded, written_by, asked_at, collection} = this.answer;
     const marks = [];
+    if (asked_at) marks.push(make("p", {class: "mark"}, `Answered on ${new Date(asked_at).toLocaleDateString(undefined, {dateStyle: "long"})} from ${collection}`));
     if (finish_reason !== "stop") marks.push(make("p", {class: "mark caution"}, "The language model was cut off: this answer is not complete."));
     if (written_by === "person") marks.push(make("p", {class: "mark good"}, "Answer written by a person"));
     else if (known && claims?.total) marks.push(this.#rely(claims, confidence));
-    const lost = (degraded ?? []).filter(part => part !== "truncated").map(part => LOST[part] ?? part);
-    if (lost.length) marks.push(make("p", {class: "mark"}, `Answered without ${lost.join(", ")}`));
+    for (const part of (degraded ?? []).filter(part => part !== "truncated")) marks.push(make("p", {class: "mark"}, this.#lost(part)));
     return marks;
+  }
+
+  #lost(part) {
+    if (!part.startsWith("llm:")) return LOST[part] ?? `Answered without ${part}.`;
+    return this.answer.agent === "extractive" ? "The language model failed: this is quoted from the documentation." : "A language model failed: another one answered.";
   }
 
   #rely({supported, total}, confidence) {
@@ -158,7 +178,8 @@ export class Turn {
   #openEditor() {
     const box = make("textarea", {"aria-label": "Edit the question", rows: "2"}, this.question);
     const close = () => {
-      form.replaceWith(this.top);
+      form.remove();
+      this.top.classList.remove("sr");
       this.edit.focus();
     };
     const onsubmit = event => {
@@ -172,7 +193,8 @@ export class Turn {
     };
     const cancel = make("button", {type: "button", class: "quiet", onclick: close}, "Cancel");
     const form = make("form", {class: "editor", onsubmit, onkeydown}, box, make("div", {class: "row"}, cancel, make("button", {class: "primary"}, "Ask again")));
-    this.top.replaceWith(form);
+    this.top.classList.add("sr");
+    this.top.after(form);
     box.focus();
     box.select();
   }

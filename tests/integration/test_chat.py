@@ -1,0 +1,280 @@
+"""What a reader does on the chat page, in a real browser: each promise of docs/chat.md."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from kit.api import PastTurn
+from kit.browser import needs_browser
+from kit.chat import LAST, QUESTION, Site, renewed, run_site
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+RICH = """Call `read_csv` **first** [1]:
+
+```python
+import ray  # a comment
+ds = ray.data.read_csv("s3://bucket/a.csv")
+```
+
+## Which one
+
+| Format | Function |
+|---|---:|
+| CSV | `read_csv` [1] |
+
+1. One
+2. Two
+   - nested
+
+> A quote
+
+See [the guide](https://d.test/data#csv), not [this](javascript:alert(1)) or ![a picture](https://d.test/a.png).
+Raw <b>markup</b>, and [7] is no source.
+"""
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Site]:
+    with run_site() as site:
+        yield site
+
+
+@pytest.fixture
+def site(running: Site) -> Site:
+    return renewed(running)
+
+
+def test_an_answer_is_rendered_markdown(site: Site) -> None:
+    site.engine.says = RICH
+    page = site.open()
+    site.ask()
+    elements = "pre code", "table td[align=right] code", "ol > li > ul > li", "blockquote", "strong", "p > code", "h3"
+    assert [name for name in elements if page.count(f".answer {name}") == 0] == []
+    assert page.count(".answer .hljs-keyword") == 1 and page.count(".answer .hljs-comment") == 1
+    links = page.evaluate(
+        "[...document.querySelectorAll('.answer a:not(.number)')].map(a => [a.href, a.rel, a.target])"
+    )
+    assert links == [["https://d.test/data#csv", "noopener nofollow", "_blank"]]
+    assert page.count("img") == 0 and page.count(".answer b") == 0
+    text = page.text(".answer")
+    assert "not this or a picture" in text and "Raw <b>markup</b>, and [7] is no source." in text
+    numbers = page.evaluate("[...document.querySelectorAll('.answer .number')].map(a => [a.textContent, a.href])")
+    assert numbers == [["1", "https://d.test/data#csv"]] * 2
+
+
+def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
+    site.engine.says, site.engine.holds_at = RICH, 160
+    page = site.open()
+    site.send()
+    page.wait_for("!!document.querySelector('.answer .code')")
+    page.evaluate("document.querySelectorAll('.answer > p:first-child, .answer .code').forEach(e => { e.seen = true })")
+    site.engine.gate.set()
+    site.await_end()
+    assert page.evaluate("[...document.querySelectorAll('.answer > *')].map(e => !!e.seen)")[:3] == [True, True, False]
+
+
+@pytest.mark.parametrize("text", ["A line\n\n- item", "A line\n- item", "A line\n\n1. item", "A **bold** `code`"])
+def test_what_comes_half_is_not_shown_as_something_else(site: Site, text: str) -> None:
+    """A dash below a line would make it a heading until the next word comes."""
+    page = site.open()
+    grow = """import('/web/chat/markdown.js').then(({LiveMarkdown}) => {
+        const root = document.createElement('div'), live = new LiveMarkdown(root), seen = new Set();
+        for (let n = 1; n <= text.length; n++) {
+            live.show(text.slice(0, n), new Map(), {open: true});
+            root.querySelectorAll('*').forEach(element => seen.add(element.tagName));
+        }
+        return [...seen];
+    })"""
+    assert not set(page.evaluate(f"(text => {grow})({text!r})")) & {"H1", "H2", "H3", "H4", "HR"}
+
+
+def test_code_is_copied_by_its_button(site: Site) -> None:
+    site.engine.says = RICH
+    page = site.open()
+    page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
+    site.ask()
+    page.click(".code button")
+    page.wait_for("document.querySelector('.code button').textContent === 'Copied'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == 'import ray  # a comment\nds = ray.data.read_csv("s3://bucket/a.csv")'
+
+
+def test_an_answer_is_copied_as_markdown_with_its_sources(site: Site) -> None:
+    page = site.open()
+    page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
+    site.ask()
+    page.click("[aria-label='Copy answer']")
+    page.wait_for("document.querySelector('[role=status]').textContent === 'Copied'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "Call `read_csv` [1].\n\nSources:\n\n[1] [CSV](https://d.test/data#csv)"
+
+
+def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    open_card = "document.querySelector('.pointed').matches(':popover-open')"
+    for point in (lambda page: page.hover(".answer .number"), lambda page: page.focus(".answer .number")):
+        page.do(point)
+        page.wait_for(open_card)
+        shown = page.text(".pointed")
+        assert "CSV" in shown and "comma separated files" in shown
+        described = page.evaluate("document.querySelector('.answer .number').getAttribute('aria-describedby')")
+        assert page.evaluate(f"document.getElementById({described!r}).className") == "pointed"
+        page.press("Escape")
+        page.wait_for(f"!{open_card}")
+        page.do(lambda page: page.mouse.move(2, 2))
+
+
+def test_a_follow_up_keeps_and_shows_its_context(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    assert QUESTION in page.text(".composer .context")
+    first = site.engine.asks[-1]
+    site.store.turns = {c["conversation"]: [PastTurn(QUESTION, "So.", (), first.id)] for c in site.recorded()}
+    site.ask("And Parquet?")
+    assert [m.content for m in site.engine.asks[-1].history] == [QUESTION, "So."]
+    assert page.count(".turn") == 2 and "And Parquet?" in page.text(".composer .context")
+    page.click(".context button")
+    assert page.count(".turn") == 0 and not page.do(lambda page: page.is_visible(".composer .context"))
+
+
+def test_an_answer_can_be_stopped(site: Site) -> None:
+    site.engine.says, site.engine.holds_at = "One two three four five six", 10
+    page = site.open()
+    site.send()
+    page.wait_for("document.querySelector('.answer')?.textContent.includes('One')")
+    page.press("Escape")
+    page.wait_for(f"{LAST}.querySelector('.foot').textContent.includes('You stopped this answer')")
+    assert "One two" in page.text(".answer") and "six" not in page.text(".answer")
+    assert page.evaluate("document.querySelector('.send').getAttribute('aria-label')") == "Ask"
+    site.engine.gate.set()
+    site.engine.holds_at = None
+    page.click("[aria-label='Ask again']")
+    site.await_end()
+    assert "six" in page.text(".answer") and page.count(".turn") == 1
+
+
+def test_a_question_is_edited_and_asked_again(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    site.ask("And Parquet?")
+    conversation = site.recorded()[0]["conversation"]
+    first, second = (ask.id for ask in site.engine.asks)
+    site.store.turns[conversation] = [PastTurn(QUESTION, "So.", (), first), PastTurn("And Parquet?", "So.", (), second)]
+    page.do(lambda page: page.locator("[aria-label='Edit and ask again']").last.click())
+    page.do(lambda page: page.fill(".editor textarea", "And JSON?"))
+    page.press("Enter")
+    site.await_end("And JSON?")
+    assert page.evaluate("[...document.querySelectorAll('.question')].map(e => e.textContent)") == [
+        QUESTION,
+        "And JSON?",
+    ]
+    assert [m.content for m in site.engine.asks[-1].history] == [QUESTION, "So."]
+
+
+def test_conversations_are_kept_listed_opened_and_deleted(site: Site) -> None:
+    page = site.open()
+    site.ask("First?")
+    page.click(".side .outlined")
+    site.ask("Second?")
+    page = site.open()
+    titles = "[...document.querySelectorAll('.side .open')].map(e => e.textContent)"
+    assert page.evaluate(titles) == ["Second?", "First?"] and page.count(".turn") == 0
+    page.do(lambda page: page.click(".side .open >> nth=1"))
+    assert page.text(".question") == "First?" and "read_csv" in page.text(".answer")
+    assert page.evaluate("document.querySelector('.side [aria-current]').textContent") == "First?"
+    page.do(lambda page: page.hover(".side li >> nth=1"))
+    page.do(lambda page: page.click(".side li >> nth=1 >> [aria-label^=Delete]"))
+    assert page.evaluate(titles) == ["Second?"] and page.count(".turn") == 0
+
+
+def test_a_link_to_an_answer_is_read_by_others(site: Site) -> None:
+    page = site.open()
+    page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
+    site.ask()
+    id = site.engine.asks[-1].id
+    assert site.store.answers[id]["shared_at"] is None
+    page.click("[aria-label='Copy link to this answer']")
+    page.wait_for("document.querySelector('[role=status]').textContent === 'Link copied'")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link == f"{site.url}/a/{id}" and site.store.answers[id]["shared_at"] is not None
+    page.renew()
+    page = site.open(f"/a/{id}")
+    page.wait_for("!!document.querySelector('.answer .number')")
+    assert page.text(".question") == QUESTION and page.count(".sources li") == 1
+    assert page.evaluate("document.querySelector('header a').href") == f"{site.url}/"
+    assert page.evaluate("document.querySelector('.answer .number').href") == "https://d.test/data#csv"
+
+
+def test_a_link_to_nothing_says_so(site: Site) -> None:
+    page = site.open("/a/nothing")
+    page.wait_for("!!document.querySelector('.failure')")
+    assert "not shared" in page.text(".failure")
+
+
+def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> None:
+    (citation,) = site.engine.citations
+    site.engine.says = "I do not know. [1]"
+    site.engine.changes = {"known": False, "citations": (replace(citation, supported=False),)}
+    page = site.open()
+    site.ask()
+    assert page.text(".closest .label") == "The closest sections of the documentation"
+    assert "comma separated" in page.text(".closest .card") and page.count(".number.weak") == 0
+    follows = "document.querySelector('.answer').compareDocumentPosition(document.querySelector('.closest')) & 4"
+    assert page.evaluate(follows)
+
+
+def test_thumbs_are_sent_with_reasons_and_a_comment(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    id = site.engine.asks[-1].id
+    page.click("[aria-label='Bad answer']")
+    page.do(lambda page: page.check("text=Outdated", force=True))
+    page.do(lambda page: page.check("text=Not what I asked", force=True))
+    page.do(lambda page: page.fill("[name=comment]", "Use <b>read_parquet</b>."))
+    page.click(".feedback button")
+    page.wait_for("document.querySelector('.feedback').textContent.includes('Thank you')")
+    assert [given[:3] for given in site.store.given] == [(id, -1, ""), (id, -1, "Use <b>read_parquet</b>.")]
+    assert site.store.reasons[id] == ("outdated", "not_asked")
+    page.click("[aria-label='Good answer']")
+    page.click("[aria-label='Good answer']")
+    page.wait_for("document.querySelector('.feedback').hidden")
+    assert [given[1] for given in site.store.given][2:] == [1, 0]
+
+
+def test_a_draft_survives_a_reload(site: Site) -> None:
+    page = site.open()
+    page.type("[name=question]", "Half a ques")
+    page = site.open()
+    assert page.evaluate("document.querySelector('[name=question]').value") == "Half a ques"
+
+
+def test_the_keyboard_alone_does(site: Site) -> None:
+    page = site.open()
+    page.wait_for("document.activeElement.name === 'question'")
+    page.type("[name=question]", "One")
+    page.press("Shift+Enter")
+    page.type("[name=question]", "two")
+    page.press("Enter")
+    site.await_end("One\ntwo")
+    seen = set()
+    for _ in range(30):
+        page.press("Tab")
+        seen.add(page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.className"))
+    expected = {
+        "Copy answer",
+        "Copy link to this answer",
+        "Ask again",
+        "Good answer",
+        "Bad answer",
+        "Edit and ask again",
+    }
+    assert expected | {"card", "Source 1: CSV"} <= seen
+
+
+def test_a_page_asks_no_other_host_and_stops_nothing(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    assert [url for url in page.requests() if not url.startswith((site.url, "data:"))] == []
+    assert page.named("Log.entryAdded") == []

@@ -1,0 +1,161 @@
+"""What goes wrong, as the chat page shows it in a real browser; and that a question is never lost."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from kit.browser import needs_browser
+from kit.chat import LAST, QUESTION, Site, renewed, run_site
+
+from pipelines.store import StoreUnavailable
+
+pytestmark = [pytest.mark.slow, needs_browser]
+BOX = "document.querySelector('[name=question]').value"
+AGAIN = ".failure button"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Site]:
+    with run_site() as site:
+        yield site
+
+
+@pytest.fixture
+def site(running: Site) -> Site:
+    return renewed(running)
+
+
+def body(kind: str, error: str = "Words of the service.", **more: object) -> str:
+    return json.dumps({"error": error, "kind": kind, **more})
+
+
+def test_a_service_that_is_gone_leaves_the_question_in_the_box(site: Site) -> None:
+    page = site.open()
+    site.reply("/query/stream", 0, "")
+    site.ask()
+    assert "can't be reached" in page.text(".failure") and page.evaluate(BOX) == QUESTION
+    site.recover()
+    page.click(AGAIN)
+    site.browser.wait_for(f"!!{LAST}.querySelector('.thumbs')")
+    assert page.count(".turn") == 1 and page.evaluate(BOX) == ""
+
+
+def test_a_failure_does_not_overwrite_what_was_begun_meanwhile(site: Site) -> None:
+    site.engine.holds_at = 0
+    site.engine.fails_midway = StoreUnavailable("away")
+    page = site.open()
+    site.send()
+    page.type("[name=question]", "The next one")
+    site.engine.gate.set()
+    site.await_end()
+    assert page.evaluate(BOX) == "The next one" and page.text(".question") == QUESTION
+
+
+def test_an_answer_that_breaks_off_keeps_what_came(site: Site) -> None:
+    page = site.open()
+    events = 'event: hits\ndata: {"hits": []}\n\nevent: delta\ndata: {"text": "The first half"}\n\n'
+    site.reply("/query/stream", 200, events, **{"content-type": "text/event-stream"})
+    site.ask()
+    assert page.text(".answer") == "The first half" and "broke off" in page.text(".failure")
+    assert page.evaluate(BOX) == QUESTION
+
+
+def test_a_failure_midway_says_what_the_service_says(site: Site) -> None:
+    site.engine.fails_midway = StoreUnavailable("away")
+    page = site.open()
+    site.ask()
+    assert "Call" in page.text(".answer") and "busy or starting" in page.text(".failure")
+
+
+def test_the_seconds_of_a_rate_limit_are_counted_down(site: Site) -> None:
+    page = site.open()
+    site.reply("/query/stream", 429, body("rate", retry_after=2))
+    site.ask()
+    assert page.evaluate(f"document.querySelector('{AGAIN}').disabled") and "second" in page.text(".wait")
+    site.recover()
+    page.wait_for(f"!document.querySelector('{AGAIN}').disabled")
+    page.click(AGAIN)
+    page.wait_for(f"!!{LAST}.querySelector('.thumbs')")
+
+
+@pytest.mark.parametrize("path", ["/collections", "/query/stream"])
+def test_a_missing_key_is_asked_for_and_kept_for_the_tab(site: Site, path: str) -> None:
+    sent = []
+    site.browser.do(lambda page: page.on("request", lambda request: sent.append(request.headers.get("authorization"))))
+    site.reply(path, 401, body("no_key"))
+    page = site.open()
+    if path == "/query/stream":
+        site.send()
+    page.wait_for("!!document.querySelector('.failure')")
+    assert "API key is needed" in page.text(".failure")
+    site.recover()
+    page.do(lambda page: page.fill(".key input", "rdx_secret"))
+    page.press("Enter")
+    page.wait_for("!document.querySelector('.failure')")
+    if path == "/query/stream":
+        page.wait_for(f"!!{LAST}.querySelector('.thumbs')")
+    assert "Bearer rdx_secret" in sent
+    assert page.evaluate("sessionStorage.getItem('raydex-key')") == "rdx_secret"
+    assert "rdx_secret" not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_a_refused_key_can_be_replaced(site: Site) -> None:
+    page = site.open()
+    page.evaluate("sessionStorage.setItem('raydex-key', 'rdx_old')")
+    page = site.open()
+    site.reply("/query/stream", 401, body("bad_key"))
+    site.ask()
+    assert "not accepted" in page.text(".failure") and page.count(".key input") == 1
+
+
+def test_nothing_indexed_shows_the_command(site: Site) -> None:
+    site.store.live.clear()
+    page = site.open()
+    page.wait_for("!!document.querySelector('.failure')")
+    assert "raydex index" in page.text(".failure code")
+    assert page.do(lambda page: page.is_visible("[name=question]"))
+
+
+def test_a_field_that_is_refused_is_named(site: Site) -> None:
+    page = site.open()
+    site.reply("/query/stream", 422, body("invalid", "question: it is too long"))
+    site.ask()
+    assert "Question: it is too long." in page.text(".failure")
+
+
+def test_feedback_that_does_not_arrive_is_said(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    site.reply("/feedback", 0, "")
+    page.click("[aria-label='Good answer']")
+    page.wait_for("document.querySelector('.feedback').textContent.includes('Not sent')")
+
+
+def test_where_nothing_may_be_stored_one_can_ask_all_the_same(site: Site) -> None:
+    forbid = "Object.defineProperty(window, '{}', {{get() {{ throw 1 }}}});"
+    forbid_all = "".join(forbid.format(name) for name in ("localStorage", "sessionStorage"))
+    site.browser.do(lambda page: page.add_init_script(forbid_all))
+    page = site.open()
+    site.ask()
+    assert "read_csv" in page.text(".answer")
+
+
+def test_a_session_that_has_expired_is_renewed(site: Site) -> None:
+    tokens = iter(("rds_old", "rds_new"))
+    asked = []
+
+    def session(route: object) -> None:
+        route.fulfill(status=200, json={"token": next(tokens), "expires_in": 1})  # type: ignore[attr-defined]
+
+    def stream(route: object) -> None:
+        asked.append(route.request.headers.get("authorization"))  # type: ignore[attr-defined]
+        if asked[-1] == "Bearer rds_old":
+            route.fulfill(status=401, body=body("session"), headers={"content-type": "application/json"})  # type: ignore[attr-defined]
+        else:
+            route.continue_()  # type: ignore[attr-defined]
+
+    site.browser.do(lambda page: (page.route("**/session", session), page.route("**/query/stream", stream)))
+    site.open()
+    site.ask()
+    assert asked == ["Bearer rds_old", "Bearer rds_new"]
+    assert site.browser.count(".failure") == 0

@@ -1,0 +1,104 @@
+"""The chat page for whoever reads it: screen readers, keyboards, phones, dark rooms, no motion."""
+
+from collections.abc import Iterator
+
+import pytest
+from kit.browser import needs_browser
+from kit.chat import Site, renewed, run_site
+
+pytestmark = [pytest.mark.slow, needs_browser]
+RICH = """## Steps
+
+Call `read_csv` [1]:
+
+```python
+ds = ray.data.read_csv("s3://bucket/a-long-name-that-no-phone-is-wide-enough-for/and-more/of-it/file.csv")
+```
+
+| Format | Function | Notes |
+|---|---|---|
+| CSV | `ray.data.read_csv_with_a_long_name` | a note that is long enough to need more room than there is |
+
+- One
+- Two [1]
+"""
+SIZES = [(1280, False), (1280, True), (390, False), (390, True)]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Site]:
+    with run_site() as site:
+        yield site
+
+
+@pytest.fixture
+def site(running: Site) -> Site:
+    return renewed(running)
+
+
+@pytest.mark.parametrize(("width", "dark"), SIZES)
+def test_axe_finds_nothing(site: Site, width: int, dark: bool) -> None:
+    """Empty, answered with its form for a comment, with a card open, in error, and the page of one answer."""
+    site.engine.says = RICH
+    site.store.publish("guide")
+    site.store.default = "docs"
+    page = site.open(width=width, dark=dark, reduced_motion=True)
+    page.wait_for("!!document.querySelector('[name=collection]')")
+    found = {"empty": page.violations()}
+    site.ask()
+    page.click("[aria-label='Bad answer']")
+    found["answered"] = page.violations()
+    page.do(lambda page: page.focus(".answer .number"))
+    found["pointed"] = page.violations()
+    page.do(lambda page: page.locator("[aria-label='Edit and ask again']").click())
+    found["edited"] = page.violations()
+    site.reply("/query/stream", 401, '{"error": "x", "kind": "no_key"}')
+    site.ask("And then?")
+    found["in error"] = page.violations()
+    site.reply("/query/stream", 429, '{"error": "x", "kind": "rate", "retry_after": 9}')
+    site.ask("And now?")
+    found["limited"] = page.violations()
+    if width < 800:
+        page.click(".menu")
+        found["listed"] = page.violations()
+    site.open(f"/a/{site.engine.asks[0].id}", width=width, dark=dark)
+    page.wait_for("!!document.querySelector('.answer .number')")
+    found["one answer"] = page.violations()
+    assert {state: violations for state, violations in found.items() if violations} == {}
+
+
+def test_nothing_is_wider_than_a_phone(site: Site) -> None:
+    site.engine.says = RICH
+    page = site.open(width=360, height=700)
+    site.ask("A_question_that_is_one_very_long_word_" * 3)
+    assert page.evaluate(
+        "document.querySelector('.thread').scrollWidth <= document.querySelector('.thread').clientWidth"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate(
+        "document.querySelector('.code pre').scrollWidth > document.querySelector('.code pre').clientWidth"
+    )
+
+
+def test_nothing_moves_where_that_is_wished(site: Site) -> None:
+    site.engine.holds_at = 3
+    page = site.open(reduced_motion=True)
+    site.send()
+    page.wait_for("!!document.querySelector('.busy')")
+    assert page.evaluate("document.getAnimations().length") == 0
+    assert page.evaluate("getComputedStyle(document.querySelector('.thread')).scrollBehavior") == "auto"
+    site.engine.gate.set()
+    site.await_end()
+
+
+def test_a_screen_reader_is_told_what_happens_and_not_each_word(site: Site) -> None:
+    site.engine.holds_at = 3
+    page = site.open()
+    site.send()
+    page.wait_for("document.querySelector('.answer')?.getAttribute('aria-busy') === 'true'")
+    status = "document.querySelector('[role=status]').textContent"
+    assert page.evaluate(status) == "Searching…"
+    assert page.evaluate("!document.querySelector('.answer').closest('[aria-live], [role=status], [role=alert]')")
+    site.engine.gate.set()
+    page.wait_for(f"{status} === 'The answer is complete, with 1 source.'")
+    assert page.evaluate("document.activeElement.name") == "question"
