@@ -30,6 +30,7 @@ VERBS = {
     "restore": ("jobs.restore", "load an index from such a file"),
     "database": ("jobs.database", "keep the embedded Postgres running and print its URL"),
     "questions": ("jobs.questions", "write questions about a collection, to evaluate it with"),
+    "answers": ("jobs.answers", "write answers that a person verified; review them"),
     "evaluate": ("jobs.evaluate", "score a collection on questions with known sources"),
     "experiment": ("jobs.experiment", "compare configurations on the same questions"),
     "train": ("jobs.train", "train a model on questions: adapter, embedder, reranker, …"),

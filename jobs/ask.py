@@ -147,7 +147,7 @@ def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
     """Return the reply of an engine in this process, configured by the variables that the service reads."""
     configuration = read_configuration().model_copy(update={"patience_s": PATIENCE_S})
     with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
-        return asyncio.run(_stream(make_engine(configuration, retriever), Question(**question), tell))
+        return asyncio.run(_stream(make_engine(configuration, retriever, store=store), Question(**question), tell))
 
 
 async def _stream(engine: QueryEngine, question: Question, tell: Tell) -> Mapping[str, Any]:
@@ -172,7 +172,7 @@ def as_reply(answer: Answer) -> dict[str, Any]:
     reply = asdict(answer)
     for reply_hit, hit in zip(reply["hits"], answer.hits, strict=True):
         reply_hit["source"] = hit.source
-    reply["answer"] = reply.pop("text")
+    reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
     return reply
 
 
@@ -246,6 +246,8 @@ def show(reply: Mapping[str, Any]) -> None:
         console.print(
             f"\nconfidence {reply['confidence']}: {claims['supported']} of {claims['total']} claims supported"
         )
+    if reply.get("written_by") == "person":
+        console.print("\nanswer written by a person")
     notes = [f"agent {reply['agent']}", f"{reply['timings']['total'] * 1000:.0f} ms"]
     notes += ["cut off" if part == "truncated" else f"without {part}" for part in reply["degraded"]]
     console.print(f"\n{', '.join(notes)}", style="dim")

@@ -18,7 +18,7 @@ from pipelines.store import NoSuchCollection, Store
 
 ASKED = ("questions", "feedback", "evaluations")
 ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "questions": "question",
-       "evaluations": "evaluation"}  # fmt: skip
+       "evaluations": "evaluation", "verified_answers": "verified answer"}  # fmt: skip
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -83,7 +83,9 @@ def _confirmed(collection: str) -> bool:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {ONE.get(name, name) if count == 1 else name}" for name, count in counts.items())
+    return ", ".join(
+        f"{count:,} {ONE.get(name, name) if count == 1 else name.replace('_', ' ')}" for name, count in counts.items()
+    )
 
 
 if __name__ == "__main__":

@@ -64,6 +64,8 @@ def arguments() -> argparse.ArgumentParser:
     answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False, help=component)
     check = "measure whether order, length or authorship of answers sways the judge (more calls: docs/judging.md)"
     answers.add_argument("--check-judge", action="store_true", help=check)
+    without = "answer without the answers that people wrote (`raydex answers`)"
+    answers.add_argument("--without-verified", action="store_true", help=without)
     floor = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
     parser.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
     running = parser.add_argument_group("running")
@@ -104,9 +106,11 @@ def work(args: argparse.Namespace) -> int:
     check_range("--limit", args.limit, 1)
     check_range("--workers", args.workers, 0)
     check_range("--at-once", args.at_once, 0)
-    for flag in ("judge", "dimensions", "check-judge", "component"):
+    for flag in ("judge", "dimensions", "check-judge", "component", "without-verified"):
         if getattr(args, flag.replace("-", "_")) and not args.answers:
             raise BadInput(f"--{flag} needs --answers: without them only hits are measured")
+    if args.without_verified:
+        settings = settings.model_copy(update={"verified": False})
     if args.out:
         make_folder(args.out)
     examples = read_datasets(args.dataset)

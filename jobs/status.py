@@ -1,12 +1,14 @@
 """Shows collections, or one of them in full: sources, settings, pages by state, runs, failures."""
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
 from jobs.environment import home, open_store
+from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.progress import describe_seconds
 from pipelines.services import RunningService, find_services
 from pipelines.store import NoSuchCollection, Store, is_copy
@@ -57,6 +59,7 @@ def work(args: argparse.Namespace) -> int:
 def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[str, Any]:
     """Return the status of a collection, with its live index, or None, under `live`."""
     entry = {**store.status(name, runs), "failures": store.failed_pages(name, failures)}
+    entry["verified"] = dict(Counter(one.state for one in review_answers(store, name)))
     live = next((index for index in entry["indexes"] if index["state"] == "live"), None)
     return {"live": live and {key: live[key] for key in ("id", "revision", "stats", "published_at")}, **entry}
 
@@ -111,6 +114,9 @@ def describe(name: str, entry: Mapping[str, Any], default: str | None = None) ->
                      f"{describe_index(index['settings'])}")  # fmt: skip
     pages = ", ".join(f"{count:,} {state}" for state, count in entry["pages"].items())
     lines.append(f"  pages      {pages or 'none'}")
+    if verified := entry.get("verified"):
+        hint = ": `raydex answers review`" if verified.get(REVIEW) else ""
+        lines.append(f"  verified   {', '.join(f'{count:,} {state}' for state, count in verified.items())}{hint}")
     lines += [line for run in entry["runs"] for line in _describe_run(run)]
     failed = entry["pages"].get("failed", 0)
     lines += [f"  failed     {page['url']}: {page['error']}{_tries(page)}" for page in entry["failures"]]

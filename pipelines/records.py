@@ -291,10 +291,22 @@ class Route:
     why: str
 
 
-# Who put a citation's number into the answer: the language model, or Raydex.
-CitedBy = Literal["model", "attributed"]
+# Who put a citation's number into the answer: the language model, Raydex, or the person who wrote the answer.
+CitedBy = Literal["model", "attributed", "person"]
 MODEL: CitedBy = "model"
 ATTRIBUTED: CitedBy = "attributed"
+PERSON: CitedBy = "person"
+
+# Who wrote an answer's text: a person, a language model, or the documentation itself, which it quotes.
+WrittenBy = Literal["person", "model", "quotes"]
+VERIFIED = "verified"  # the agent's name of an answer that a person wrote
+WITHOUT_MODEL = ("extractive", "smalltalk")  # the agents that ask no language model
+
+
+def written_by(agent: str) -> WrittenBy:
+    """Return who wrote the text of an answer of `agent`."""
+    return "person" if agent == VERIFIED else "quotes" if agent in WITHOUT_MODEL else "model"
+
 
 # How far a reader can rely on an answer; grounding/confidence.py defines it.
 Confidence = Literal["high", "some", "low"]
@@ -309,7 +321,7 @@ class Citation:
 
     `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
     claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit. `by`
-    is MODEL if the language model gave the number anywhere, else ATTRIBUTED.
+    is MODEL if the language model gave the number anywhere, PERSON in an answer of a person, else ATTRIBUTED.
     """
 
     n: int
@@ -362,6 +374,11 @@ class Answer:
     claims: Claims = Claims()
     confidence: Confidence = LOW
     collection: str = ""
+
+    @property
+    def written_by(self) -> WrittenBy:
+        """Who wrote the text."""
+        return written_by(self.agent)
 
     def __str__(self) -> str:
         sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)

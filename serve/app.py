@@ -140,6 +140,7 @@ class Raydex:
             RemoteRetriever(retriever, timeout_s) if retriever else self._own_retriever(),
             [self._agent(agent, agents.get(agent.name)) for agent in all_agents(settings)],
             RemoteReranker(reranker, settings.reranker, timeout_s) if reranker else None,
+            self._store,
         )
         self._metrics = process_metrics()
         self._recorder = Recorder(

@@ -18,6 +18,7 @@ from anyio.from_thread import start_blocking_portal
 from pipelines.answering.agents import Agent, LLMAgent, StepUnavailable
 from pipelines.answering.chain import AgentChain, Delta
 from pipelines.answering.grounding.answerable import likelihood
+from pipelines.answering.grounding.citations import cite_sections
 from pipelines.answering.grounding.confidence import rate_confidence
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
@@ -30,10 +31,11 @@ from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, uses
 from pipelines.answering.trace import Trace
 from pipelines.answering.understanding.followup import complete
 from pipelines.answering.understanding.language import is_foreign
-from pipelines.answering.understanding.notes import make_notes
+from pipelines.answering.understanding.notes import make_notes, note_search
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
+from pipelines.answering.verified.book import AnswerBook, VerifiedMatch
 from pipelines.llm.session import ChatModel, Status
-from pipelines.records import Answer, Filters, Hit, Index, IndexSettings, Message, Route
+from pipelines.records import HIGH, VERIFIED, Answer, Filters, Hit, Index, IndexSettings, Message, Route
 from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -97,7 +99,7 @@ class QueryEngine:
     """Answers questions: `QueryEngine(retriever, synthesizer, llm).query("How …?")`; extractively without an LLM.
 
     `agents` are further agents, in the order in which they stand in for each other; the extractive one is always the
-    last resort.
+    last resort. The attribute `verified` has the answers that people wrote: they come first.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class QueryEngine:
         self._chain = AgentChain([*own, *agents], retriever.aembed)
         self.agents = self._chain.names
         self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.agents) > 1)
+        self.verified: AnswerBook | None = None
         self._retriever = retriever
         self._router = router or FixedRouter(self.agents[0])
         self._rewriter = rewriter
@@ -161,6 +164,14 @@ class QueryEngine:
             return
         trace.asked = strip_smalltalk(question.question)
         standalone = await self._condense(question, trace)
+        if (
+            uses_retrieval(mode)
+            and mode != NO_TEXT
+            and (match := await self._find_verified(question, standalone, trace))
+        ):
+            for given in _give(question, standalone[0], match, trace):
+                yield given
+            return
         with trace.step("route"):
             trace.route = await asyncio.to_thread(self._router.route, standalone[0])
         self._chain.check(trace.route.agent, question.variables)
@@ -252,6 +263,20 @@ class QueryEngine:
         trace.unclear = followup.unclear
         return (followup.question,)
 
+    async def _find_verified(self, question: Question, standalone: Sequence[str], trace: Trace) -> VerifiedMatch | None:
+        """Return the verified answer to the question; none where it is unclear what that refers to."""
+        if self.verified is None or trace.unclear:
+            return None
+        try:
+            with trace.step(VERIFIED):
+                return await self.verified.find(standalone[0], question.collection, question.filters)
+        except LookupError:  # no live index, or no collection was named: retrieval says so
+            return None
+        except Exception as error:
+            log.warning("answering without verified answers: %s: %s", type(error).__name__, error)
+            trace.lose(VERIFIED)
+            return None
+
     async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace) -> Retrieval:
         rewrite = Rewrite((standalone[0],))
         if self._rewriter is not None:
@@ -306,6 +331,20 @@ def _from_context(question: Question, standalone: str) -> Retrieval:
     )
     nowhere = Index(0, question.collection or "", IndexSettings(), "live", 0)
     return Retrieval(standalone, hits, nowhere, 0, (), {}, (standalone,))
+
+
+def _give(question: Question, standalone: str, match: VerifiedMatch, trace: Trace) -> tuple[Event, ...]:
+    """Return the events of an answer that a person wrote: its sections as hits, its text, the answer."""
+    nothing: dict[str, float] = {}
+    retrieval = Retrieval(standalone, match.hits, match.index, match.index.revision, (), nothing, (standalone,))
+    trace.notes = note_search(trace.asked, standalone)
+    why = f"a person answered {match.question!r} (likeness {match.likeness:.2f}, verified answer {match.id})"
+    trace.route = Route(VERIFIED, why)
+    trace.begin(VERIFIED)
+    trace.say(match.text)
+    answer = _answer(question, retrieval, trace)
+    cited = cite_sections(match.text, match.hits)
+    return retrieval, Delta(answer.text), replace(answer, citations=cited, confidence=HIGH)
 
 
 def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:

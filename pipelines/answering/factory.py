@@ -24,6 +24,7 @@ from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, Answer
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.synthesis.styles import PromptStyle
+from pipelines.answering.verified.book import AnswerBook
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
@@ -36,14 +37,17 @@ def make_engine(
     retriever: AsyncRetriever,
     agents: Sequence[Agent] | None = None,
     reranker: Reranker | None = None,
+    store: Store | None = None,
 ) -> QueryEngine:
     """Make the engine over `retriever`; `agents` and `reranker` are made here unless they run elsewhere.
+
+    The verified answers are those of `store`; without one, or if the settings switch them off, there are none.
 
     Raises TemplateError, NotAClassifier and what a model raises that does not load.
     """
     if agents is None:
         agents = [make_agent(settings, agent) for agent in all_agents(settings)]
-    return QueryEngine(
+    engine = QueryEngine(
         retriever,
         agents=agents,
         router=make_router(settings, agents),
@@ -57,6 +61,9 @@ def make_engine(
             max_per_page=settings.max_per_page,
         ),
     )
+    if store is not None and settings.verified:
+        engine.verified = AnswerBook(store, retriever.aembed, settings.collection, settings.verified_likeness)
+    return engine
 
 
 def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:

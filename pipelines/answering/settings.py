@@ -18,8 +18,10 @@ from pipelines.answering.retrieval.fusion import FUSIONS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.synthesis.styles import DEFAULT_STYLE, MARKS, QUESTIONS, RULES
+from pipelines.answering.verified.likeness import LIKENESS
 from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
+from pipelines.records import VERIFIED
 
 EXTRACTIVE = ExtractiveAgent.name
 NONE = "none"
@@ -82,8 +84,8 @@ class AgentSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_name(self) -> "AgentSettings":
-        if self.name == EXTRACTIVE:
-            raise ValueError(f"the name {EXTRACTIVE!r} belongs to the built-in agent")
+        if self.name in (EXTRACTIVE, VERIFIED):
+            raise ValueError(f"the name {self.name!r} belongs to a built-in agent")
         return self
 
 
@@ -118,6 +120,9 @@ class AnswerSettings(BaseModel):
     max_per_page: Annotated[int, Field(ge=0)] = _ENGINE.max_per_page  # hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds
+    verified: bool = True  # give the answers that people wrote (`raydex answers`)
+    # From this cosine on a question may mean the same as one that a person answered
+    verified_likeness: Annotated[float, Field(ge=0, le=1)] = LIKENESS
     query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
     embedding_url: Annotated[str, Field(validation_alias=AliasChoices("RAYDEX_EMBEDDING_URL", "OPENAI_BASE_URL"))] = ""
     embedding_key: Annotated[

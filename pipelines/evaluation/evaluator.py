@@ -20,7 +20,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension
 from pipelines.evaluation.judging.judge import Judge, Judgement
 from pipelines.evaluation.metrics import HitSources, answer_metrics
-from pipelines.records import Answer, Hit, Index
+from pipelines.records import VERIFIED, Answer, Hit, Index
 from pipelines.store import EvaluatedQuestion
 
 log = logging.getLogger(__name__)
@@ -198,7 +198,8 @@ def failed_agents(answer: Mapping[str, Any]) -> list[str]:
 
 def has_reply(answer: Mapping[str, Any]) -> bool:
     """Return whether a language model replied to the question of an answer, if only that it finds none."""
-    return answer.get("agent") != ExtractiveAgent.name or bool(answer["calls"] and not failed_agents(answer))
+    without_model = answer.get("agent") in (ExtractiveAgent.name, VERIFIED)
+    return not without_model or bool(answer["calls"] and not failed_agents(answer))
 
 
 def hit_rows(hits: Iterable[Hit]) -> list[dict[str, Any]]:

@@ -25,9 +25,17 @@ CODE = (
 
 
 def evaluation_fingerprint(
-    examples: Sequence[Example], plan: EvaluationPlan, index: Index, settings: AnswerSettings, judge: str = ""
+    examples: Sequence[Example],
+    plan: EvaluationPlan,
+    index: Index,
+    settings: AnswerSettings,
+    judge: str = "",
+    verified: str = "",
 ) -> str:
-    """Return the name under which rows are stored; `judge` is the judge's identity, its model with its prompts."""
+    """Return the name under which rows are stored.
+
+    `judge` is the judge's identity, its model with its prompts; `verified` names the verified answers that are given.
+    """
     decides = {
         "dataset": dataset_fingerprint(examples),
         "collection": plan.collection,
@@ -35,6 +43,7 @@ def evaluation_fingerprint(
         "hits": max(plan.ks),
         "answers": [plan.answers, plan.component],
         "judge": judge,
+        **({"verified": verified} if verified else {}),
         "configuration": public_settings(settings),
         "models": {name: _file_states(path) for name, path in _local_models(settings)},
         "code": digest(*(path.read_bytes() for path in code_files())),

@@ -17,6 +17,7 @@ from pipelines.evaluation.evaluator import EvaluationPlan, failed_agents, has_re
 from pipelines.evaluation.metrics import hit_metrics, is_share, rank, score_hits
 from pipelines.evaluation.result_text import answers_page
 from pipelines.evaluation.statistics import Interval, NothingToScore, bootstrap
+from pipelines.records import VERIFIED
 from pipelines.store import EvaluatedQuestion
 
 # Decimals of what is printed: far beyond what any number of questions can tell.
@@ -146,6 +147,7 @@ def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
         "claims": count_all_claims(answers),
         "agents": dict(Counter(answer.get("agent", "") for answer in answers).most_common()),
         "extractive": _why_extractive(answers),
+        "num_verified": sum(answer.get("agent") == VERIFIED for answer in answers),
         "model": _model_work([row for row in rows if row.answer and has_reply(row.answer)]),
         "num_stand_ins": sum(bool(failed_agents(answer)) for answer in answers),
         "score_errors": {name: sum(name in row.scores and row.scores[name] is None for row in rows) for name in names},

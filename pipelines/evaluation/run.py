@@ -65,7 +65,8 @@ def evaluate(
     """
     began = time.perf_counter()
     index, judge = store.live_index(plan.collection), make_judge(settings, plan, store)
-    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "")
+    verified = str(store.verified_mark(plan.collection).changed or "") if plan.answers and settings.verified else ""
+    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "", verified)
     configuration = public_settings(settings)
     number = store.begin_evaluation(
         fingerprint, index.collection, index.id, index.revision, describe_dataset(dataset, examples), configuration,

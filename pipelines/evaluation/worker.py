@@ -123,7 +123,7 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
             return {source: f"{heading(hit)}\n\n{hit.text}" for source, hit in texts.items()}
 
         evaluator = Evaluator(
-            make_engine(settings, retriever),
+            make_engine(settings, retriever, store=store),
             job.plan,
             index=job.index,
             judge=make_judge(settings, job.plan, store),

@@ -14,6 +14,13 @@ from pipelines.store.collections import (
     copy_name,
     is_copy,
 )
+from pipelines.store.collections.verified import (
+    NoSuchAnswer,
+    PinnedSection,
+    VerifiedAnswer,
+    VerifiedAnswers,
+    VerifiedMark,
+)
 from pipelines.store.connection import (
     DATABASE_PATIENCE_S,
     DatabaseFull,
@@ -55,7 +62,7 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
 
 
-class Store(Schema, Copies, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations):
+class Store(Schema, Copies, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations, VerifiedAnswers):
     """One database with everything that Raydex stores. Its constructor is Database's."""
 
 
@@ -84,12 +91,14 @@ __all__ = [
     "LostCollection",
     "MigrationFailed",
     "NoLiveIndex",
+    "NoSuchAnswer",
     "NoSuchCollection",
     "NoSuchIndex",
     "NoSuchKey",
     "NotADump",
     "Outline",
     "PageToIndex",
+    "PinnedSection",
     "Publication",
     "QuestionRow",
     "RunLock",
@@ -102,6 +111,9 @@ __all__ = [
     "Turn",
     "UnusableDatabase",
     "VectorsMissing",
+    "VerifiedAnswer",
+    "VerifiedAnswers",
+    "VerifiedMark",
     "build_index",
     "can_connect",
     "choose_vector_type",

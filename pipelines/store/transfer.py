@@ -1,7 +1,7 @@
 """Dumps an index with its pages to one file, and restores it.
 
-The file is a zip of a manifest and three streams of Postgres' binary COPY, so that neither side ever holds more
-than a piece of it in memory. A restore is one transaction: all of it or nothing.
+The file is a zip of a manifest, the verified answers and three streams of Postgres' binary COPY, of which neither side
+ever holds more than a piece in memory. A restore is one transaction: all of it or nothing.
 """
 
 import json
@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
+from pipelines.store.collections.verified import dump_answers, restore_answers
 from pipelines.store.connection import Connection, StoreUnavailable, snapshot, statement
 from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
@@ -27,6 +28,7 @@ from pipelines.whole import whole_file
 
 FORMAT = "raydex index 1"
 MOST_MANIFEST_BYTES = 1 << 20
+VERIFIED, MOST_VERIFIED_BYTES = "verified_answers.json", 1 << 26
 ENCRYPTED = 1  # a bit of a member's flags
 # What a file raises that is no zip, was cut or damaged, or is packed in a way that is not known here.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError)
@@ -83,9 +85,10 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
             index = _read_pages(connection, lock.collection, run, archive, manifest)
             _read_chunks(connection, index, lock.store.columns, names, archive)
             index_chunks(connection, chunk_table(index.id), index.settings.vector_type, resources)
+            _read_verified(connection, lock.collection, archive)
             _check_counts(save_stats(connection, index.id), manifest, path)
             return index.id, manifest.counts
-    except (*_UNREADABLE, psycopg.DataError, psycopg.IntegrityError, ProgramLimitExceeded) as error:
+    except (*_UNREADABLE, psycopg.DataError, psycopg.IntegrityError, ProgramLimitExceeded, ValidationError) as error:
         raise _incomplete(path, error) from error
 
 
@@ -147,6 +150,7 @@ def _write(connection: Connection, index: Index, columns: ChunkColumns, archive:
             with archive.open(name, "w", force_zip64=True) as member, connection.cursor().copy(query) as copy:
                 for piece in copy:
                     member.write(piece)
+        archive.writestr(VERIFIED, dump_answers(connection, index.collection))
     archive.writestr("manifest.json", json.dumps(manifest))  # last: a file without it is incomplete
     return manifest
 
@@ -193,6 +197,15 @@ def _read_chunks(
     create_chunk_table(connection, index.id, index.settings.vector_type, index.settings.dimension, columns)
     copied = sql.SQL(", ").join([sql.Identifier(name) for name in names])
     _copy(connection, statement("restore_chunks", chunk=chunk_table(index.id), names=copied), archive, "chunks")
+
+
+def _read_verified(connection: Connection, collection: str, archive: zipfile.ZipFile) -> None:
+    """Load the verified answers; a dump of an earlier version has none."""
+    if VERIFIED not in archive.namelist():
+        return
+    if archive.getinfo(VERIFIED).file_size > MOST_VERIFIED_BYTES:
+        raise zipfile.BadZipFile(f"its verified answers have more than {MOST_VERIFIED_BYTES:,} bytes")
+    restore_answers(connection, collection, archive.read(VERIFIED))
 
 
 def _copy(connection: Connection, query: sql.Composed, archive: zipfile.ZipFile, name: str) -> None:

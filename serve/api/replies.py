@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
-from pipelines.records import Answer, Citation, CitedBy, Confidence, Exchange, Hit
+from pipelines.records import Answer, Citation, CitedBy, Confidence, Exchange, Hit, WrittenBy
 from pipelines.store import Outline
 
 
 class CitationOut(BaseModel):
     """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it.
 
-    `by` is who put the number there: the language model, or Raydex (`attributed`).
+    `by` is who put the number there: the language model, Raydex (`attributed`), or the person who wrote the answer.
     """
 
     n: int
@@ -137,6 +137,7 @@ class ClaimsOut(BaseModel):
 class AnswerOut(BaseModel):
     """An answer with its sources. `known` is false if the answer is that it does not know.
 
+    `written_by` is `person`, `model`, or `quotes` for an answer that quotes the documentation.
     `finish_reason` is `stop`, or why the language model was cut off: `length` or `content_filter`.
     """
 
@@ -156,6 +157,7 @@ class AnswerOut(BaseModel):
     confidence: Confidence
     citations: list[CitationOut]
     agent: str
+    written_by: WrittenBy
     route: RouteOut | None
     usage: UsageOut
     conversation: str
@@ -179,6 +181,7 @@ class AnswerOut(BaseModel):
             citations=[CitationOut.of(citation) for citation in answer.citations],
             hits=[HitOut.of(hit) for hit in answer.hits],
             agent=answer.agent,
+            written_by=answer.written_by,
             route=_route(answer, reading),
             degraded=list(answer.degraded),
             usage=_usage(answer),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pipelines.answering.grounding.statements import YES_OR_NO, Statement
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
-from pipelines.records import ATTRIBUTED, MODEL, Citation, CitedBy, Claims, Hit
+from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,16 @@ def cite_closest(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
 def cite_quotes(quoted: Mapping[int, Support], hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that quotes `hits[n - 1]`, with how well each answers the question."""
     return tuple(_citation(n, hits[n - 1], [support], ATTRIBUTED) for n, support in quoted.items())
+
+
+def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
+    """Return the citations of an answer that a person wrote: those that it numbers, then the rest of its sections."""
+    numbers = dict.fromkeys(int(n) for n in re.findall(r"\[(\d{1,4})\]", text))
+    ordered = [n for n in numbers if 1 <= n <= len(hits)]
+    rest = [n for n in range(1, len(hits) + 1) if n not in numbers]
+    return tuple(
+        _citation(n, hits[n - 1], [Support(1.0, True, hits[n - 1].passage)], PERSON) for n in (*ordered, *rest)
+    )
 
 
 def count_quotes(quoted: Mapping[int, Support]) -> Claims:

@@ -7,15 +7,18 @@ from pipelines.answering.understanding.language import is_foreign, reads_only_en
 
 def make_notes(asked: str, unclear: str, retrieval: Retrieval) -> tuple[str, ...]:
     """Return the notes on a question: `unclear` are words of it that nothing before it explains."""
-    notes = []
-    if content_words(asked) != content_words(retrieval.question):
-        notes.append(f"Searched for: {retrieval.question}")
+    notes = list(note_search(asked, retrieval.question))
     if unclear:
         notes.append(f'I can\'t tell what "{unclear}" refers to. Ask the whole question in one message.')
     model = retrieval.index.settings.model
     if reads_only_english(model) and is_foreign(retrieval.question):
         notes.append(_language_note(model, retrieval))
     return tuple(notes)
+
+
+def note_search(asked: str, searched: str) -> tuple[str, ...]:
+    """Return the note on what was searched for, if that is not what was asked."""
+    return (f"Searched for: {searched}",) if content_words(asked) != content_words(searched) else ()
 
 
 def _language_note(model: str, retrieval: Retrieval) -> str:

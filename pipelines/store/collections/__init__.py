@@ -1,4 +1,4 @@
-"""The collections of a database, copies of them, the pages that an index holds, and what it is about."""
+"""Collections, their copies, the pages that an index holds and what it is about, verified answers."""
 
 from pipelines.store.collections.catalog import Collections, NoSuchCollection
 from pipelines.store.collections.copies import Copies, copy_name, is_copy

@@ -53,6 +53,7 @@ select (select count(*) from page where collection = any(%(names)s)) as pages,
        (select count(*) from index where collection = any(%(names)s)) as indexes,
        (select coalesce(sum((stats ->> 'chunks')::bigint), 0) from index where collection = any(%(names)s))::bigint as chunks,
        (select count(*) from run where collection = any(%(names)s)) as runs,
+       (select count(*) from verified_answer where collection = any(%(names)s)) as verified_answers,
        (select count(*) from question where {asked}) as questions,
        (select count(*) from feedback where question_id in (select id from question where {asked})) as feedback,
        (select count(*) from evaluation where collection = any(%(names)s)) as evaluations;

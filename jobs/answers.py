@@ -1,0 +1,249 @@
+"""Writes answers that a person verified, and keeps them true: list, add, review, accept, retire.
+
+A verified answer is given, labelled as written by a person, to questions that mean the same as one of its own, until a
+section that it rests on changes: then it waits for `review`, and `accept` gives it again. Exit codes: 0 done, 1 failed,
+2 bad input.
+"""
+
+import argparse
+import difflib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main, say
+from jobs.environment import open_store, read_configuration
+from pipelines.answering.retrieval.live import choose_collection
+from pipelines.answering.verified.writing import (
+    REVIEW,
+    ReviewedAnswer,
+    SectionChange,
+    given_text,
+    review_answers,
+    write_answer,
+)
+from pipelines.store import Store, VerifiedAnswer
+
+MOST_LINES = 40  # of the difference of a section
+NONE_YET = "no verified answer yet: `raydex answers add --question … --source URL#ANCHOR --file answer.md` writes one"
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("answers", __doc__)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="list the answers of a collection, and which of them are given")
+    review = actions.add_parser("review", help="show the answers whose sections have changed, and what has changed")
+    add = actions.add_parser("add", help="write the answer to a question")
+    accept = actions.add_parser("accept", help="give an answer again, as it is or with another text or other sections")
+    retire = actions.add_parser("retire", help="give an answer no more")
+    for one in (listing, review, add):
+        add_collection(one, "default: the one that is asked where none is named")
+    for one in (accept, retire):
+        one.add_argument("number", type=int, help="the number of the answer, as `raydex answers list` shows it")
+    for one in (add, accept):
+        wording = "the question, or another wording of it; repeatable"
+        one.add_argument("--question", action="append", default=[], metavar="TEXT", help=wording)
+        asked = "a question that was asked, by its id; repeatable: all questions of a cluster"
+        one.add_argument("--asked", action="append", default=[], metavar="ID", help=asked)
+        source = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
+        one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
+        text = one.add_mutually_exclusive_group(required=one is add)
+        text.add_argument("--file", type=Path, help="the answer as Markdown; - reads it from standard input")
+        text.add_argument("--text", help="the answer as Markdown")
+    for one in (listing, review, add, accept, retire):
+        add_json(one)
+    return parser
+
+
+def work(args: argparse.Namespace) -> int:
+    with open_store() as store:
+        ACTIONS[args.action](store, vars(args))
+    return DONE
+
+
+def list_answers(store: Store, flags: Mapping[str, Any]) -> None:
+    collection = named_collection(store, flags["collection"])
+    reviewed = review_answers(store, collection)
+    counts = Counter(one.state for one in reviewed)
+    head = f"collection {collection}: {', '.join(f'{count} {state}' for state, count in counts.items())}"
+    hint = ["`raydex answers review` shows what has changed"] if counts[REVIEW] else []
+    text = "\n".join([head, *map(describe, reviewed), *hint]) if reviewed else NONE_YET
+    finish({"collection": collection, "answers": [as_row(one) for one in reviewed]}, flags["json"], text)
+
+
+def show_changes(store: Store, flags: Mapping[str, Any]) -> None:
+    collection = named_collection(store, flags["collection"])
+    waiting = [one for one in review_answers(store, collection) if one.state == REVIEW]
+    text = (
+        "\n\n".join(map(describe_changes, waiting)) or f"collection {collection}: no verified answer waits for review"
+    )
+    finish({"collection": collection, "answers": [as_row(one) for one in waiting]}, flags["json"], text)
+
+
+def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
+    asked = asked_questions(store, flags["asked"])
+    collection = named_collection(store, flags["collection"] or next((row["collection"] for row in asked), None))
+    questions = [*flags["question"], *(row["standalone"] or row["question"] for row in asked)]
+    if not flags["source"]:
+        raise BadInput(f"name the section that the answer rests on with --source; {closest(collection, questions)}")
+    answer = write_answer(store, collection, questions, read_text(flags), flags["source"])
+    warn(answer)
+    number = store.add_verified_answer(answer)
+    tell(store, number, flags["json"], "is given from now on")
+
+
+def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
+    known = store.verified_answer(flags["number"])
+    asked = asked_questions(store, flags["asked"])
+    more = [*flags["question"], *(row["standalone"] or row["question"] for row in asked)]
+    text = read_text(flags) if flags["file"] or flags["text"] else known.answer
+    sources = flags["source"] or [section.source for section in known.sections]
+    answer = write_answer(store, known.collection, [*known.questions, *more], text, sources, known.id)
+    warn(answer)
+    store.accept_verified_answer(answer)
+    tell(store, known.id, flags["json"], "is given again")
+
+
+def retire_answer(store: Store, flags: Mapping[str, Any]) -> None:
+    number = flags["number"]
+    store.retire_verified_answer(number)
+    tell(store, number, flags["json"], f"is given no more; `raydex answers accept {number}` gives it again")
+
+
+ACTIONS = {
+    "list": list_answers,
+    "review": show_changes,
+    "add": add_answer,
+    "accept": accept_answer,
+    "retire": retire_answer,
+}
+
+
+# ------------------------------------------------------------------------------------------- what was given
+
+
+def named_collection(store: Store, name: str | None) -> str:
+    """Return the collection that is meant. Raises BadInput and CollectionNotNamed."""
+    rows = store.collections()
+    if not (name := name or read_configuration().collection):
+        return choose_collection(rows)
+    if name not in [row["name"] for row in rows]:
+        raise BadInput(
+            f"there is no collection {name!r}; there are: {', '.join(row['name'] for row in rows) or 'none'}"
+        )
+    return name
+
+
+def asked_questions(store: Store, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the recorded questions with these ids. Raises BadInput."""
+    rows = {id: store.question(id) for id in ids}
+    if missing := [id for id, row in rows.items() if row is None]:
+        raise BadInput(f"no question with the id {missing[0]!r} is recorded: `raydex insights` shows the ids")
+    return [row for row in rows.values() if row]
+
+
+def read_text(flags: Mapping[str, Any]) -> str:
+    """Return the answer that was given as text or file. Raises BadInput."""
+    text, file = flags["text"], flags["file"]
+    if text is not None:
+        return str(text)
+    try:
+        return sys.stdin.read() if str(file) == "-" else str(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--file is {file}: it can't be read as text ({error})") from error
+
+
+def closest(collection: str, questions: Sequence[str]) -> str:
+    """Return the sections that retrieval finds for the first question, for a person to choose from."""
+    from contextlib import closing
+
+    from pipelines.answering.factory import make_engine, make_retriever
+
+    settings = read_configuration().model_copy(update={"patience_s": 60.0, "no_llm": True, "verified": False})
+    if not questions:
+        return "the question is missing too: --question"
+    with open_store() as store, closing(make_retriever(settings, store)) as retriever:
+        hits = make_engine(settings, retriever).search(questions[0], collection=collection, k=5).hits
+    return "\n".join(["the closest are:", *(f"  {hit.source}" for hit in hits)])
+
+
+# ------------------------------------------------------------------------------------------- what is shown
+
+
+def warn(answer: VerifiedAnswer) -> None:
+    """Say which lines of an answer readers will not see as they were written."""
+    for line in difflib.unified_diff(answer.answer.splitlines(), given_text(answer).splitlines(), lineterm="", n=0):
+        if line[:1] in "+-" and line[:3] not in ("+++", "---"):
+            say(f"{'written' if line[0] == '-' else 'shown  '}  {line[1:]}")
+
+
+def tell(store: Store, number: int, as_json: bool, what: str) -> None:
+    """Print an answer after a change."""
+    answer = store.verified_answer(number)
+    one = next(one for one in review_answers(store, answer.collection) if one.answer.id == number)
+    finish(as_row(one), as_json, f"verified answer {number} of {answer.collection} {what}\n{describe(one)}")
+
+
+def describe(one: ReviewedAnswer) -> str:
+    """Return the lines about an answer in a list."""
+    answer = one.answer
+    lines = [f"{answer.id:4} {one.state:8} {answer.questions[0]}"]
+    lines += [f"{'':13} also: {wording}" for wording in answer.questions[1:]]
+    changed = {change.source: "gone" if change.now is None else "changed" for change in one.changes}
+    lines += [
+        f"{'':13} [{n}] {section.source}{f' ({changed[section.source]})' if section.source in changed else ''}"
+        for n, section in enumerate(answer.sections, 1)
+    ]
+    return "\n".join(lines)
+
+
+def describe_changes(one: ReviewedAnswer) -> str:
+    """Return an answer that waits for review with the changes of its sections, and what to do."""
+    lines = [describe(one), "", *(f"  | {line}" for line in one.answer.answer.splitlines())]
+    for change in one.changes:
+        lines += ["", *_difference(change)]
+    number = one.answer.id
+    lines += [
+        "",
+        f"still right:      `raydex answers accept {number}`",
+        f"another text:     `raydex answers accept {number} --file answer.md`",
+        f"another section:  `raydex answers accept {number} --source URL#ANCHOR`",
+        f"wrong:            `raydex answers retire {number}`",
+    ]
+    return "\n".join(lines)
+
+
+def _difference(change: SectionChange) -> Iterator[str]:
+    if change.now is None:
+        yield f"{change.source} is gone"
+        return
+    difference = difflib.unified_diff(
+        change.before.splitlines(), change.now.splitlines(), change.source, "now", lineterm="", n=1
+    )
+    lines = list(difference) or [f"{change.source}: its heading has changed"]
+    yield from lines[:MOST_LINES]
+    if len(lines) > MOST_LINES:
+        yield f"… and {len(lines) - MOST_LINES} more lines"
+
+
+def as_row(one: ReviewedAnswer) -> dict[str, Any]:
+    """Return an answer as data."""
+    answer = one.answer
+    return {
+        "id": answer.id,
+        "collection": answer.collection,
+        "state": one.state,
+        "questions": list(answer.questions),
+        "answer": answer.answer,
+        "sources": [section.source for section in answer.sections],
+        "changes": [asdict(change) for change in one.changes],
+        "written": answer.written,
+        "changed": answer.changed,
+    }
+
+
+if __name__ == "__main__":
+    main(arguments(), work)

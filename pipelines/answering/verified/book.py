@@ -1,0 +1,173 @@
+"""Finds the verified answer to a question: one that a person wrote, whose sections are as they were.
+
+Reads the answers of a collection once and again when they or the index have changed, so that a question to a collection
+without any costs nothing. Knows no step of the engine and no HTTP.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from pipelines.answering.agents import CollectionEmbed
+from pipelines.answering.retrieval.live import choose_collection
+from pipelines.answering.sanitizing.stream import sanitize
+from pipelines.answering.verified.likeness import LIKENESS, Meaning, may_mean_same, question_key
+from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
+from pipelines.records import Filters, Hit, Index
+from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
+
+Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+
+# An answer that was written meanwhile is given after this many seconds at most; what is given was checked just before.
+CHECK_S = 1.0
+
+
+class BookStore(Protocol):
+    """The part of the store that has verified answers and their sections."""
+
+    def live_index(self, collection: str, /) -> Index: ...
+
+    def collections(self) -> Sequence[Mapping[str, object]]: ...
+
+    def verified_mark(self, collection: str, /) -> VerifiedMark: ...
+
+    def verified_answers(self, collection: str, /) -> Sequence[VerifiedAnswer]: ...
+
+    def chunks_of_pages(self, index: int, urls: set[str], /) -> Sequence[Hit]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedMatch:
+    """The verified answer to a question: its sanitized text, whose `[n]` is the n-th of `hits`, the sections.
+
+    `question` is the wording that is `likeness` alike.
+    """
+
+    id: int
+    question: str
+    likeness: float
+    text: str
+    hits: tuple[Hit, ...]
+    index: Index
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    text: str
+    meaning: Meaning
+    answer: VerifiedAnswer
+    sections: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edition:
+    """The verified answers of a collection that can be given, as of one revision of its index and one mark."""
+
+    index: Index
+    mark: VerifiedMark
+    wordings: tuple[_Wording, ...] = ()
+    vectors: dict[str, Vector] = field(default_factory=dict)
+
+    def is_of(self, index: Index, mark: VerifiedMark) -> bool:
+        return (self.index.id, self.index.revision, self.mark) == (index.id, index.revision, mark)
+
+
+class AnswerBook:
+    """The verified answers of all collections. `embed` gives vectors of questions by the model of a collection.
+
+    `collection` is used where a question names none ("": the default or only one). A question gets the answer to a
+    wording from `likeness` on, the cosine of their vectors. The store is asked for news every `check_s` seconds.
+    """
+
+    def __init__(
+        self,
+        store: BookStore,
+        embed: CollectionEmbed,
+        collection: str = "",
+        likeness: float = LIKENESS,
+        check_s: float = CHECK_S,
+    ) -> None:
+        self._store, self._embed, self._collection = store, embed, collection
+        self._likeness, self._check_s = likeness, check_s
+        self._editions: dict[str, tuple[float, _Edition]] = {}
+
+    async def find(
+        self, question: str, collection: str | None = None, filters: Filters = Filters()
+    ) -> VerifiedMatch | None:
+        """Return the verified answer to a question, if there is one. Raises as the store and the embedder do."""
+        name = collection or self._collection
+        edition = await self._edition(name, self._check_s)
+        match = await self._match(edition, question, name, filters)
+        if match is None:
+            return None
+        now = await self._edition(name, 0.0)
+        return match if now is edition else await self._match(now, question, name, filters)
+
+    async def _edition(self, name: str, most_age_s: float) -> _Edition:
+        """Return the edition of a collection, read or checked at most that many seconds ago."""
+        checked, edition = self._editions.get(name, (0.0, None))
+        if edition is not None and time.monotonic() - checked < most_age_s:
+            return edition
+        edition = await asyncio.to_thread(self._read, name, edition)
+        self._editions[name] = time.monotonic(), edition
+        return edition
+
+    def _read(self, name: str, before: _Edition | None) -> _Edition:
+        """Return the newest edition, which is the one `before` if nothing has changed."""
+        index = self._store.live_index(name or choose_collection(self._store.collections()))
+        mark = self._store.verified_mark(index.collection)
+        if before and before.is_of(index, mark):
+            return before
+        answers = self._store.verified_answers(index.collection) if mark.answers else ()
+        given = given_answers(self._store, index, answers)
+        wordings = [
+            _Wording(text, Meaning.of(text), answer, sections)
+            for answer, sections in given
+            for text in answer.questions
+        ]
+        same_model = before is not None and before.index.settings == index.settings
+        return _Edition(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
+
+    async def _match(self, edition: _Edition, question: str, name: str, filters: Filters) -> VerifiedMatch | None:
+        kept = [wording for wording in edition.wordings if are_kept(wording.sections, filters)]
+        same = next((one for one in kept if question_key(one.text) == question_key(question)), None)
+        if same:
+            return _match(edition, same, 1.0)
+        meaning = Meaning.of(question) if kept else None
+        near = [one for one in kept if meaning and may_mean_same(meaning, one.meaning)]
+        if not near:
+            return None
+        cosines = await self._cosines(edition, question, name, near)
+        best = int(np.argmax(cosines))
+        return _match(edition, near[best], float(cosines[best])) if cosines[best] >= self._likeness else None
+
+    async def _cosines(self, edition: _Edition, question: str, name: str, wordings: Sequence[_Wording]) -> Vector:
+        new = [one.text for one in wordings if one.text not in edition.vectors]
+        vector, *others = await self._embed([question, *new], name or None)
+        edition.vectors.update(zip(new, others, strict=True))
+        return np.array([edition.vectors[one.text] @ vector for one in wordings], np.float32)
+
+
+def given_answers(
+    store: BookStore, index: Index, answers: Iterable[VerifiedAnswer]
+) -> list[tuple[VerifiedAnswer, tuple[Hit, ...]]]:
+    """Return the answers that may be given, each with its sections: none is retired, no section has changed."""
+    active = [answer for answer in answers if not answer.retired]
+    sources = {section.source for answer in active for section in answer.sections}
+    pages = {source.partition("#")[0] for source in sources}
+    now = read_sections(store.chunks_of_pages(index.id, pages), sources) if pages else {}
+    return [
+        (answer, tuple(now[section.source] for section in answer.sections))
+        for answer in active
+        if not changed_sections(answer.sections, now)
+    ]
+
+
+def _match(edition: _Edition, wording: _Wording, likeness: float) -> VerifiedMatch:
+    answer, hits = wording.answer, wording.sections
+    text = sanitize(answer.answer, len(hits), [hit.url for hit in hits])
+    return VerifiedMatch(answer.id, wording.text, likeness, text, hits, edition.index)

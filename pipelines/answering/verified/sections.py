@@ -1,0 +1,54 @@
+"""Reads the sections of an index that answers rest on, and tells whether they have changed.
+
+Knows chunks; no database and no answer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pipelines.records import Filters, Hit, digest
+from pipelines.store.collections.verified import PinnedSection
+
+
+def read_sections(chunks: Iterable[Hit], sources: Iterable[str]) -> dict[str, Hit]:
+    """Return each of `sources` that the chunks hold as one hit, with the whole section as its `context`.
+
+    A source (`url#anchor` or `url`) is the section itself, without its subsections; where it has no text of its own,
+    those below it.
+    """
+    known, found = list(chunks), {}
+    for source in sources:
+        url, _, anchor = source.partition("#")
+        of_page = [chunk for chunk in known if chunk.url == url]
+        own = [chunk for chunk in of_page if chunk.source == source]
+        below = [chunk for chunk in of_page if not anchor or anchor in chunk.anchors]
+        if parts := sorted(own or below, key=lambda chunk: chunk.ordinal):
+            found[source] = replace(parts[0], context="\n\n".join(part.text for part in parts))
+    return found
+
+
+def section_hash(section: Hit) -> str:
+    """Return the hash of what a section says: its heading and its text, however that was cut and spaced."""
+    heading = section.headings[-1] if section.headings else ""
+    return digest("".join(heading.split()), "".join(section.passage.split()))
+
+
+def pin(source: str, section: Hit) -> PinnedSection:
+    """Return a section as it is now."""
+    return PinnedSection(source, section_hash(section), section.passage)
+
+
+def changed_sections(pinned: Iterable[PinnedSection], now: Mapping[str, Hit]) -> list[str]:
+    """Return the sources whose section says something else now, or is gone."""
+    return [one.source for one in pinned if one.source not in now or section_hash(now[one.source]) != one.text_hash]
+
+
+def are_kept(sections: Sequence[Hit], filters: Filters) -> bool:
+    """Return whether `filters` keep every one of these sections."""
+    return all(
+        (not filters.tags or not set(filters.tags).isdisjoint(hit.tags))
+        and filters.version in (None, hit.version)
+        and filters.language in (None, hit.language)
+        and hit.url.startswith(filters.url_prefix or "")
+        for hit in sections
+    )

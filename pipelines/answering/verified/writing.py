@@ -1,0 +1,141 @@
+"""Writes verified answers and reviews them: which are given, and which a person has to look at again.
+
+Knows the store; no command line.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pipelines.answering.sanitizing.stream import sanitize
+from pipelines.answering.verified.likeness import question_key
+from pipelines.answering.verified.sections import changed_sections, pin, read_sections
+from pipelines.records import Hit, Index
+from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
+
+AnswerState = Literal["given", "review", "retired"]
+GIVEN: AnswerState = "given"
+REVIEW: AnswerState = "review"
+RETIRED: AnswerState = "retired"
+
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_NUMBER = re.compile(r"(?<!\])\[(\d{1,4})\](?!\()")
+MOST_NAMED = 8  # sections of a page that an error names
+
+
+class NoSuchSection(LookupError):
+    """The live index has no such section; the message names those of its page."""
+
+    def __init__(self, source: str, collection: str, sections: Sequence[str]) -> None:
+        named = ", ".join(sections[:MOST_NAMED])
+        more = len(sections) - MOST_NAMED
+        others = f"the page has: {named}{f' and {more} more' if more > 0 else ''}" if named else "nor such a page"
+        super().__init__(f"the index of {collection!r} has no section {source}; {others}")
+
+
+class UnusableAnswer(ValueError):
+    """A verified answer cannot be given as it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionChange:
+    """A section of an answer that is not as it was; `now` is its text, None if it is gone."""
+
+    source: str
+    before: str
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedAnswer:
+    """A verified answer with its state; one in `review` has the changes for which it is not given."""
+
+    answer: VerifiedAnswer
+    state: AnswerState
+    changes: tuple[SectionChange, ...] = ()
+
+
+def review_answers(store: Store, collection: str) -> list[ReviewedAnswer]:
+    """Return the verified answers of a collection with their states. Without a live index none is given."""
+    answers = store.verified_answers(collection)
+    sources = {section.source for answer in answers for section in answer.sections}
+    try:
+        now = _sections(store, store.live_index(collection), sources) if sources else {}
+    except NoLiveIndex:
+        now = {}
+    return [_review(answer, now) for answer in answers]
+
+
+def _review(answer: VerifiedAnswer, now: dict[str, Hit]) -> ReviewedAnswer:
+    if answer.retired:
+        return ReviewedAnswer(answer, RETIRED)
+    changed = set(changed_sections(answer.sections, now))
+    changes = tuple(
+        SectionChange(one.source, one.text, now[one.source].passage if one.source in now else None)
+        for one in answer.sections
+        if one.source in changed
+    )
+    return ReviewedAnswer(answer, REVIEW if changes else GIVEN, changes)
+
+
+def write_answer(
+    store: Store, collection: str, questions: Sequence[str], text: str, sources: Sequence[str], id: int = 0
+) -> VerifiedAnswer:
+    """Return an answer that rests on `sources` as the live index has them now; it is not stored yet.
+
+    Raises UnusableAnswer, NoSuchSection and NoLiveIndex. `id` is that of the stored answer that it will replace.
+    """
+    wordings = tuple({question_key(question): question.strip() for question in questions if question.strip()}.values())
+    if not wordings:
+        raise UnusableAnswer("no question is named: give one with `--question`")
+    _check_text(text, sources)
+    _check_new(store, collection, wordings, id)
+    return VerifiedAnswer(collection, wordings, text.strip(), tuple(pin_sections(store, collection, sources)), id)
+
+
+def pin_sections(store: Store, collection: str, sources: Sequence[str]) -> list[PinnedSection]:
+    """Return the sections as they are in the live index. Raises NoSuchSection and NoLiveIndex."""
+    index = store.live_index(collection)
+    wanted = list(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
+    found = _sections(store, index, wanted)
+    for source in wanted:
+        if source not in found:
+            chunks = store.chunks_of_pages(index.id, {source.partition("#")[0]})
+            raise NoSuchSection(source, collection, list(dict.fromkeys(chunk.source for chunk in chunks)))
+    return [pin(source, found[source]) for source in wanted]
+
+
+def given_text(answer: VerifiedAnswer) -> str:
+    """Return the text as it is given: what may not leave a model's answer does not leave a person's either."""
+    return _sanitized(answer.answer, [section.source for section in answer.sections])
+
+
+def _sections(store: Store, index: Index, sources: Iterable[str]) -> dict[str, Hit]:
+    wanted = list(sources)
+    return read_sections(store.chunks_of_pages(index.id, {source.partition("#")[0] for source in wanted}), wanted)
+
+
+def _check_text(text: str, sources: Sequence[str]) -> None:
+    if not sources:
+        raise UnusableAnswer("no section is named that the answer rests on: give it with `--source URL#ANCHOR`")
+    if not _sanitized(text, sources).strip():
+        raise UnusableAnswer("the answer is empty, or nothing of it may be shown to a reader")
+    numbers = map(int, _NUMBER.findall(_CODE.sub("", text)))
+    if beyond := [n for n in numbers if not 1 <= n <= len(sources)]:
+        raise UnusableAnswer(f"the answer cites [{beyond[0]}] and {len(sources)} sections are named: [1] is the first")
+
+
+def _check_new(store: Store, collection: str, wordings: Sequence[str], id: int) -> None:
+    keys = {question_key(wording): wording for wording in wordings}
+    for other in store.verified_answers(collection):
+        for wording in other.questions:
+            if other.id != id and not other.retired and question_key(wording) in keys:
+                raise UnusableAnswer(
+                    f"{wording!r} has the verified answer {other.id}: `raydex answers accept {other.id} --file FILE` "
+                    f"replaces its text, `raydex answers retire {other.id}` takes it back"
+                )
+
+
+def _sanitized(text: str, sources: Sequence[str]) -> str:
+    return sanitize(text, len(sources), [source.partition("#")[0] for source in sources])

@@ -1,0 +1,130 @@
+"""Answers that a person wrote, and the sections that each rests on.
+
+Knows no question and no index: whether a section is still the same is not its concern.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from pipelines.characters import clean_for_storage
+from pipelines.store.connection import Connection, Database, statement, to_jsonb
+
+
+class NoSuchAnswer(LookupError):
+    """There is no verified answer with that number."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedSection:
+    """A section as it was when a person relied on it; `text_hash` tells whether it has changed."""
+
+    source: str
+    text_hash: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedAnswer:
+    """An answer that a person wrote to `questions`, wordings of one question.
+
+    `answer` is Markdown in which `[n]` is the n-th of `sections`. A retired one is kept and never given.
+    """
+
+    collection: str
+    questions: tuple[str, ...]
+    answer: str
+    sections: tuple[PinnedSection, ...]
+    id: int = 0
+    retired: bool = False
+    written: datetime = field(default_factory=lambda: datetime.now(UTC))
+    changed: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedMark:
+    """How many verified answers a collection has, and when one was last changed: equal marks, equal answers."""
+
+    answers: int = 0
+    changed: datetime | None = None
+
+
+class VerifiedAnswers(Database):
+    """Verified answers."""
+
+    def verified_answers(self, collection: str) -> list[VerifiedAnswer]:
+        """Return the verified answers of a collection, the retired ones too; of a copy those of its original."""
+        rows = self._all("verified_answers", {"collection": collection}, original=statement("original"))
+        return [_read(row) for row in rows]
+
+    def verified_mark(self, collection: str) -> VerifiedMark:
+        """Return what changes whenever a verified answer of a collection does."""
+        row = self._one("verified_mark", {"collection": collection}, original=statement("original")) or {}
+        return VerifiedMark(row["answers"], row["changed"])
+
+    def verified_answer(self, id: int) -> VerifiedAnswer:
+        """Return one verified answer. Raises NoSuchAnswer."""
+        row = self._one("verified_answer", {"id": id})
+        if row is None:
+            raise NoSuchAnswer(f"there is no verified answer {id}: `raydex answers list` shows what there is")
+        return _read(row)
+
+    def add_verified_answer(self, answer: VerifiedAnswer) -> int:
+        """Store a new verified answer; return its number."""
+        return int((self._one("add_verified_answer", _values(answer)) or {})["id"])
+
+    def accept_verified_answer(self, answer: VerifiedAnswer) -> None:
+        """Replace questions, text and sections of the answer with this id, which is given from now on."""
+        if not self._run("accept_verified_answer", _values(answer)):
+            raise NoSuchAnswer(f"there is no verified answer {answer.id}")
+
+    def retire_verified_answer(self, id: int) -> None:
+        """Give an answer no more. Raises NoSuchAnswer."""
+        if not self._run("retire_verified_answer", {"id": id}):
+            raise NoSuchAnswer(f"there is no verified answer {id}: `raydex answers list` shows what there is")
+
+
+def dump_answers(connection: Connection, collection: str) -> str:
+    """Return the verified answers of a collection as JSON."""
+    rows = connection.execute(statement("dump_verified_answers"), {"collection": collection}).fetchall()
+    return json.dumps([{**row, "written": row["written"].isoformat()} for row in rows])
+
+
+def restore_answers(connection: Connection, collection: str, dumped: bytes) -> None:
+    """Add the answers that `dump_answers` wrote, but for those whose questions are answered already.
+
+    Raises pydantic's ValidationError for anything else.
+    """
+    for answer in TypeAdapter(list[_DumpedAnswer]).validate_json(dumped):
+        of_answer = VerifiedAnswer(collection, tuple(answer.questions), answer.answer, tuple(answer.sections))
+        values = {**_values(of_answer), "retired": answer.retired, "written": answer.written}
+        connection.execute(statement("restore_verified_answer"), values)
+
+
+@dataclass(frozen=True)
+class _DumpedAnswer:
+    questions: list[str]
+    answer: str
+    sections: list[PinnedSection]
+    retired: bool
+    written: datetime
+
+
+def _values(answer: VerifiedAnswer) -> dict[str, Any]:
+    return {
+        "id": answer.id,
+        "collection": answer.collection,
+        "questions": [clean_for_storage(question) for question in answer.questions],
+        "answer": clean_for_storage(answer.answer),
+        "sections": to_jsonb([asdict(section) for section in answer.sections]),
+    }
+
+
+def _read(row: Mapping[str, Any]) -> VerifiedAnswer:
+    sections: Sequence[Mapping[str, Any]] = row["sections"]
+    pinned = tuple(PinnedSection(one["source"], one["text_hash"], one["text"]) for one in sections)
+    return VerifiedAnswer(**{**row, "questions": tuple(row["questions"]), "sections": pinned})

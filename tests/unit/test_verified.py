@@ -1,0 +1,184 @@
+"""A person's answer is given, labelled and cited, until a section that it rests on says something else."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.verified.book import AnswerBook
+from pipelines.answering.verified.sections import changed_sections, pin, read_sections
+from pipelines.lexical import LexicalIndex
+from pipelines.records import Filters, Hit, Index, Message, written_by
+from pipelines.store import StoreUnavailable, VerifiedAnswer, VerifiedMark
+
+READING = "https://d.test/2.9/io.html#reading"
+ASKED = "How do I read a CSV file?"
+HITS = [
+    make_hit(READING, "Call read_csv with a path.", ("IO", "Reading"), version="2.9"),
+    make_hit(READING, "Folders are read whole.", ("IO", "Reading"), version="2.9", ordinal=1),
+    make_hit("https://d.test/2.9/io.html#writing", "Call write_csv with a path.", ("IO", "Writing"), version="2.9"),
+]
+
+
+class BookStore(MemoryStore):
+    """A store in memory that has verified answers too; `reads` counts how often they were read."""
+
+    def __init__(self, *hits: Hit) -> None:
+        super().__init__(*hits)
+        self.answers: list[VerifiedAnswer] = []
+        self.reads = self.marks = 0
+
+    def verified_mark(self, collection: str) -> VerifiedMark:
+        self._reach()
+        self.marks += 1
+        changed = max((answer.changed for answer in self.answers), default=None)
+        return VerifiedMark(len(self.answers), changed)
+
+    def verified_answers(self, collection: str) -> list[VerifiedAnswer]:
+        self.reads += 1
+        return list(self.answers)
+
+    def chunks_of_pages(self, index: int, urls: set[str]) -> list[Hit]:
+        return [hit for hit in self.chunks[index] if hit.url in urls]
+
+    def write(self, text: str, *questions: str, source: str = READING) -> None:
+        section = read_sections(self.chunks[1], [source])[source]
+        answer = VerifiedAnswer("docs", questions or (ASKED,), text, (pin(source, section),), len(self.answers) + 1)
+        self.answers.append(replace(answer, changed=datetime.now(UTC)))
+
+
+@pytest.fixture
+def store() -> BookStore:
+    return BookStore(*HITS)
+
+
+@pytest.fixture
+def engine(store: BookStore, tmp_path: Path) -> QueryEngine:
+    embedder = WordEmbedder()
+
+    def lexical(index: Index) -> LexicalIndex:
+        return LexicalIndex(tmp_path / str(index.id))
+
+    engine = QueryEngine(Retriever(store, lambda _: embedder, lexical))
+    engine.verified = AnswerBook(store, engine.aembed, likeness=0.6)
+    return engine
+
+
+def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+    answer = engine.query("how can I read csv files")
+    assert (answer.text, answer.agent, answer.written_by) == ("Use `read_csv` [1].", "verified", "person")
+    assert (answer.confidence, answer.known, answer.collection) == ("high", True, "docs")
+    [citation] = answer.citations
+    assert (citation.n, citation.source, citation.supported, citation.by) == (1, READING, True, "person")
+    assert [hit.source for hit in answer.hits] == [READING]
+    assert answer.route and "How do I read a CSV file?" in answer.route.why
+    assert answer.usage.calls == 0 and (answer.index, answer.revision) == (1, 1)
+
+
+def test_sections_are_cited_though_the_text_names_no_number(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv`.")
+    assert [citation.source for citation in engine.query(ASKED).citations] == [READING]
+
+
+def test_other_questions_are_answered_from_the_documentation(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+    answer = engine.query("How do I write a CSV file?")
+    assert answer.agent != "verified" and answer.written_by == "quotes"
+
+
+def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+
+    async def events() -> list[str]:
+        return [type(event).__name__ async for event in engine.stream(Question(ASKED))]
+
+    assert asyncio.run(events()) == [Retrieval.__name__, "Delta", "Answer"]
+
+
+def test_it_is_given_no_more_once_its_section_says_something_else(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+    assert engine.query(ASKED).agent == "verified"
+    store.publish(1, make_hit(READING, "Call load_csv with a path.", ("IO", "Reading"), version="2.9"), *HITS[1:])
+    assert engine.query(ASKED).agent != "verified"
+    engine.verified = AnswerBook(store, engine.aembed, check_s=0.0)
+    store.publish(1, *HITS)
+    assert engine.query(ASKED).agent == "verified", "the section is as it was"
+    store.publish(1, *HITS[2:])
+    assert engine.query(ASKED).agent != "verified", "the section is gone"
+
+
+def test_another_cut_of_the_same_section_is_no_change() -> None:
+    [section] = read_sections(HITS, [READING]).values()
+    whole = make_hit(READING, "Call read_csv with  a path. Folders\nare read whole.", ("IO", "Reading"))
+    assert changed_sections([pin(READING, section)], read_sections([whole], [READING])) == []
+    other_heading = replace(whole, headings=("IO", "Reading (deprecated)"))
+    assert changed_sections([pin(READING, section)], read_sections([other_heading], [READING])) == [READING]
+
+
+def test_a_section_is_not_its_neighbours() -> None:
+    below = make_hit("https://d.test/io.html#deep", "Deep.", ("IO", "Deep"))
+    below = replace(below, anchors=("io", "deep"))
+    page = make_hit("https://d.test/io.html", "Intro.")
+    found = read_sections([page, below], ["https://d.test/io.html", "https://d.test/io.html#io"])
+    assert found["https://d.test/io.html"].passage == "Intro."
+    assert found["https://d.test/io.html#io"].passage == "Deep.", "it has no text of its own"
+
+
+def test_a_retired_answer_is_not_given(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+    store.answers[0] = replace(store.answers[0], retired=True)
+    assert engine.query(ASKED).agent != "verified"
+
+
+def test_filters_keep_its_sections_or_it_is_not_given(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+    assert engine.query(ASKED, filters=Filters(version="2.9")).agent == "verified"
+    assert engine.query(ASKED, filters=Filters(version="2.10")).agent != "verified"
+    assert engine.query(ASKED, filters=Filters(url_prefix="https://d.test/3.0/")).agent != "verified"
+
+
+def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `write_csv` [1].", "How do I write a CSV file?", source="https://d.test/2.9/io.html#writing")
+    history = (Message("user", "How do I read a CSV file?"), Message("assistant", "Use read_csv."))
+    answer = engine.query("and how do I write it?", history=history)
+    assert answer.agent == "verified" and answer.notes == ("Searched for: how do I write a CSV file?",)
+    assert answer.text.startswith("Searched for: ")
+
+
+def test_what_may_not_leave_a_models_answer_does_not_leave_a_persons(engine: QueryEngine, store: BookStore) -> None:
+    remote = "![a](https://evil.test/a.png) [b](https://evil.test/)"
+    store.write(f"<img src=https://evil.test onerror=alert(1)> {remote} [2] ok [1]")
+    text = engine.query(ASKED).text
+    assert "evil.test" not in text and "onerror" not in text and "[2]" not in text and text.endswith("ok [1]")
+
+
+def test_a_collection_without_any_costs_one_look_a_second(engine: QueryEngine, store: BookStore) -> None:
+    for _ in range(20):
+        engine.query(ASKED)
+    assert store.marks <= 3 and store.reads == 0
+
+
+def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEngine, store: BookStore) -> None:
+    def broken(collection: str) -> VerifiedMark:
+        raise StoreUnavailable("away")
+
+    store.verified_mark = broken  # type: ignore[method-assign]
+    answer = engine.query(ASKED)
+    assert answer.agent == "extractive" and "verified" in answer.degraded
+
+
+def test_modes_that_do_not_search_give_none(engine: QueryEngine, store: BookStore) -> None:
+    store.write("Use `read_csv` [1].")
+    assert engine.query(ASKED, mode="no_text").agent != "verified"
+    assert engine.query(ASKED, mode="context_only", context=("Call read_csv.",)).agent != "verified"
+
+
+def test_who_wrote_an_answer_is_known_by_its_agent() -> None:
+    assert [written_by(agent) for agent in ("verified", "extractive", "qwen")] == ["person", "quotes", "model"]
