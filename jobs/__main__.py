@@ -19,6 +19,7 @@ VERBS = {
     "serve": ("jobs.serve", "serve the page to ask at and the HTTP APIs, until Ctrl-C"),
     "doctor": ("jobs.doctor", "check database, models, Ray and language model; say what to do"),
     "mcp": ("jobs.mcp", "let coding agents look things up, over stdio (MCP)"),
+    "slack": ("jobs.slack", "answer in Slack: mentions and direct messages, in their threads"),
     "status": ("jobs.status", "show collections, indexes, pages by state and last runs"),
     "default": ("jobs.default", "set the collection that is asked when none is named"),
     "keys": ("jobs.keys", "create, list and revoke API keys"),

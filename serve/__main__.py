@@ -29,12 +29,13 @@ from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build
-from serve.port import AddressUnusable, claim_port, is_of_this_machine
+from serve.port import AddressUnusable, claim_port, is_of_this_machine, url_of
 from serve.settings import Settings
+from serve.slack.settings import SlackRefused
+from serve.slack.workspaces import BadWorkspaces
 
 APP = "raydex"
 LOCAL = "local"
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where it can be listened, but not asked
 
 
 class ClusterTaken(RuntimeError):
@@ -65,6 +66,8 @@ def main() -> int:
         return _failed(describe_errors(error), 2)
     except SettingsError as error:
         return _failed(f"{error}: write it as JSON", 2)
+    except (SlackRefused, BadWorkspaces) as error:
+        return _failed(str(error), 2)
     except (
         AddressUnusable,
         ClusterTaken,
@@ -96,12 +99,6 @@ def run(settings: Settings, stop: threading.Event) -> None:
             serve.delete(APP)
             if not shared:
                 serve.shutdown()  # type: ignore[no-untyped-call]
-
-
-def url_of(host: str, port: int) -> str:
-    """Return the URL at which this machine reaches a service that listens on `host`."""
-    host = EVERY_ADDRESS.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def note_what_is_missing(store: Store, collection: str) -> None:

@@ -6,6 +6,7 @@ deployment of its own. `raydex serve`, `serve run serve.app:build` and `serve ru
 
 import asyncio
 import itertools
+import os
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -33,10 +34,13 @@ from pipelines.records import Hit, Index
 from pipelines.store import Store
 from serve.api.routes import create_app
 from serve.guard.policy import Policy, protect
+from serve.port import url_of
 from serve.proxy import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
+from serve.slack.settings import find_tokens
+from serve.slack.workspaces import Workspaces, read_workspaces
 from serve.telemetry import log_as_json, process_metrics
 
 # A dead replica is noticed and replaced after at most that long. Ray's default of 10 s is a long wait for a question
@@ -120,9 +124,30 @@ class AgentStep:
             yield part
 
 
+class SlackStep:
+    """The Slack bot as a deployment: one replica, whose successor takes over what it left unanswered."""
+
+    def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
+        from serve.slack.running import BackgroundBot
+
+        prepare_replica()
+        service = settings.slack_service or url_of(settings.host, settings.port)
+        self._bot = BackgroundBot(settings, workspaces, service, settings.home / "slack")
+
+    def check_health(self) -> None:
+        self._bot.check()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_bot"):
+            self._bot.close()
+
+
 @serve.ingress()
 class Raydex:
-    """The ingress: the API, and every step without a deployment of its own."""
+    """The ingress: the API, and every step without a deployment of its own.
+
+    `slack` stands here so that Serve deploys it with the application: it asks over HTTP.
+    """
 
     def __init__(
         self,
@@ -130,6 +155,7 @@ class Raydex:
         retriever: Handle | None,
         reranker: Handle | None,
         agents: dict[str, Handle],
+        slack: Handle | None = None,
     ) -> None:
         self._settings = settings
         prepare_replica()
@@ -192,9 +218,9 @@ def _policy(settings: Settings) -> Policy:
 
 
 def build(settings: Settings) -> Application:
-    """Return the application for `settings`. Raises NoDatabase.
+    """Return the application for `settings`. Raises NoDatabase, SlackRefused and BadWorkspaces.
 
-    Deployments are named Raydex, Retriever, Reranker and Agent-<name>: set the replicas, resources and
+    Deployments are named Raydex, Retriever, Reranker, Agent-<name> and Slack: set the replicas, resources and
     autoscaling of each under `deployments` in serve/config.yaml.
     """
     if not settings.database_url:
@@ -208,7 +234,9 @@ def build(settings: Settings) -> Application:
         if settings.agents_placement == "deployment"
     }
     options = _options(settings, num_replicas=settings.replicas, ray_actor_options={"num_cpus": settings.cpus})
-    return serve.deployment(name="Raydex", **options)(Raydex).bind(settings, retriever, reranker, agents)
+    return serve.deployment(name="Raydex", **options)(Raydex).bind(
+        settings, retriever, reranker, agents, _slack(settings)
+    )
 
 
 def __getattr__(name: str) -> Application:
@@ -221,6 +249,18 @@ def __getattr__(name: str) -> Application:
 def _step(step: type, name: str, settings: Settings, *more: object) -> Application:
     options = _options(settings, ray_actor_options={"num_cpus": 0.1})
     return serve.deployment(name=name, **options)(step).bind(settings, *more)
+
+
+def _slack(settings: Settings) -> Application | None:
+    """Return the Slack bot as a deployment, if it is wanted; the tokens of workspaces come from the environment."""
+    if not settings.slack:
+        return None
+    workspaces = read_workspaces(settings.slack_workspaces, os.environ)
+    find_tokens(settings, workspaces)
+    slack = serve.deployment(
+        name="Slack", num_replicas=1, health_check_period_s=HEALTH_CHECK_S, ray_actor_options={"num_cpus": 0.1}
+    )
+    return slack(SlackStep).bind(settings, workspaces)
 
 
 def _options(settings: Settings, **more: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from platformdirs import user_data_path
 from pipelines.services import find_services
 
 PROC = Path("/proc")
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where it can be listened, but not asked
 LISTENING = "0A"  # the state in /proc/net/tcp
 MOST_COMMAND_CHARACTERS = 120
 # A proposal that is also taken helps nobody; twenty services on one machine are more than anyone starts by hand.
@@ -41,6 +42,12 @@ def claim_port(host: str, port: int) -> Iterator[int]:
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # else another claim could be beside this one
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # Ray's proxy can
         yield claim.getsockname()[1]
+
+
+def url_of(host: str, port: int) -> str:
+    """Return the URL at which this machine reaches a service that listens on `host`."""
+    host = EVERY_ADDRESS.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def describe_holder(port: int) -> str:

@@ -12,6 +12,7 @@ from serve.api.openai.sources import SourcesPlace
 from serve.guard.origin import parse_networks
 from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
+from serve.slack.settings import SlackSettings
 
 Placement = Literal["ingress", "deployment"]
 POLICY = Policy()  # declares the defaults of who may ask and how much
@@ -30,7 +31,7 @@ def _read_origins(texts: list[str]) -> list[str]:
 Origins = Annotated[list[str], AfterValidator(_read_origins)]
 
 
-class Settings(BaseSettings, AnswerSettings):
+class Settings(BaseSettings, AnswerSettings, SlackSettings):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
     A value given to the constructor overrides the environment. Settings are read once, at the entry point.
@@ -49,6 +50,7 @@ class Settings(BaseSettings, AnswerSettings):
     retriever_placement: Placement = "ingress"  # in the ingress process, or as a deployment of its own
     reranker_placement: Placement = "ingress"
     agents_placement: Placement = "ingress"  # "deployment": one per language model
+    slack: bool = False  # whether the Slack bot runs beside it, as a deployment
     replicas: Annotated[int, Field(ge=1)] = 1  # replicas of the ingress
     cpus: Annotated[float, Field(ge=0)] = 0.5  # CPUs that Ray reserves for a replica of the ingress
     at_once: Annotated[int, Field(ge=1)] = POLICY.at_once  # questions in progress in a replica; beyond: 503

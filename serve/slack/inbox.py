@@ -1,0 +1,140 @@
+"""Which messages were taken to be answered, so that each is answered once, and by someone.
+
+Slack delivers a message again if it saw no acknowledgement, to this process or another one. A file for each message
+says who has it: a lock on it lasts as long as its process, its text as long as the answer is not complete. So what a
+killed process has left is found and answered. Without a folder all this holds within one process.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from io import TextIOWrapper
+from pathlib import Path
+
+from serve.slack.text.question import Asked
+
+log = logging.getLogger(__name__)
+
+# Slack delivers again for about an hour; a day is far beyond that, and a small folder.
+KEEP_S = 24 * 3600.0
+SWEEP_EVERY_S = 3600.0
+ANSWERED = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenMessage:
+    """A message to answer; `first` is the reply in Slack that an earlier process began, "" if there is none."""
+
+    asked: Asked
+    first: str = ""
+    age_s: float = 0.0
+
+
+class Inbox:
+    """Hands out each message once, over all processes that use `folder`."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = _prepared(folder)
+        self._held: dict[str, TextIOWrapper] = {}
+        self._seen: dict[str, None] = {}  # in the order of arrival
+        self._swept = 0.0
+
+    def take(self, asked: Asked) -> TakenMessage | None:
+        """Return a message to answer it; None if it is answered, or being answered."""
+        if asked.id in self._seen:
+            return None
+        self._see(asked.id)
+        if self._folder is None:
+            return TakenMessage(asked)
+        self._sweep()
+        path = self._folder / f"{asked.id}.json"
+        try:
+            file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+")  # noqa: PTH123, SIM115
+        except FileExistsError:
+            return self._take_over(path)
+        except OSError as error:  # a full disk must not keep a question from its answer
+            log.warning("a restart may answer a message twice: %s", error)
+            return TakenMessage(asked)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        self._held[asked.id] = file
+        self._write(asked.id, json.dumps({"asked": asdict(asked), "first": ""}))
+        return TakenMessage(asked)
+
+    def note(self, asked: Asked, first: str) -> None:
+        """Note the first message of the answer in progress."""
+        self._write(asked.id, json.dumps({"asked": asdict(asked), "first": first}))
+
+    def close(self, asked: Asked) -> None:
+        """Note that a message is answered, and forget its text."""
+        self._write(asked.id, ANSWERED)
+        if file := self._held.pop(asked.id, None):
+            file.close()
+
+    def left_over(self) -> Iterator[TakenMessage]:
+        """Yield the messages whose process ended before they were answered; this process has them then."""
+        for path in sorted(self._folder.glob("*.json")) if self._folder else []:
+            if path.stem not in self._seen and (taken := self._take_over(path)):
+                self._see(taken.asked.id)
+                yield taken
+
+    def release(self) -> None:
+        """Leave what is not answered to other processes."""
+        for file in self._held.values():
+            file.close()
+        self._held.clear()
+
+    def _take_over(self, path: Path) -> TakenMessage | None:
+        """Return the message of a file that no process holds and that is not answered."""
+        try:
+            file = path.open("r+")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            age_s = time.time() - path.stat().st_mtime
+            body = json.loads(file.read() or ANSWERED)
+            taken = TakenMessage(Asked(**body["asked"]), str(body["first"]), age_s) if body else None
+        except (OSError, ValueError, KeyError, TypeError):  # another has it, or it is no file of ours
+            return None
+        if taken is None:
+            file.close()
+            return None
+        self._held[taken.asked.id] = file
+        return taken
+
+    def _write(self, id: str, text: str) -> None:
+        if not (file := self._held.get(id)):
+            return
+        try:
+            file.seek(0)
+            file.truncate()
+            file.write(text)
+            file.flush()
+        except OSError as error:
+            log.warning("a restart may answer a message twice: %s", error)
+
+    def _see(self, id: str) -> None:
+        self._seen[id] = None
+        while len(self._seen) > 10_000:
+            self._seen.pop(next(iter(self._seen)))
+
+    def _sweep(self) -> None:
+        """Delete the files of long ago."""
+        if self._folder is None or time.monotonic() - self._swept < SWEEP_EVERY_S:
+            return
+        self._swept = time.monotonic()
+        for path in self._folder.glob("*.json"):
+            if path.stem not in self._held and time.time() - path.stat().st_mtime > KEEP_S:
+                path.unlink(missing_ok=True)
+
+
+def _prepared(folder: Path | None) -> Path | None:
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        log.warning("a restart may answer a message twice: %s can't be made: %s", folder, error)
+        return None
+    return folder

@@ -1,0 +1,90 @@
+"""Checks the tokens of the bot against Slack, and says in words what is wrong with one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from serve.slack.calls import error_of
+from serve.slack.settings import TELL, BotToken, SlackRefused
+
+# What the bot's token must allow: hear mentions and direct messages, write, and look into a thread for an answer of
+# another process.
+SCOPES = ("app_mentions:read", "chat:write", "im:history")
+HISTORY_SCOPES = ("channels:history", "groups:history", "mpim:history")
+REFUSED = {
+    "invalid_auth": "Slack does not know it: copy it again",
+    "not_authed": "Slack does not know it: copy it again",
+    "account_inactive": "the app was removed from the workspace: install it again",
+    "token_revoked": "it was revoked: install the app again and copy the new one",
+    "token_expired": "it has expired: switch token rotation off in the app's settings, or give the new one",
+    "not_allowed_token_type": "it is a token of another kind",
+}
+
+
+class SlackUnreachable(RuntimeError):
+    """Slack can't be reached, or fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The bot in one workspace, `team`."""
+
+    team: str
+    name: str
+    bot_user: str
+    bot_id: str
+    token: str = field(repr=False)
+    missing: tuple[str, ...] = ()  # scopes that it can do without
+
+
+async def install(client: AsyncWebClient, bot: BotToken) -> Installation:
+    """Return what a bot token stands for. Raises SlackRefused and SlackUnreachable."""
+    try:
+        reply = await client.auth_test(token=bot.token)
+    except SlackApiError as error:
+        raise _refused(bot.variable, error) from error
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise SlackUnreachable(f"Slack can't be reached at {client.base_url}: {error}") from error
+    scopes = _scopes(reply.headers)
+    if missing := _missing(SCOPES, scopes):
+        raise SlackRefused(
+            f"{bot.variable} lacks the scopes {', '.join(missing)}: add them under OAuth & Permissions, install again"
+        )
+    team, name = str(reply.get("team_id", "")), str(reply.get("team", ""))
+    if bot.team not in ("", team) and not reply.get("is_enterprise_install"):  # an organization has one token for all
+        raise SlackRefused(f"{bot.variable} is the token of the workspace {team} ({name}), not of {bot.team}")
+    user, id = str(reply.get("user_id", "")), str(reply.get("bot_id", ""))
+    return Installation(bot.team or team, name, user, id, bot.token, _missing(HISTORY_SCOPES, scopes))
+
+
+async def open_socket(client: AsyncWebClient, app_token: str) -> str:
+    """Return the address of a new socket. Raises SlackRefused and SlackUnreachable."""
+    try:
+        return str((await client.apps_connections_open(app_token=app_token))["url"])
+    except SlackApiError as error:
+        if error_of(error) == "missing_scope":
+            raise SlackRefused("SLACK_APP_TOKEN lacks the scope connections:write: make a new one with it") from error
+        raise _refused("SLACK_APP_TOKEN", error) from error
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise SlackUnreachable(f"Slack can't be reached at {client.base_url}: {error}") from error
+
+
+def _refused(place: str, error: SlackApiError) -> Exception:
+    name = error_of(error)
+    if name in REFUSED:
+        return SlackRefused(f"{place} is refused ({name}): {REFUSED[name]}. {TELL}")
+    return SlackUnreachable(f"Slack does not accept {place} now: {name or error}")
+
+
+def _missing(wanted: Sequence[str], given: frozenset[str] | None) -> tuple[str, ...]:
+    return tuple(scope for scope in wanted if given is not None and scope not in given)
+
+
+def _scopes(headers: Mapping[str, object]) -> frozenset[str] | None:
+    """Return the scopes that Slack says a token has; None if it does not say."""
+    said = {str(name).lower(): value for name, value in headers.items()}.get("x-oauth-scopes")
+    text = ",".join(said) if isinstance(said, list | tuple) else str(said or "")
+    return frozenset(scope.strip() for scope in text.split(",")) if text else None

@@ -1,0 +1,110 @@
+"""Asks a Raydex service over HTTP: streamed answers, ratings, collections."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import httpx
+
+# A model may write for as long as it takes; the service sends a heartbeat every 15 s.
+SILENCE_S = 60.0
+CONNECT_S = 5.0
+CUT_OFF = "The service stopped before the answer was complete. Please ask again."
+
+
+class AskFailed(RuntimeError):
+    """The service did not answer. The message is for a reader, `detail` for the log.
+
+    `seconds` is how long to wait before asking again may help, None if it will not.
+    """
+
+    def __init__(self, message: str, detail: str = "", seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.detail, self.seconds = detail or message, seconds
+
+
+class ServiceClient:
+    """Speaks to the service at `url`; `key` is the API key that it may need."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        self.url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def stream(self, question: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Yield the name and the data of each event of an answer, `answer` last. Raises AskFailed."""
+        try:
+            async with self._http.stream("POST", "/query/stream", json=question) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise refusal(response)
+                async for name, data in _read_events(response.aiter_lines()):
+                    if name == "error":
+                        raise _failure(str(data.get("error", "")), data.get("retry_after"))
+                    yield name, data
+                    if name == "answer":
+                        return
+        except httpx.ConnectError as error:
+            raise AskFailed("The service can't be reached. Please ask again later.", f"{self.url}: {error}") from error
+        except (httpx.HTTPError, json.JSONDecodeError) as error:
+            raise AskFailed(CUT_OFF, f"{self.url}: {type(error).__name__}: {error}") from error
+        raise AskFailed(CUT_OFF, f"{self.url} closed the connection before the answer was whole")
+
+    async def rate(self, id: str, rating: int, comment: str = "", reasons: Sequence[str] = ()) -> None:
+        """Rate an answer. Raises AskFailed."""
+        body = {"id": id, "rating": rating, "comment": comment, "reasons": list(reasons)}
+        await self._call("POST", "/feedback", json=body)
+
+    async def collections(self) -> list[dict[str, Any]]:
+        """Return the collections of the service. Raises AskFailed."""
+        return list((await self._call("GET", "/collections")).json())
+
+    async def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = await self._http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise AskFailed("The service can't be reached.", f"{self.url}: {error}") from error
+        if response.is_error:
+            raise refusal(response)
+        return response
+
+
+async def _read_events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    name = ""
+    async for line in lines:
+        field, _, value = line.partition(":")
+        if field == "event":
+            name = value.strip()
+        elif field == "data":
+            yield name, json.loads(value)
+
+
+def refusal(response: httpx.Response) -> AskFailed:
+    """Return the error that an HTTP status of 400 and above means."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    said = str(body.get("error") or response.reason_phrase) if isinstance(body, dict) else response.reason_phrase
+    wait = response.headers.get("retry-after", "")
+    status, seconds = response.status_code, float(wait) if wait.isdecimal() else None
+    if status in (401, 403):
+        told = "The service does not accept this bot's API key. Whoever runs the bot can mend that."
+        return AskFailed(told, f"{status}: {said}; set RAYDEX_KEY to a key of the service")
+    if status == 404:
+        return AskFailed(f"This can't be asked: {said}", f"{status}: {said}")
+    if status == 422:
+        return AskFailed(f"This question can't be asked: {said}", f"{status}: {said}")
+    if status == 429:
+        return AskFailed("Too many questions at once. Please ask again in a minute.", f"{status}: {said}", seconds)
+    return _failure(f"{status}: {said}", seconds)
+
+
+def _failure(detail: str, seconds: object) -> AskFailed:
+    """Return the error of a service that fails, which may pass."""
+    wait = float(seconds) if isinstance(seconds, int | float) else None
+    return AskFailed("The service failed while answering. Please ask again in a moment.", detail, wait)

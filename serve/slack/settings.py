@@ -1,0 +1,61 @@
+"""Settings of the Slack bot, and the tokens that they give."""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import AliasChoices, BaseModel, Field, SecretStr
+
+from serve.slack.workspaces import Workspaces
+
+SLACK_API = "https://slack.com/api/"
+TELL = "docs/slack.md says how to make the app, `raydex slack --manifest` prints its manifest"
+
+
+class SlackRefused(ValueError):
+    """A token is missing, is not what it should be, or allows too little; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotToken:
+    """A bot token: the variable that holds it, and the workspace that it should be of, "" for any."""
+
+    variable: str
+    team: str
+    token: str = field(repr=False)
+
+
+class SlackSettings(BaseModel):
+    """Where the bot finds Slack, its tokens, and the service that it asks.
+
+    `slack_service` is the URL of the service, "" for the one on this machine. Tokens have the names that Slack's own
+    tools give them, and are printed nowhere.
+    """
+
+    slack_bot_token: Annotated[
+        SecretStr, Field(validation_alias=AliasChoices("slack_bot_token", "SLACK_BOT_TOKEN"))
+    ] = SecretStr("")
+    slack_app_token: Annotated[
+        SecretStr, Field(validation_alias=AliasChoices("slack_app_token", "SLACK_APP_TOKEN"))
+    ] = SecretStr("")
+    slack_api_url: Annotated[str, Field(validation_alias=AliasChoices("slack_api_url", "SLACK_API_URL"))] = SLACK_API
+    slack_workspaces: str = ""  # YAML file: bot tokens of workspaces, collections of channels
+    slack_service: Annotated[str, Field(validation_alias=AliasChoices("slack_service", "RAYDEX_SERVICE"))] = ""
+    slack_key: Annotated[SecretStr, Field(validation_alias=AliasChoices("slack_key", "RAYDEX_KEY"))] = SecretStr("")
+
+
+def find_tokens(settings: SlackSettings, workspaces: Workspaces) -> tuple[str, list[BotToken]]:
+    """Return the app's token and those of its bots. Raises SlackRefused if one is missing or of another kind."""
+    app_token, token = settings.slack_app_token.get_secret_value(), settings.slack_bot_token.get_secret_value()
+    bots = [BotToken(workspaces.file.workspaces[team].token, team, own) for team, own in workspaces.tokens.items()]
+    if token and token not in workspaces.tokens.values():
+        bots.append(BotToken("SLACK_BOT_TOKEN", "", token))
+    if not app_token:
+        raise SlackRefused(f"SLACK_APP_TOKEN is not set: the app-level token (xapp-…) with connections:write. {TELL}")
+    if app_token.startswith("xox"):
+        raise SlackRefused("SLACK_APP_TOKEN holds a token of a bot or user: the app-level token begins with xapp-")
+    if not bots:
+        raise SlackRefused(f"SLACK_BOT_TOKEN is not set: the bot token (xoxb-…) of the installed app. {TELL}")
+    for bot in bots:
+        if bot.token.startswith(("xapp-", "xoxp-")):
+            raise SlackRefused(f"{bot.variable} holds a token of another kind: the bot token begins with xoxb-")
+    return app_token, bots

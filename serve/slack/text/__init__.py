@@ -1,0 +1,1 @@
+"""Text from Slack becomes questions, answers become messages of Slack; no network."""

@@ -1,0 +1,180 @@
+"""Turns Markdown into mrkdwn, Slack's own markup, in fragments that a message is packed from.
+
+Whatever came from a page or a model is escaped: it can neither mention anyone nor begin a link of its own.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+FENCE = "```"
+MARKS = {"strong": "*", "em": "_", "s": "~"}
+MOST_URL = 2_000  # a longer one would leave a section no room for its text
+ZERO_WIDTH_SPACE, WORD_JOINER = "\u200b", "\u2060"
+GRAVE = "ˋ"  # U+02CB, for a backtick within code: Slack has no longer fence
+INDENT = "    "
+
+_NUMBERS = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+_BARE_URL = re.compile(r"https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}]")
+_BROADCAST = re.compile(r"@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE)
+# A space without width is needed only within a word.
+_NEEDLESS = re.compile(rf"(?<!\w){ZERO_WIDTH_SPACE}(?=[*_~])|(?<=[*_~]){ZERO_WIDTH_SPACE}(?!\w)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Mrkdwn that should stay in one section; of code, the escaped lines without their fence.
+
+    `gap` is what stands before it, after another fragment.
+    """
+
+    text: str
+    code: bool = False
+    gap: str = "\n\n"
+
+    def __str__(self) -> str:
+        return f"{FENCE}\n{self.text}\n{FENCE}" if self.code else self.text
+
+
+def to_fragments(markdown: str, links: Mapping[int, str]) -> list[Fragment]:
+    """Return the blocks of `markdown`; a number in brackets becomes a link if `links` has its URL."""
+    root = SyntaxTreeNode(_PARSER.parse(_CONTROL.sub("", markdown)))
+    return list(_Renderer(links).blocks(root.children))
+
+
+def escape(text: str) -> str:
+    """Return `text` such that Slack shows it as it is: no mention, no link, no announcement to a channel."""
+    text = _CONTROL.sub("", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _BROADCAST.sub("@" + WORD_JOINER, text)
+
+
+def link(url: str, label: str) -> str:
+    """Return a link of which neither part can end it early; only the label if the URL is no web address."""
+    label = " ".join(label.split())
+    if not re.match(r"https?://", url, re.IGNORECASE) or len(url) > MOST_URL:
+        return escape(label)
+    quoted = "".join(_quote(character) for character in url).replace("&", "&amp;")
+    return f"<{quoted}|{escape(label)}>" if label else f"<{quoted}>"
+
+
+def _quote(character: str) -> str:
+    unsafe = character in "<>|\"'`" or character.isspace() or not character.isprintable()
+    return "".join(f"%{byte:02X}" for byte in character.encode()) if unsafe else character
+
+
+class _Renderer:
+    def __init__(self, links: Mapping[int, str]) -> None:
+        self._links = links
+
+    def blocks(self, nodes: list[SyntaxTreeNode], indent: str = "") -> Iterator[Fragment]:
+        for node in nodes:
+            match node.type:
+                case "heading":
+                    yield Fragment(indent + _NEEDLESS.sub("", _mark("*", self._inline(node, bold=True))))
+                case "paragraph":
+                    yield Fragment(indent + self._inline(node).replace("\n", "\n" + indent))
+                case "fence" | "code_block":
+                    yield Fragment(code_lines(node.content), code=True)
+                case "table":
+                    yield Fragment(code_lines(_table(node)), code=True)
+                case "bullet_list" | "ordered_list":
+                    yield from self._list(node, indent)
+                case "blockquote":
+                    yield from map(_quoted, self.blocks(node.children, indent))
+                case "hr":
+                    yield Fragment("———")
+                case _:
+                    yield from self.blocks(node.children, indent)
+
+    def _list(self, node: SyntaxTreeNode, indent: str) -> Iterator[Fragment]:
+        first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
+        for n, item in enumerate(node.children):
+            marker = ("◦ " if indent else "• ") if first is None else f"{first + n}. "
+            fragments = list(self.blocks(item.children, indent + INDENT)) or [Fragment("")]
+            if fragments[0].code:
+                fragments.insert(0, Fragment(""))
+            gap = "\n" if n or indent else "\n\n"
+            yield replace(fragments[0], text=indent + marker + fragments[0].text.lstrip(), gap=gap)
+            yield from (replace(fragment, gap="\n") for fragment in fragments[1:])
+
+    def _inline(self, node: SyntaxTreeNode, bold: bool = False) -> str:
+        text = "".join(self._span(child, bold) for child in node.children).strip()
+        return _NEEDLESS.sub("", text)
+
+    def _span(self, node: SyntaxTreeNode, bold: bool = False) -> str:
+        match node.type:
+            case "text":
+                return self._text(node.content)
+            case "softbreak" | "hardbreak":
+                return " " if node.type == "softbreak" else "\n"
+            case "code_inline":
+                return f"`{escape(node.content.replace('`', GRAVE))}`" if node.content.strip() else node.content
+            case "link" | "image":
+                url = str(node.attrs.get("href") or node.attrs.get("src") or "")
+                return link(url, plain(node) or url)
+        inner = "".join(self._span(child, bold or node.type == "strong") for child in node.children)
+        needless = node.type not in MARKS or (bold and node.type == "strong")
+        return inner if needless else _mark(MARKS[node.type], inner)
+
+    def _text(self, text: str) -> str:
+        """Return plain text with links at its numbers and addresses."""
+        out, end = [], 0
+        for found in re.finditer(f"{_NUMBERS.pattern}|{_BARE_URL.pattern}", text):
+            numbers = [int(n) for n in re.findall(r"\d+", found[1] or "")]
+            out.append(escape(text[end : found.start()]))
+            if not numbers:
+                out.append(link(found[0], found[0]))
+            elif any(n in self._links for n in numbers):
+                out += [link(self._links.get(n, ""), f"[{n}]") for n in numbers]
+            else:
+                out.append(escape(found[0]))
+            end = found.end()
+        return "".join([*out, escape(text[end:])])
+
+
+def code_lines(text: str) -> str:
+    """Return the lines of a code block, escaped, without a fence of their own."""
+    return escape(text.rstrip("\n").replace(FENCE, ZERO_WIDTH_SPACE.join(FENCE))).replace("\t", INDENT)
+
+
+def plain(node: SyntaxTreeNode) -> str:
+    """Return the text of a node without any markup."""
+    if node.type in ("softbreak", "hardbreak"):
+        return " "
+    return "".join(map(plain, node.children)) if node.children else (node.content if not node.is_root else "")
+
+
+def _mark(mark: str, text: str) -> str:
+    """Return `text` between marks, which Slack reads only at the ends of words: hence the spaces without width."""
+    bare = text.strip()
+    if not bare:
+        return text
+    lead, trail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    return f"{lead}{ZERO_WIDTH_SPACE}{mark}{bare}{mark}{ZERO_WIDTH_SPACE}{trail}"
+
+
+def _quoted(fragment: Fragment) -> Fragment:
+    return fragment if fragment.code else replace(fragment, text="> " + fragment.text.replace("\n", "\n> "))
+
+
+def _table(node: SyntaxTreeNode) -> str:
+    """Return a table as lines of equal columns: Slack has no tables in mrkdwn."""
+    rows = [[" ".join(plain(cell).split()) for cell in row.children] for part in node.children for row in part.children]
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    lines = [" | ".join(_pad(cell, wide) for cell, wide in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([lines[0], "-+-".join("-" * wide for wide in widths), *lines[1:]])
+
+
+def _pad(text: str, wide: int) -> str:
+    return text + " " * (wide - width(text))
+
+
+def width(text: str) -> int:
+    """Return how many columns `text` takes in a font of equal widths: East Asian characters take two."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,0 +1,104 @@
+"""Reads the file of workspaces: their bot tokens, and the collections that their channels ask."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from pipelines.answering.settings import describe_errors
+
+
+def _check_team(id: str) -> str:
+    if not re.fullmatch(r"[TE][A-Z0-9]+", id):
+        raise ValueError(f"{id!r} is no id of a workspace: it begins with T, as in https://app.slack.com/client/T…/C…")
+    return id
+
+
+def _check_channel(id: str) -> str:
+    if not re.fullmatch(r"[CGD][A-Z0-9]+", id):
+        raise ValueError(f"{id!r} is no id of a channel: it begins with C, and stands last in the channel's details")
+    return id
+
+
+TeamId = Annotated[str, AfterValidator(_check_team)]
+ChannelId = Annotated[str, AfterValidator(_check_channel)]
+
+
+class BadWorkspaces(ValueError):
+    """The file of workspaces can't be used; the message names the file, the place and the remedy."""
+
+
+class WorkspaceEntry(BaseModel):
+    """A workspace: the variable that holds its bot token, its collection, the collections of single channels."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: str = ""
+    collection: str = ""
+    channels: dict[ChannelId, str] = {}
+
+
+class WorkspaceFile(BaseModel):
+    """The file: the collection that is asked where none is named, and the workspaces by their ids."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    collection: str = ""
+    workspaces: dict[TeamId, WorkspaceEntry] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Workspaces:
+    """Which collection each channel asks ("": the service's default), and the bot tokens by workspace."""
+
+    file: WorkspaceFile = field(default_factory=WorkspaceFile)
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def collection(self, team: str, channel: str) -> str:
+        """Return the collection that a question in `channel` goes to."""
+        entry = self.file.workspaces.get(team, WorkspaceEntry())
+        return entry.channels.get(channel) or entry.collection or self.file.collection
+
+    @property
+    def collections(self) -> set[str]:
+        """All collections that are named."""
+        entries = self.file.workspaces.values()
+        named = {self.file.collection, *(entry.collection for entry in entries)}
+        return {*named, *(name for entry in entries for name in entry.channels.values())} - {""}
+
+
+def read_workspaces(path: str, variables: Mapping[str, str], collection: str = "") -> Workspaces:
+    """Return the workspaces of a file ("": none), with the tokens of `variables`. Raises BadWorkspaces.
+
+    `collection` is asked where the file names none.
+    """
+    if not path:
+        return Workspaces(WorkspaceFile(collection=collection))
+    file = _parse(path)
+    if collection and not file.collection:
+        file = file.model_copy(update={"collection": collection})
+    tokens = {}
+    for team, entry in file.workspaces.items():
+        if not entry.token:
+            continue
+        if entry.token.startswith("xox"):
+            raise BadWorkspaces(f"{path}: {team}: token: write the name of the variable that holds it, not the token")
+        if not variables.get(entry.token):
+            raise BadWorkspaces(f"{path}: {team}: token: the variable {entry.token} is not set")
+        tokens[team] = variables[entry.token]
+    return Workspaces(file, tokens)
+
+
+def _parse(path: str) -> WorkspaceFile:
+    try:
+        return WorkspaceFile.model_validate(yaml.safe_load(Path(path).read_text("utf-8")) or {})
+    except OSError as error:
+        raise BadWorkspaces(f"{path} can't be read: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise BadWorkspaces(f"{path} is no YAML: {error}") from error
+    except ValidationError as error:
+        raise BadWorkspaces(f"{path}: {describe_errors(error)}") from error
