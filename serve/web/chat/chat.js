@@ -16,7 +16,8 @@ const INDEX = "Run `raydex index https://docs.example.com` with the address of y
  *
  * Options: `title`, `placeholder`; `store`, the Storage that keeps conversations and the draft (null: nothing is kept);
  * `sidebar`, whether they are listed; `place`, `{collection, version, language}` to begin with; `onPlace(place)` when a
- * reader chose another; `onKey(key)` when one entered an API key; `autofocus`; `heading`, the level of the title.
+ * reader chose another; `heading`, the level of the title. Where `keys` is false, a reader is not asked for an API key, and
+ * else `onKey(key)` is called when one entered it; `sharing`, whether there are links to an answer; `autofocus`.
  */
 export function mountChat(root, client, options = {}) {
   return new Chat(root, client, options);
@@ -54,13 +55,14 @@ export async function mountAnswer(root, client, id, {home, onKey}) {
 class Chat {
   constructor(root, client, options) {
     this.client = client;
-    this.options = {title: "Ask the documentation", placeholder: "Ask a question …", store: null, sidebar: false, heading: 1, ...options};
+    this.options = {title: "Ask the documentation", placeholder: "Ask a question …", store: null, sidebar: false, heading: 1, autofocus: true, keys: true, sharing: true, ...options};
     const name = new URL(client.base).pathname;
     this.history = new History(this.options.store, name);
     this.places = new Places(client, this.options.place, other => this.#moved(other));
     this.composer = new Composer({ask: question => this.ask(question), stop: () => this.stop(), placeholder: this.options.placeholder, store: this.options.store, name});
     this.#build(root);
-    this.begin();
+    this.#start();
+    if (this.options.autofocus) this.focus();
     this.ready = this.load();
   }
 
@@ -116,9 +118,8 @@ class Chat {
 
   /** Open a new conversation. */
   begin() {
-    this.#open({id: randomId(), turns: []});
-    this.#welcome();
-    this.composer.focus();
+    this.#start();
+    this.focus();
   }
 
   compose(text) {
@@ -133,6 +134,11 @@ class Chat {
   /** Tell a screen reader. */
   say(text) {
     this.status.textContent = text;
+  }
+
+  #start() {
+    this.#open({id: randomId(), turns: []});
+    this.#welcome();
   }
 
   #build(root) {
@@ -183,16 +189,22 @@ class Chat {
       say: text => this.say(text),
       edit: (turn, question) => this.#askAnew(turn, question),
       again: turn => this.#askAnew(turn, turn.question),
-      enterKey: key => this.#useKey(key),
-      link: async id => {
-        await this.client.share(id);
-        await copyText(this.client.linkTo(id));
-      },
+      enterKey: this.#enterKey,
+      link: this.options.sharing && (id => this.#share(id)),
       rate: (turn, rating, more) => {
         this.#save();
         return this.client.feedback(turn.answer.id, rating, more);
       },
     };
+  }
+
+  get #enterKey() {
+    return this.options.keys ? key => this.#useKey(key) : null;
+  }
+
+  async #share(id) {
+    await this.client.share(id);
+    await copyText(this.client.linkTo(id));
   }
 
   /** Ask in place of a turn; what followed it goes with it. */
@@ -250,7 +262,7 @@ class Chat {
     this.element.classList.add("empty");
     const {about} = this.places;
     const parts = [make("p", {class: "lead"}, about?.title ? `What would you like to know about ${about.title}?` : "What would you like to know?")];
-    if (this.trouble) parts.push(showFailure(this.trouble, {again: () => this.load(), enterKey: key => this.#useKey(key)}));
+    if (this.trouble) parts.push(showFailure(this.trouble, {again: () => this.load(), enterKey: this.#enterKey}));
     else if (about?.pages) parts.push(make("p", {class: "place"}, `Answers come from ${about.pages.toLocaleString()} pages of the documentation, with their sources.`));
     const examples = (about?.examples ?? []).map(text => make("li", {}, make("button", {type: "button", onclick: () => this.ask(text)}, text)));
     if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": "Example questions"}, examples));

@@ -123,12 +123,12 @@ export class Client {
   /** Send a request with the session's token; one that has expired is renewed once. */
   async #authorized(path, more) {
     const headers = more.body ? {"content-type": "application/json"} : {};
-    const token = await this.session.token(more.signal);
+    const token = await this.session.token();
     try {
       return await this.send(path, {...more, headers: {...headers, ...bearer(token)}});
     } catch (error) {
       if (error.kind !== "session") throw error;
-      const renewed = await this.session.renew(more.signal);
+      const renewed = await this.session.renew();
       return this.send(path, {...more, headers: {...headers, ...bearer(renewed)}});
     }
   }
@@ -140,9 +140,15 @@ export class Client {
   }
 }
 
+const NO_SESSION = {token: "", until: 0};
+/** A token is renewed this long before it ends: longer than a request is on its way. */
+const EARLY_MS = 60_000;
+
 /** The token that a reader's requests carry, and that makes their answers their own: a secret key, or a session's. */
 class Session {
+  #session = null;
   #opening = null;
+  #none = false;
 
   constructor(client, store) {
     this.client = client;
@@ -150,22 +156,30 @@ class Session {
   }
 
   /** Return the token to send; "" where the service has no sessions. */
-  async token(signal) {
+  async token() {
     const {key} = this.client;
     if (key && !key.startsWith("pk_")) return key;
-    return this.#kept() || (this.#opening ??= this.renew(signal));
+    const {token, until} = this.#kept();
+    return this.#none || Date.now() < until ? token : this.renew();
   }
 
-  /** Get a new token for the same session, or for a new one. */
-  async renew(signal) {
-    const old = this.#kept();
+  /** Return a new token for the same session, or for a new one. All who wait for it get the same. */
+  renew() {
+    this.#opening ??= this.#open().finally(() => (this.#opening = null));
+    return this.#opening;
+  }
+
+  async #open() {
+    const {token: old} = this.#kept();
     const headers = {...bearer(this.client.key), ...(old && {"X-Raydex-Renew": old})};
     try {
-      const reply = await this.client.send("session", {method: "POST", headers, signal});
-      return this.#keep((await reply.json()).token);
+      const reply = await this.client.send("session", {method: "POST", headers});
+      const {token, expires_in} = await reply.json();
+      this.#keep({token, until: Date.now() + expires_in * 1000 - EARLY_MS});
+      return token;
     } catch (error) {
-      this.#opening = null;
-      if (error.kind === "not_found") return "";
+      this.#none = error.kind === "not_found";
+      if (this.#none) return "";
       throw error;
     }
   }
@@ -175,16 +189,21 @@ class Session {
   }
 
   #kept() {
-    return this.store?.getItem(this.#name) ?? "";
+    try {
+      this.#session ??= JSON.parse(this.store?.getItem(this.#name) ?? "null");
+    } catch {
+      // Written by an earlier version.
+    }
+    return this.#session ?? NO_SESSION;
   }
 
-  #keep(token) {
+  #keep(session) {
+    this.#session = session;
     try {
-      this.store?.setItem(this.#name, token);
+      this.store?.setItem(this.#name, JSON.stringify(session));
     } catch {
       // Full or forbidden: the session lasts as long as the page.
     }
-    return token;
   }
 }
 

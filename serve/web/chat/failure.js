@@ -15,16 +15,20 @@ const SAYINGS = {
   unavailable: ["The service is busy or starting", "It will be back in a moment. Your question is kept."],
   unreachable: ["The service can't be reached", "It may be restarting, or you may be offline. Your question is kept."],
 };
+/** A reader of another site can't mend its key: what the service says is for those who run the site. */
+const NOT_SET_UP = ["The assistant is not set up", ""];
 const FAILED = ["Something went wrong", ""];
 
 /**
  * Return an element for a ServiceError. `again` asks once more, null where that is no use; `enterKey` is called with an
- * API key. Where the service says how long to wait, the seconds are counted down, and asking again waits for them.
+ * API key, null where readers have none. Where the service says how long to wait, the seconds are counted down, and
+ * asking again waits for them.
  */
 export function showFailure(error, {again, enterKey}) {
-  const [title, advice] = SAYINGS[error.kind] ?? FAILED;
+  const keyed = ["no_key", "bad_key"].includes(error.kind);
+  const [title, advice] = keyed && !enterKey ? NOT_SET_UP : SAYINGS[error.kind] ?? FAILED;
   const box = make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || sentence(error.message))));
-  if (["no_key", "bad_key"].includes(error.kind)) box.append(askForKey(enterKey));
+  if (keyed && enterKey) box.append(askForKey(enterKey));
   else if (again) box.append(...askAgain(again, error.seconds));
   return box;
 }

@@ -31,7 +31,7 @@ export class Places {
 
   async #go(place) {
     this.about = place.collection ? await this.client.collection(place.collection).catch(() => null) : null;
-    const among = (name, values) => (values?.includes(place[name]) ? place[name] : "");
+    const among = (name, values) => (values?.length > 1 && values.includes(place[name]) ? place[name] : "");
     this.place = {
       collection: place.collection,
       version: among("version", this.about?.versions),
