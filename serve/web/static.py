@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 TYPES = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
-FOLDERS = ("", "chat/", "vendor/")
+FOLDERS = ("", "chat/", "widget/", "vendor/")
 FOR_EVER = "public, max-age=31536000, immutable"
 ASK_FIRST = "public, max-age=0, must-revalidate"
 # Scripts and styles hold no secret, and pages of other sites load them as part of the widget.
@@ -39,8 +39,10 @@ class StaticFile:
 
     @classmethod
     def read(cls, path: Traversable) -> "StaticFile":
-        plain = path.read_bytes()
-        media_type = TYPES["." + path.name.rpartition(".")[2]]
+        return cls.of(TYPES["." + path.name.rpartition(".")[2]], path.read_bytes())
+
+    @classmethod
+    def of(cls, media_type: str, plain: bytes) -> "StaticFile":
         return cls(media_type, plain, gzip.compress(plain, mtime=0), hashlib.sha256(plain).hexdigest()[:16])
 
     def reply(self, request: Request, cache: str) -> Response:
@@ -67,8 +69,16 @@ FILES = read_files()
 VERSION = hashlib.sha256("".join(file.digest for _, file in sorted(FILES.items())).encode()).hexdigest()[:12]
 
 
+# The one script that pages of other sites name: its address stays, and it loads the rest at its version.
+WIDGET = StaticFile.of("text/javascript", FILES["widget/widget.js"].plain.replace(b"web/", f"web/{VERSION}/".encode()))
+
+
 def add_files(app: FastAPI) -> None:
-    """Add `/web/…` to `app`."""
+    """Add `/web/…` and `/widget.js` to `app`."""
+
+    @app.get("/widget.js", include_in_schema=False)
+    async def widget(request: Request) -> Response:
+        return WIDGET.reply(request, ASK_FIRST)
 
     @app.get("/web/{path:path}", include_in_schema=False)
     async def web(path: str, request: Request) -> Response:

@@ -1,0 +1,63 @@
+/** What the launcher, the search box and an inline chat share: a client of the service, and the chat, loaded on first use. */
+
+import {make, withCode} from "../chat/dom.js";
+import {loadStyles, makeSheet} from "./shell.js";
+
+/** The chat in the colours of the page around it, and in its header room for the button that closes the panel. */
+const LOOK = `
+:host .rdx { color-scheme: inherit; --paper: light-dark(#fff, #1a1d22); --mark: var(--ink-of-accent); --on-mark: var(--on-accent); --tint: var(--accent-tint); }
+:host(:not(.inline)) .top { padding-inline-end: 3.25em; }`;
+
+export class Assistant {
+  #client;
+
+  constructor(settings) {
+    this.settings = settings;
+  }
+
+  /** Return the client of the service; its session lives as long as the page, and in memory alone. */
+  get client() {
+    return (this.#client ??= this.#makeClient());
+  }
+
+  /** Load the chat, for it will soon be opened. */
+  preload() {
+    if (!this.settings.refusal) import("../chat/chat.js").catch(() => {});
+  }
+
+  /** Show a chat in `root`, a ShadowRoot. Returns it, null where it can't be shown: the reason stands there then. */
+  async mountChat(root) {
+    const {refusal, title, placeholder} = this.settings;
+    if (refusal) return explain(root, "The assistant is not set up", refusal);
+    root.replaceChildren(make("p", {class: "wait", role: "status"}, "Loading the assistant …"));
+    try {
+      const [{mountChat}, client, styles] = await Promise.all([import("../chat/chat.js"), this.client, loadStyles("../chat/chat.css")]);
+      root.adoptedStyleSheets = [root.adoptedStyleSheets[0], styles, makeSheet(LOOK)];
+      root.replaceChildren();
+      return mountChat(root, client, {title, placeholder, heading: 2, autofocus: false, keys: false, sharing: false, place: placeOf(this.settings)});
+    } catch (error) {
+      console.error("Raydex:", error);
+      const again = make("button", {type: "button", onclick: () => this.mountChat(root)}, "Try again");
+      return explain(root, "The assistant can't be reached", "You may be offline, or the service is restarting.", again);
+    }
+  }
+
+  async #makeClient() {
+    const {base, key, collection, version, language} = this.settings;
+    const {Client} = await import("../chat/client.js");
+    const client = new Client({base, key, collection, version, language, channel: "widget"});
+    Object.defineProperty(client, "page", {get: () => location.href}); // an application changes it without loading
+    return client;
+  }
+}
+
+/** Say in `root` why there is no chat; `again` is a button. */
+function explain(root, title, reason, again) {
+  root.replaceChildren(make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(reason)), again));
+  return null;
+}
+
+/** Return the place to ask at. The page's own language is a wish, which holds where there are several. */
+function placeOf({collection, version, language}) {
+  return {collection, version, language: language || document.documentElement.lang.split("-")[0].toLowerCase()};
+}

@@ -1,0 +1,181 @@
+/** Searches the documentation while one types. The last entry asks the assistant what was typed. */
+
+import {icon, iconButton, make, withCode} from "../chat/dom.js";
+import {Dialog} from "./dialog.js";
+
+const REST_MS = 160; // a typist's pause between two words; keys within a word are nearer
+const LEAST = 2; // characters
+const MOST = 8; // results: what fits on a screen
+const SNIPPET = 160; // characters: two lines
+
+export class Search {
+  #entries = [];
+  #at = 0;
+  #timer;
+  #pending;
+  #found = new Map();
+
+  /** `ask(question)` opens the assistant. */
+  constructor(assistant, settings, ask) {
+    this.assistant = assistant;
+    this.refusal = settings.refusal;
+    this.ask = ask;
+    this.box = make("input", {
+      type: "text", role: "combobox", "aria-label": "Search the documentation", "aria-expanded": "false", "aria-controls": "results",
+      "aria-autocomplete": "list", placeholder: "Search the documentation", autocomplete: "off", spellcheck: "false", enterkeyhint: "go", maxlength: "500",
+      oninput: () => this.#typed(), onkeydown: event => this.#pressed(event),
+    });
+    this.list = make("div", {id: "results", role: "listbox", "aria-label": "Results", hidden: true, onclick: event => event.target.closest("a") && this.dialog.close()});
+    this.note = make("p", {class: "note", role: "status"});
+    const close = iconButton("close", "Close", () => this.dialog.close(), {class: "bare"});
+    const keys = make("p", {class: "keys", "aria-hidden": "true"}, ...[["↑↓", "choose"], ["↵", "open"], ["esc", "close"]].flatMap(([key, does]) => [make("kbd", {}, key), does]));
+    this.dialog = new Dialog("Search", "search", make("div", {class: "field"}, icon("search"), this.box, close), this.list, this.note, keys);
+    this.element = this.dialog.element;
+  }
+
+  open(text = "") {
+    this.dialog.open();
+    this.box.focus();
+    if (text) this.box.value = text;
+    else this.box.select();
+    if (this.refusal) this.#say(this.refusal, "alert");
+    else this.#typed();
+  }
+
+  toggle(text) {
+    if (this.dialog.isOpen) this.dialog.close();
+    else this.open(text);
+  }
+
+  get #text() {
+    return this.box.value.trim();
+  }
+
+  /** Search a moment after the last key; what was asked before and is no longer wanted is given up. */
+  #typed() {
+    clearTimeout(this.#timer);
+    this.#pending?.abort();
+    if (this.refusal) return;
+    if (this.#found.has(this.#text)) return this.#show(this.#found.get(this.#text));
+    if (this.#text.length < LEAST) return this.#show([]);
+    this.#timer = setTimeout(() => this.#search(this.#text), REST_MS);
+    this.#drawAsk();
+  }
+
+  async #search(text) {
+    const {signal} = (this.#pending = new AbortController());
+    try {
+      const {hits} = await (await this.assistant.client).search(text, {signal});
+      if (signal.aborted) return;
+      this.#found.set(text, onePerSource(hits).slice(0, MOST));
+      this.#show(this.#found.get(text));
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error);
+    }
+  }
+
+  #show(hits) {
+    const words = wordsOf(this.#text);
+    this.#draw([...hits.map(hit => makeResult(hit, words)), ...this.#askEntry()]);
+    const long = this.#text.length >= LEAST;
+    this.#say(long ? `${hits.length || "No"} ${hits.length === 1 ? "section" : "sections"} found` : "");
+  }
+
+  #fail(error) {
+    this.#draw(this.#askEntry());
+    this.#say(error.kind === "rate" ? `Too many searches at once: try again in ${error.seconds || 60} s.` : error.message, "alert");
+  }
+
+  #draw(entries) {
+    entries.forEach((entry, i) => {
+      entry.id = `result-${i}`;
+      entry.addEventListener("pointermove", () => this.#go(i));
+    });
+    this.#entries = entries;
+    this.list.replaceChildren(...entries);
+    this.list.hidden = !entries.length;
+    this.box.setAttribute("aria-expanded", entries.length > 0);
+    this.#go(0);
+  }
+
+  /** Let the last entry say what is typed now, while the results are still those of before. */
+  #drawAsk() {
+    this.#draw([...this.#entries.filter(entry => !entry.classList.contains("ask")), ...this.#askEntry()]);
+  }
+
+  #askEntry() {
+    const text = this.#text;
+    if (!text) return [];
+    const onclick = () => {
+      this.dialog.close();
+      this.ask(text);
+    };
+    return [make("div", {role: "option", class: "result ask", onclick}, icon("spark"), make("span", {class: "title"}, "Ask the assistant"), make("span", {class: "place"}, `“${text}”`))];
+  }
+
+  #go(to) {
+    const from = this.#entries[this.#at];
+    from?.setAttribute("aria-selected", "false");
+    this.#at = this.#entries.length ? (to + this.#entries.length) % this.#entries.length : 0;
+    for (const [i, entry] of this.#entries.entries()) entry.setAttribute("aria-selected", String(i === this.#at));
+    const chosen = this.#entries[this.#at];
+    if (!chosen) return this.box.removeAttribute("aria-activedescendant");
+    this.box.setAttribute("aria-activedescendant", chosen.id);
+    chosen.scrollIntoView({block: "nearest"});
+  }
+
+  #pressed(event) {
+    if (event.isComposing) return;
+    const to = {ArrowDown: this.#at + 1, ArrowUp: this.#at - 1}[event.key];
+    if (to !== undefined) {
+      event.preventDefault();
+      this.#go(to);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      this.#entries[this.#at]?.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true, ctrlKey: event.ctrlKey, metaKey: event.metaKey}));
+    }
+  }
+
+  #say(text, role = "status") {
+    this.note.setAttribute("role", role);
+    this.note.replaceChildren(...withCode(text));
+  }
+}
+
+function onePerSource(hits) {
+  return [...new Map(hits.map(hit => [hit.source, hit]).reverse()).values()].reverse();
+}
+
+/** Return one hit as an entry of the list; only an http(s) address becomes a link. */
+function makeResult(hit, words) {
+  const headings = hit.headings ?? [];
+  const title = headings.at(-1) || hit.title || hit.source;
+  const above = [hit.title, ...headings.slice(0, -1)].filter((name, i, all) => name && name !== title && all.indexOf(name) === i);
+  const leads = /^https?:\/\//i.test(hit.source);
+  return make(
+    leads ? "a" : "div",
+    {role: "option", class: "result", tabindex: "-1", ...(leads && {href: hit.source, rel: "noopener nofollow"})},
+    icon("page"),
+    make("span", {class: "title"}, mark(title, words)),
+    make("span", {class: "place"}, above.join(" › ") || hit.source.replace(/^https?:\/\//, "")),
+    make("span", {class: "snippet"}, mark(snippetOf(hit.text ?? "", words), words)),
+  );
+}
+
+function wordsOf(text) {
+  const words = text.match(/[\p{L}\p{N}_]{2,}/gu) ?? [];
+  return words.length ? new RegExp(`(${words.map(word => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu") : null;
+}
+
+/** Return a text with the words that were searched for marked, as nodes and texts. */
+function mark(text, words) {
+  return words ? text.split(words).map((part, i) => (i % 2 ? make("mark", {}, part) : part)) : [text];
+}
+
+/** Return the part of a text around the first word that was searched for. */
+function snippetOf(text, words) {
+  const flat = text.replace(/\s+/g, " ").trim();
+  const first = Math.max(0, words ? flat.search(words) : 0);
+  const from = first < SNIPPET / 2 ? 0 : flat.lastIndexOf(" ", first - 30) + 1;
+  return `${from ? "… " : ""}${flat.slice(from, from + SNIPPET)}${flat.length > from + SNIPPET ? " …" : ""}`;
+}

@@ -1,0 +1,165 @@
+/** Puts together what a script tag asks for: a launcher, a search box, a chat in the page. */
+
+import {icon, make} from "../chat/dom.js";
+import {readSettings} from "./settings.js";
+import {isHotkey, keepInPage, loadStyles, makeShell} from "./shell.js";
+
+/** What other tags of this page have put there already, also with another copy of this module. */
+const TAKEN = Symbol.for("raydex.widget");
+
+/** Start the widget that `tag` asks for; `told` are its settings as texts. */
+export async function start(base, told, tag) {
+  const settings = readSettings(base, told);
+  const modes = takeModes(settings);
+  if (!modes.size) return;
+  const [sheet] = await Promise.all([loadStyles("./widget.css"), documentRead()]);
+  const parts = new Parts(settings, [sheet]);
+  if (modes.has("inline")) parts.addInline(tag);
+  if (modes.has("launcher") || modes.has("search")) parts.addOverlay(modes);
+}
+
+/** Return the modes that no other tag has taken: two tags show one launcher. */
+function takeModes({modes, target}) {
+  const taken = (window[TAKEN] ??= new Set());
+  const names = [...modes].map(mode => [mode, mode === "inline" ? target && `inline ${target}` : mode]);
+  const free = names.filter(([, name]) => !taken.has(name));
+  for (const [, name] of free) if (name) taken.add(name);
+  return new Set(free.map(([mode]) => mode));
+}
+
+function documentRead() {
+  if (document.readyState !== "loading") return null;
+  return new Promise(read => document.addEventListener("DOMContentLoaded", read, {once: true}));
+}
+
+/** What one tag shows. All but the launcher is loaded when it is first used. */
+class Parts {
+  #loaded = new Map();
+
+  constructor(settings, sheets) {
+    Object.assign(this, {settings, sheets});
+  }
+
+  /** Put a chat into the element that `data-target` selects; without one, behind the script tag. */
+  addInline(tag) {
+    const {target} = this.settings;
+    const shell = makeShell("raydex-chat", this.settings, this.sheets);
+    shell.className = "inline";
+    const place = () => {
+      const into = target && document.querySelector(target);
+      if (into) into.append(shell);
+      else if (!target && document.body.contains(tag)) tag.after(shell);
+    };
+    keepInPage(shell, place);
+    if (!shell.isConnected) console.warn(`Raydex: nothing in this page yet is data-target="${target}", where the chat goes`);
+    const seen = new IntersectionObserver(async ([entry]) => {
+      if (!entry.isIntersecting) return;
+      seen.disconnect();
+      (await this.assistant).mountChat(shell.shadowRoot);
+    }, {rootMargin: "300px"});
+    seen.observe(shell);
+  }
+
+  /** Put over the page: a launcher, the panel and the search box that it opens, the offer to ask about a selection. */
+  addOverlay(modes) {
+    const {settings} = this;
+    const shell = (this.shell = makeShell("raydex-widget", settings, this.sheets));
+    const launcher = modes.has("launcher")
+      ? makeLauncher("spark", settings.label, settings.title, () => this.open())
+      : makeLauncher("search", "Search", "Search the documentation", () => this.search());
+    this.overlay = make("div", {class: "overlay"}, launcher);
+    shell.shadowRoot.append(this.overlay);
+    keepInPage(shell, () => document.body.append(shell));
+    launcher.addEventListener("pointerenter", async () => (await this.panel).preload(), {once: true});
+    if (modes.has("search") && settings.hotkey) this.#listenForHotkey();
+    if (modes.has("launcher") && settings.selection) document.addEventListener("selectionchange", () => this.selection, {once: true});
+    window.Raydex = {open: () => this.open(), ask: question => this.ask(question), search: text => this.search(text)};
+  }
+
+  async open() {
+    (await this.panel).open();
+  }
+
+  async ask(question) {
+    (await this.panel).ask(question);
+  }
+
+  async search(text) {
+    (await this.searchBox).open(text);
+  }
+
+  get assistant() {
+    return this.#load("assistant", ({Assistant}) => new Assistant(this.settings));
+  }
+
+  get panel() {
+    return this.#load("panel", async ({Panel}) => this.#addDialog(new Panel(await this.assistant, this.settings, this.sheets)));
+  }
+
+  get searchBox() {
+    return this.#load("search", async ({Search}) => this.#addDialog(new Search(await this.assistant, this.settings, question => this.ask(question))));
+  }
+
+  get selection() {
+    return this.#load("selection", ({SelectionOffer}) => this.#add(new SelectionOffer(async text => (await this.panel).compose(`“${text}”\n\n`))));
+  }
+
+  /** Load a module once and make its part; a service that was away is asked again the next time. */
+  #load(name, makePart) {
+    if (!this.#loaded.has(name)) this.#loaded.set(name, this.#import(name).then(makePart));
+    return this.#loaded.get(name);
+  }
+
+  async #import(name) {
+    try {
+      return await import(`./${name}.js`);
+    } catch (error) {
+      this.#loaded.delete(name);
+      console.error(`Raydex: the assistant can't be loaded from ${this.settings.base}.`, error);
+      throw error;
+    }
+  }
+
+  async #addDialog(part) {
+    this.dialogSheet ??= loadStyles("./dialogs.css");
+    this.shell.shadowRoot.adoptedStyleSheets = [...this.sheets, await this.dialogSheet];
+    return this.#add(part);
+  }
+
+  #add(part) {
+    this.overlay.append(part.element);
+    return part;
+  }
+
+  /** Open the search box with Ctrl-K or Cmd-K, unless the page has that shortcut itself. */
+  #listenForHotkey() {
+    addEventListener("keydown", async event => {
+      if (!isHotkey(event) || event.defaultPrevented) return;
+      event.preventDefault();
+      const stop = keepTyped();
+      const box = await this.searchBox.finally(stop);
+      box.toggle(stop());
+    });
+  }
+}
+
+/** Keep what is typed from now on; returns a function that ends this and returns what was typed. */
+function keepTyped() {
+  let typed = "";
+  const take = event => {
+    if (event.key?.length !== 1 || event.ctrlKey || event.metaKey) return;
+    typed += event.key;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  addEventListener("keydown", take, true);
+  return () => {
+    removeEventListener("keydown", take, true);
+    return typed;
+  };
+}
+
+/** Return the button in the corner of the page. */
+function makeLauncher(name, label, hint, onclick) {
+  return make("button", {type: "button", class: "launcher", "aria-haspopup": "dialog", title: hint, onclick}, icon(name), make("span", {}, label));
+}
