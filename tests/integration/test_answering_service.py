@@ -3,6 +3,8 @@
 Run twice: every step in the ingress process, and every step in a deployment of its own.
 """
 
+import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from kit.cluster import Service
 from kit.databases import DatabaseServer
 from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
 from kit.workshop import Workshop
+from mcp import Client
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.store import Store
@@ -176,6 +179,20 @@ def test_a_client_that_leaves_cancels_the_call(deployed: Deployed, path: str) ->
     deployed.strong.default = Reply(deltas=["Call ", "it"], drop_after=1, hang=True)
     with pytest.raises(httpx.TimeoutException):
         deployed.http.post(path, json={"question": LOADING}, timeout=1.5)
+    assert deployed.strong.wait_for(lambda llm: llm.disconnects == 1, 10)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_an_agent_that_cancels_over_mcp_cancels_the_call(deployed: Deployed, mode: str) -> None:
+    deployed.strong.default = Reply(deltas=["Call ", "it"], drop_after=1, hang=True)
+
+    async def give_up() -> None:
+        async with Client(f"{str(deployed.http.base_url).rstrip('/')}/mcp", mode=mode) as agent:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.5):
+                    await agent.call_tool("ask_docs", {"question": LOADING})
+
+    asyncio.run(give_up())
     assert deployed.strong.wait_for(lambda llm: llm.disconnects == 1, 10)
 
 

@@ -15,6 +15,7 @@ import yaml
 from kit.cluster import Service
 from kit.databases import DatabaseServer
 from kit.workshop import Workshop
+from mcp import Client
 from psycopg import sql
 from ray import serve
 from ray.serve.schema import ServeDeploySchema
@@ -86,6 +87,28 @@ def test_search_gives_k_hits(client: httpx.Client) -> None:
     reply = client.post("/search", json={"question": "batch requests", "k": 2}).json()
     assert len(reply["hits"]) == 2 and reply["hits"][0]["source"].endswith("#batching")
     assert reply["hits"][0]["score_kind"] == "rrf"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_an_agent_asks_over_mcp(client: httpx.Client, mode: str) -> None:
+    async def ask_all() -> tuple[list[str | None], list[Any]]:
+        told: list[str | None] = []
+
+        async def note(_progress: float, _total: float | None, message: str | None) -> None:
+            told.append(message)
+
+        async with Client(f"{str(client.base_url).rstrip('/')}/mcp", mode=mode) as agent:
+            question = {"question": "How do I load csv files?"}
+            answer = await agent.call_tool("ask_docs", question, progress_callback=note)
+            found = [agent.call_tool("search_docs", {"query": f"batch requests {n}", "k": 1}) for n in range(8)]
+            return told, [answer, *await asyncio.gather(*found)]
+
+    told, (answer, *found) = asyncio.run(ask_all())
+    assert told[0] == "found 3 sections" and told[-1] == "writing the answer"
+    assert answer.structured_content["sources"][0]["source"] == "https://docs.test/data.html#loading-csv"
+    assert {reply.structured_content["sections"][0]["source"] for reply in found} == {
+        "https://docs.test/serve.html#batching"
+    }
 
 
 def test_collections_are_listed_and_the_page_is_served(client: httpx.Client) -> None:

@@ -1,0 +1,66 @@
+"""The pages of an index: their listing, their bodies as they were indexed, their versions."""
+
+from kit.html_workshop import HtmlWorkshop
+from kit.workshop import BASE
+
+from pipelines.records import FetchedPage
+from pipelines.store import Store
+
+SITE = {
+    f"{version}/{name}.html": f"<html lang='en'><h1>{name} {version}</h1><p>Words of {name} in {version}.</p></html>"
+    for version in ("1.0", "2.0")
+    for name in ("a", "b", "c")
+}
+
+
+def test_pages_are_listed_in_order_and_in_parts(store: Store) -> None:
+    workshop = HtmlWorkshop(store)
+    workshop.reindex(SITE)
+    index = workshop.live().id
+    pages = store.list_pages(index)
+    assert [page.url for page in pages] == sorted(BASE + path for path in SITE)
+    assert (pages[0].title, pages[0].begins) == ("a 1.0", "Words of a in 1.0.")
+    first = store.list_pages(index, most=2)
+    assert first + store.list_pages(index, after=first[-1].url) == pages
+    assert store.indexed_urls(index) == [page.url for page in pages]
+    assert store.common_url(index) == BASE
+
+
+def test_versions_and_languages_are_each_named_once(store: Store) -> None:
+    workshop = HtmlWorkshop(store, version=r"/(\d\.\d)/")
+    workshop.reindex(SITE)
+    assert store.versions(workshop.live().id) == ["1.0", "2.0"]
+    assert store.languages(workshop.live().id) == ["en"]
+    plain = HtmlWorkshop(store, "plain")
+    plain.reindex(SITE)
+    assert store.versions(plain.live().id) == []
+
+
+def test_a_page_has_the_body_that_the_index_was_made_of(store: Store) -> None:
+    workshop = HtmlWorkshop(store)
+    workshop.reindex(SITE)
+    index, url = workshop.live(), f"{BASE}1.0/a.html"
+    page = store.indexed_page(index, url)
+    assert page and b"Words of a in 1.0." in page.body
+    run = workshop.lock().begin("reindex", {})
+    store.save_pages("docs", run, [FetchedPage(url, "ok", 200, body=b"<h1>Newer</h1>")])
+    assert store.indexed_page(index, url) is None, "a body that is not indexed yet"
+    assert store.indexed_page(index, f"{BASE}nowhere") is None
+
+
+def test_a_page_is_found_by_its_url_and_by_that_of_a_copy(store: Store) -> None:
+    workshop = HtmlWorkshop(store)
+    workshop.reindex(SITE)
+    index, url = workshop.live(), f"{BASE}1.0/a.html"
+    assert store.find_pages(index, [f"{BASE}x", url]) == [url]
+    run = workshop.lock().begin("reindex", {})
+    store.save_pages("docs", run, [FetchedPage(f"{BASE}copy", "ok", 200, body=b"<h1>a</h1>", canonical=url)])
+    assert store.find_pages(index, [f"{BASE}copy"]) == [url]
+    assert store.find_pages(index, [f"{BASE}nowhere", "\0"]) == []
+
+
+def test_an_index_without_pages_has_none(store: Store) -> None:
+    workshop = HtmlWorkshop(store)
+    workshop.reindex({"empty.html": "<h1>Only a title</h1>"})
+    index = workshop.live().id
+    assert (store.list_pages(index), store.common_url(index), store.versions(index)) == ([], "", [])
