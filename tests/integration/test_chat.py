@@ -1,5 +1,6 @@
 """What a reader does on the chat page, in a real browser: each promise of docs/chat.md."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -7,6 +8,8 @@ import pytest
 from kit.api import PastTurn
 from kit.browser import needs_browser
 from kit.chat import LAST, QUESTION, Site, renewed, run_site
+
+from pipelines.records import Filters
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
@@ -223,6 +226,55 @@ def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> N
     assert "comma separated" in page.text(".closest .card") and page.count(".number.weak") == 0
     follows = "document.querySelector('.answer').compareDocumentPosition(document.querySelector('.closest')) & 4"
     assert page.evaluate(follows)
+
+
+ABOUT = {"name": "docs", "title": "Gadgets", "pages": 1200, "chunks": 9, "published_at": None}
+
+
+def test_an_empty_page_offers_questions_of_the_collection(site: Site) -> None:
+    site.reply(
+        "/collections/docs", 200, json.dumps({**ABOUT, "versions": [], "languages": ["en"], "examples": [QUESTION]})
+    )
+    page = site.open()
+    page.wait_for("!!document.querySelector('.examples')")
+    assert "Gadgets" in page.text(".lead") and "1,200 pages" in page.text(".welcome") and page.count("select") == 0
+    page.click(".examples button")
+    site.await_end()
+    assert page.count(".examples") == 0 and site.engine.asks[-1].question == QUESTION
+
+
+def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> None:
+    several = {**ABOUT, "versions": ["2.0", "1.9"], "languages": ["de", "en"], "examples": []}
+    site.reply("/collections/docs", 200, json.dumps(several))
+    page = site.open()
+    page.wait_for("document.querySelectorAll('select').length === 2")
+    assert page.text("[name=language]").split("\n") == ["All languages", "Deutsch", "English"]
+    site.ask()
+    assert site.engine.asks[-1].filters == Filters()
+    page.do(lambda page: page.select_option("[name=version]", "1.9"))
+    page.do(lambda page: page.select_option("[name=language]", "de"))
+    page.wait_for("location.search === '?collection=docs&version=1.9&language=de'")
+    site.ask("And now?")
+    assert site.engine.asks[-1].filters == Filters(version="1.9", language="de") and page.count(".turn") == 2
+    page = site.open("/?version=1.9")
+    page.wait_for("document.querySelectorAll('select').length === 2")
+    site.ask()
+    assert site.engine.asks[-1].filters == Filters(version="1.9")
+
+
+def test_an_answer_by_a_person_says_so(site: Site) -> None:
+    site.engine.changes = {"agent": "verified"}
+    page = site.open()
+    site.ask()
+    assert "Answer written by a person" in page.text(".foot")
+
+
+def test_quotes_in_place_of_a_model_that_failed_say_so(site: Site) -> None:
+    site.engine.changes = {"agent": "extractive", "degraded": ("llm:big", "bm25")}
+    page = site.open()
+    site.ask()
+    assert "The language model failed: this is quoted from the documentation." in page.text(".foot")
+    assert "Keyword search was not available." in page.text(".foot")
 
 
 def test_thumbs_are_sent_with_reasons_and_a_comment(site: Site) -> None:

@@ -34,7 +34,7 @@ export class Turn {
     this.top = make("div", {class: "asked"}, this.heading, this.edit);
     this.label = make("p", {class: "label", id: `sources-${++labels}`});
     this.sources = make("ol", {class: "sources", "aria-labelledby": this.label.id});
-    this.shelf = make("section", {class: "shelf", "aria-labelledby": this.label.id, hidden: true}, this.label, this.sources);
+    this.shelf = make("div", {class: "shelf", hidden: true}, this.label, this.sources);
     this.notice = make("p", {class: "notice", hidden: true});
     this.body = make("div", {class: "answer"});
     this.foot = make("div", {class: "foot"});
