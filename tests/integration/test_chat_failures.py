@@ -145,7 +145,7 @@ def test_a_session_that_has_expired_is_renewed(site: Site) -> None:
     asked = []
 
     def session(route: object) -> None:
-        route.fulfill(status=200, json={"token": next(tokens), "expires_in": 1})  # type: ignore[attr-defined]
+        route.fulfill(status=200, json={"token": next(tokens), "expires_in": 3600})  # type: ignore[attr-defined]
 
     def stream(route: object) -> None:
         asked.append(route.request.headers.get("authorization"))  # type: ignore[attr-defined]
