@@ -81,7 +81,7 @@ def open_toolbox() -> Iterator[Toolbox]:
     ):
         store.migrate()
         threading.Thread(target=retriever.warm, daemon=True).start()
-        engine, threads = make_engine(settings, retriever), DatabaseThreads()
+        engine, threads = make_engine(settings, retriever, store=store), DatabaseThreads()
         recorder = Recorder(store, enabled=settings.record_questions, retention_days=settings.retention_days)
         with contextlib.closing(recorder):
             sessions = SessionFactory(engine, store, threads, recorder)

@@ -89,10 +89,10 @@ class LlmsRoutes:
 
     async def _head(self, index: Index, pages: int | None = None) -> str:
         base = await self._threads.run(self._store.common_url, index.id)
+        outline = await self._threads.run(self._store.outline, index.collection, index.id)
         count = "The pages" if pages is None else f"{pages:,} page{'' if pages == 1 else 's'}"
-        return (
-            f"# {_line(index.collection)}\n\n> {count} of {base or 'this documentation'}, as Raydex has indexed them.\n"
-        )
+        title = _line(outline.title) or _line(index.collection)
+        return f"# {title}\n\n> {count} of {base or 'this documentation'}, as Raydex has indexed them.\n"
 
 
 def write_links(pages: Sequence[ListedPage], base: str) -> str:

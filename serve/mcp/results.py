@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.records import Answer, Citation, Confidence, Hit
+from pipelines.records import Answer, Citation, Confidence, Hit, WrittenBy
 from serve.mcp.quoting import NOTICE, clean, cut, quote, quote_answer
 
 # Tokens as `estimate` counts them, which is about a third more than current models do. Claude Code warns of a result
@@ -93,7 +93,8 @@ class CitedSource(BaseModel):
 class CitedAnswer(ToolResult):
     """The answer of ask_docs with its sources.
 
-    `known` is false where the documentation does not answer; `agent` is who wrote it: `extractive` quotes the pages.
+    `known` is false where the documentation does not answer. `written_by` is `person`, `model`, or `quotes` for an
+    answer that quotes the pages; `degraded` names the parts that it went without.
     """
 
     id: str
@@ -102,7 +103,8 @@ class CitedAnswer(ToolResult):
     answer: str
     known: bool
     confidence: Confidence
-    agent: str
+    written_by: WrittenBy
+    degraded: list[str]
     notice: str = NOTICE
     sources: list[CitedSource]
 
@@ -115,15 +117,14 @@ class CitedAnswer(ToolResult):
             answer=cut(clean(answer.text), ANSWER_TOKENS)[0],
             known=answer.known,
             confidence=answer.confidence,
-            agent=answer.agent,
+            written_by=answer.written_by,
+            degraded=list(answer.degraded),
             sources=[CitedSource.of(citation) for citation in answer.citations],
         )
 
     def to_text(self) -> str:
         answer = quote_answer(self.answer)
-        judged = (
-            f"Confidence: {self.confidence}." if self.known else "The documentation does not answer this for certain."
-        )
+        judged = self._judged()
         if not self.sources:
             return f"{answer}\n\n{judged}"
         weak = " (weak support)"
@@ -133,6 +134,14 @@ class CitedAnswer(ToolResult):
         )
         follow = f'Follow-up: `ask_docs(question=…, conversation="{self.conversation}")`.'
         return f"{answer}\n\nSources:\n{sources}\n\n{judged} {self.notice} {follow}"
+
+    def _judged(self) -> str:
+        """Return how far the answer can be relied on, in words."""
+        without = f" Made without: {', '.join(self.degraded)}." if self.degraded else ""
+        if not self.known:
+            return f"The documentation does not answer this for certain.{without}"
+        person = "Answer written by a person. " if self.written_by == "person" else ""
+        return f"{person}Confidence: {self.confidence}.{without}"
 
 
 class OutlineEntry(BaseModel):
@@ -182,12 +191,13 @@ class PagePart(ToolResult):
 
 
 class CollectionInfo(BaseModel):
-    """A collection: where its pages come from, their versions and languages, and how many there are.
+    """A collection: its title, where its pages come from, their versions (newest first), languages, and number.
 
     `default` marks the one that is meant where none is named; one that is not `indexed` can't be asked yet.
     """
 
     name: str
+    title: str
     default: bool
     indexed: bool
     url: str
@@ -198,13 +208,14 @@ class CollectionInfo(BaseModel):
     published: str | None
 
     def to_text(self) -> str:
-        name = f"- {self.name}{' (default)' if self.default else ''}"
+        title = f": {self.title}" if self.title and self.title != self.name else ""
+        name = f"- {self.name}{' (default)' if self.default else ''}{title}"
         if not self.indexed:
-            return f"{name}: nothing is indexed in it yet"
+            return f"{name}; nothing is indexed in it yet"
         facts = [f"{self.pages:,} pages of {self.url}", f"indexed {(self.published or '')[:10]}"]
         facts += [f"versions {', '.join(self.versions)}"] if self.versions else []
         facts += [f"languages {', '.join(self.languages)}"] if self.languages else []
-        return f"{name}: {'; '.join(facts)}"
+        return "; ".join([name, *facts])
 
 
 class CollectionList(ToolResult):

@@ -17,9 +17,10 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collec
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.session import READING, Status
 from pipelines.records import Answer, Filters, Index
-from pipelines.store import ListedPage, NoLiveIndex, Store, is_copy
+from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
 from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
 from serve.mcp.pages import PageShelf
+from serve.mcp.quoting import clean
 from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, FoundSections, PagePart, count_sections
 from serve.session import Origin, SessionFactory
 from serve.threads import DatabaseThreads
@@ -153,15 +154,17 @@ class Toolbox:
     def _info(self, row: Mapping[str, Any], default: bool) -> CollectionInfo:
         index, stats = row["index"], row["stats"] or {}
         indexed = index is not None
+        outline = self._store.outline(row["name"], index) if indexed else Outline()
         return CollectionInfo(
             name=row["name"],
+            title=clean(outline.title),
             default=default,
             indexed=indexed,
             url=self._store.common_url(index) if indexed else "",
             pages=int(stats.get("pages", 0)),
             sections=int(stats.get("sections", 0)),
-            versions=self._store.versions(index) if indexed else [],
-            languages=self._store.languages(index) if indexed else [],
+            versions=list(outline.versions),
+            languages=list(outline.languages),
             published=row["published_at"].isoformat() if row["published_at"] else None,
         )
 

@@ -70,7 +70,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 def check(results: list[Any]) -> None:
     listed, found, answer, page, wrong = results
     (docs,) = listed.structured_content["collections"]
-    assert (docs["versions"], docs["languages"], docs["url"]) == (["1.0", "2.0"], ["en"], "https://docs.test/")
+    assert (docs["versions"], docs["languages"], docs["url"]) == (["2.0", "1.0"], ["en"], "https://docs.test/")
     assert {section["version"] for section in found.structured_content["sections"]} == {"2.0"}
     assert answer.structured_content["sources"][0]["source"] == "https://docs.test/1.0/data.html#csv"
     assert "```\nds = read_csv(path)\nds.show()\n```" in page.structured_content["text"]

@@ -71,6 +71,6 @@ def test_what_has_not_changed_is_not_sent_again(client, store, path):
 def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):
     store.publish("other")
     assert client.get("/llms.txt").status_code == 422
-    assert client.get("/llms.txt", params={"collection": "other"}).text.startswith("# other")
-    assert client.get("/collections/other/llms-full.txt").text.startswith("# other")
+    assert client.get("/llms.txt", params={"collection": "other"}).text.startswith("# Of other\n")
+    assert client.get("/collections/other/llms-full.txt").text.startswith("# Of other\n")
     assert client.get("/collections/nothing/llms.txt").status_code == 404

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from pipelines.llm.tokens import estimate
 from pipelines.records import Hit, Index, Page
-from pipelines.store import ListedPage
+from pipelines.store import ListedPage, Outline
 from serve.api.routes import create_app
 from serve.mcp.pages import PAGE_TOKENS
 from serve.mcp.results import SEARCH_TOKENS
@@ -54,8 +54,8 @@ class PagedStore(FakeStore):
     def versions(self, index: int) -> list[str]:
         return ["1.0", "2.0"]
 
-    def languages(self, index: int) -> list[str]:
-        return ["en"]
+    def outline(self, collection: str, index: int) -> Outline:
+        return Outline(f"Of {collection}", ("2.0", "1.0"), ("en",))
 
 
 class Service:
@@ -122,6 +122,8 @@ def test_an_answer_has_its_sources_and_is_recorded_with_its_channel(service):
     result = service.ask("ask_docs", question="How?")
     assert result.structured_content["sources"][0]["source"] == "https://d.test/data#csv"
     assert "https://d.test/data#csv" in text_of(result)
+    assert result.structured_content["written_by"] == "model"
+    assert "Made without: bm25." in text_of(result)
     wait_for(lambda: service.recorder.rows)
     assert service.recorder.rows[0]["channel"] == "mcp"
     assert service.recorder.rows[0]["conversation"] == result.structured_content["conversation"]
@@ -260,7 +262,8 @@ def test_what_was_not_expected_shows_nothing_of_itself(service):
 
 def test_collections_are_listed_with_their_versions(service):
     docs, unpublished = service.ask("list_collections").structured_content["collections"]
-    assert (docs["name"], docs["default"], docs["versions"]) == ("docs", True, ["1.0", "2.0"])
+    assert (docs["name"], docs["title"], docs["default"]) == ("docs", "Of docs", True)
+    assert (docs["versions"], docs["languages"]) == (["2.0", "1.0"], ["en"])
     assert not unpublished["indexed"]
 
 
