@@ -31,7 +31,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.settings import AgentSettings, all_agents
 from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
-from pipelines.store import Store
+from pipelines.store import Place, Store
 from serve.api.routes import create_app
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
@@ -79,6 +79,9 @@ class RetrieverStep:
 
     async def aretrieve(self, search: Search) -> Retrieval:
         return await self._retriever.aretrieve(search)
+
+    async def aplace(self, url: str, collection: str | None) -> Place | None:
+        return await self._retriever.aplace(url, collection)
 
     async def aready(self, collection: str | None) -> Index:
         return await self._retriever.aready(collection)

@@ -20,6 +20,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
 from pipelines.llm.session import Status
 from pipelines.records import Hit, Index
+from pipelines.store import Place
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,11 @@ class RemoteRetriever:
         """See `Retriever.aretrieve`."""
         retrieval: Retrieval = await self._call(lambda: self._handle.aretrieve.remote(search))
         return retrieval
+
+    async def aplace(self, url: str, collection: str | None = None) -> Place | None:
+        """See `Retriever.aplace`."""
+        place: Place | None = await self._call(lambda: self._handle.aplace.remote(url, collection))
+        return place
 
     async def aready(self, collection: str | None = None) -> Index:
         """See `Retriever.aready`."""

@@ -20,6 +20,7 @@ from pipelines.answering.chain import AgentChain, Delta
 from pipelines.answering.grounding.answerable import likelihood
 from pipelines.answering.grounding.citations import cite_sections
 from pipelines.answering.grounding.confidence import rate_confidence
+from pipelines.answering.opening import look_at_page
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
@@ -32,11 +33,12 @@ from pipelines.answering.trace import Trace
 from pipelines.answering.understanding.followup import complete
 from pipelines.answering.understanding.language import is_foreign
 from pipelines.answering.understanding.notes import make_notes, note_search
+from pipelines.answering.understanding.place import OpenPage
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.answering.verified.book import AnswerBook, VerifiedMatch
 from pipelines.llm.session import ChatModel, Status
 from pipelines.records import HIGH, VERIFIED, Answer, Filters, Hit, Index, IndexSettings, Message, Route
-from pipelines.store import StoreUnavailable
+from pipelines.store import Place, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +53,8 @@ class Question:
     """A question and its options.
 
     `k` is the number of hits for the answer; `previous` are the ids of the chunks that the turn before cited; `mode`
-    names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`.
+    names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
+    URL of the page that the reader has open, which "this page" means.
     """
 
     question: str
@@ -64,6 +67,7 @@ class Question:
     variables: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
     id: str = ""
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class AsyncRetriever(Protocol):
     """A retriever, in this process or elsewhere."""
 
     async def aretrieve(self, search: Search) -> Retrieval: ...
+
+    async def aplace(self, url: str, collection: str | None = None) -> Place | None: ...
 
     async def aready(self, collection: str | None = None) -> Index: ...
 
@@ -148,7 +154,9 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
-        retrieval = await self._retrieve(question, [strip_smalltalk(question.question)], trace)
+        asked = strip_smalltalk(question.question)
+        page = await self._look_at_page(question, asked, trace)
+        retrieval = await self._retrieve(question, [page.question], trace, page)
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
     async def stream(self, question: Question) -> AsyncGenerator[Event, None]:
@@ -163,6 +171,8 @@ class QueryEngine:
                 yield event
             return
         trace.asked = strip_smalltalk(question.question)
+        page = await self._look_at_page(question, trace.asked, trace) if uses_retrieval(mode) else OpenPage(trace.asked)
+        said, trace.asked = trace.asked, page.question
         standalone = await self._condense(question, trace)
         if (
             uses_retrieval(mode)
@@ -176,8 +186,8 @@ class QueryEngine:
             trace.route = await asyncio.to_thread(self._router.route, standalone[0])
         self._chain.check(trace.route.agent, question.variables)
         if uses_retrieval(mode):
-            retrieval = await self._retrieve(question, standalone, trace)
-            trace.notes = make_notes(trace.asked, trace.unclear, retrieval)
+            retrieval = await self._retrieve(question, standalone, trace, page)
+            trace.notes = make_notes(said if page.focus else trace.asked, trace.unclear, retrieval)
         else:
             retrieval = _from_context(question, standalone[0])
         task = Task(
@@ -245,6 +255,10 @@ class QueryEngine:
         yield Delta(trace.text)
         yield _answer(question, retrieval, trace)
 
+    async def _look_at_page(self, question: Question, asked: str, trace: Trace) -> OpenPage:
+        alone = not question.history
+        return await look_at_page(self._retriever, asked, question.page, question.collection, alone, trace)
+
     async def _condense(self, question: Question, trace: Trace) -> tuple[str, ...]:
         """Return the question as it reads without the turns before it, then the rules' wording if a model wrote it.
 
@@ -277,7 +291,7 @@ class QueryEngine:
             trace.lose(VERIFIED)
             return None
 
-    async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace) -> Retrieval:
+    async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace, page: OpenPage) -> Retrieval:
         rewrite = Rewrite((standalone[0],))
         if self._rewriter is not None:
             with trace.step("rewrite"):
@@ -286,13 +300,17 @@ class QueryEngine:
         wide = max(k, settings.depth) if self._reranker or settings.max_per_page else k
         around = QUOTED_AROUND if self._chain.quotes(trace.route.agent) else 0
         where = (question.collection, wide, question.filters, question.previous, around)
-        search = Search((*standalone, *rewrite.queries[1:]), *where, rewrite.passage)
+        queries = page.queries((*standalone, *rewrite.queries[1:]), bool(around))
+        search = Search(queries, *where, rewrite.passage, page.place, page.focus)
         with trace.step("retrieve"):
             retrieval = await self._retriever.aretrieve(search)
         trace.timings |= retrieval.timings
         for leg in retrieval.degraded:
             trace.lose(leg)
         hits = await self._rerank(retrieval.question, retrieval.hits, trace)
+        if page.focus:
+            evidence = None if page.focus == "whole" and not around else retrieval.evidence
+            return replace(retrieval, hits=tuple(page.arrange(hits, k)), evidence=evidence)
         hits = spread_pages(hits) if settings.pages_first else hits
         return replace(retrieval, hits=tuple(take_diverse(hits, k, settings.max_per_page)))
 

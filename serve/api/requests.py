@@ -56,7 +56,7 @@ PageUrl = Annotated[
     str,
     StringConstraints(max_length=MOST_URL_CHARACTERS),
     AfterValidator(_storable),
-    Field(description="URL of the page that the reader has open, of which nothing else is recorded than its path"),
+    Field(description="URL of the page that the reader has open, which `this page` means; its path alone is recorded"),
 ]
 K = Annotated[
     int, Field(ge=1, le=MOST_HITS, description="number of hits to answer from; default: the service's setting")
@@ -106,7 +106,7 @@ class SearchIn(BaseModel):
     def to_question(self) -> Question:
         """Return the question as the engine takes it."""
         filters = self.filters.to_filters() if self.filters else Filters()
-        return Question(self.question, collection=self.collection, k=self.k, filters=filters)
+        return Question(self.question, collection=self.collection, k=self.k, filters=filters, page=self.page or "")
 
 
 class MessageIn(BaseModel):
@@ -174,6 +174,7 @@ class QueryIn(SearchIn):
             mode=self.mode,
             variables=self.variables,
             context=tuple(self.context),
+            page=self.page or "",
         )
 
 

@@ -3,7 +3,7 @@
 from kit.workshop import BASE, Workshop
 
 from pipelines.indexing.chunking.url_rules import UrlRules
-from pipelines.store import Store
+from pipelines.store import Place, Store
 
 SITE = {
     "index.html": {"s0": "Here everything begins."},
@@ -23,6 +23,19 @@ def test_an_index_says_what_it_is_about(store: Store) -> None:
         (page, anchor, text) for page, sections in SITE.items() for anchor, text in sections.items()
     )
     assert {(start.links, start.language) for start in starts} == {(0, "en")}
+
+
+def test_the_open_page_is_found_with_its_section_and_version(store: Store) -> None:
+    workshop = Workshop(store)
+    workshop.rules = UrlRules(version=rf"^{BASE}([\d.]+)/")
+    workshop.reindex(SITE)
+    urls = [f"{BASE}1.9/a", f"{BASE}1.9/a.html"]
+    place = store.find_place(workshop.live(), urls, "s1")
+    assert place == Place(f"{BASE}1.9/a.html", "Title", "1.9", "en", "s1") and place.subject == "s1"
+    for anchor in ("", "none", "\0"):
+        place = store.find_place(workshop.live(), urls, anchor)
+        assert place is not None and (place.heading, place.subject) == ("", "Title")
+    assert store.find_place(workshop.live(), [f"{BASE}2.0/a.html"]) is None
 
 
 def test_an_index_without_a_root_page_has_no_title(store: Store) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
-from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
+from pipelines.store import NoLiveIndex, NoSuchIndex, Place, StoreUnavailable
 from pipelines.store.search import SearchResult
 
 DIMENSION = 64
@@ -124,6 +124,18 @@ class MemoryStore:
         named = {c.chunk_id: c for c in chunks if c.chunk_id in set(ids)}
         nearest = [] if self.slow else [self._nearest(chunks, vector)[:k] for vector in vectors]
         return SearchResult(self.indexes[index.id].revision, nearest or [[] for _ in vectors], named, self.slow)
+
+    def chunks_of_pages(self, index: int, urls: Sequence[str]) -> list[Hit]:
+        self._reach()
+        return sorted((hit for hit in self.chunks[index] if hit.url in urls), key=lambda hit: hit.ordinal)
+
+    def find_place(self, index: Index, urls: Sequence[str], anchor: str = "") -> Place | None:
+        for url in urls:
+            for hit in self.chunks_of_pages(index.id, [url]):
+                heading = next((one.headings[-1] for one in self.chunks[index.id] if one.anchors == (anchor,)), "")
+                return Place(url, hit.title, hit.version, hit.language, heading)
+        self._reach()
+        return None
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
         self._reach()

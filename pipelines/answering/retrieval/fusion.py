@@ -84,9 +84,10 @@ class Fusion:
         weights = [1.0 if leg == PREVIOUS else self.original_weight, *(1.0 for _ in hits[1:])]
         return [RankedList(leg, one, self._weight(leg) * weight) for one, weight in zip(hits, weights, strict=False)]
 
-    def fuse(self, lists: Sequence[RankedList], queries: Sequence[str]) -> list[Hit]:
-        """Return all hits of the lists, which were searched for `queries`, best first."""
-        prior = reference_prior(queries, self.reference_weight)
+    def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[Hit]:
+        """Return all hits of the lists, which were searched for `queries`, best first; `further` weighs them too."""
+        reference = reference_prior(queries, self.reference_weight)
+        prior = reference if further is no_prior else lambda hit: reference(hit) * further(hit)
         if self.method == "insert":
             hits = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
         else:

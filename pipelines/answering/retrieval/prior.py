@@ -1,4 +1,4 @@
-"""Weighs pages before their words count: reference pages that no query names come later.
+"""Weighs pages before their words count: reference pages that no query names, and other versions, come later.
 
 Knows titles and the words of a question, not how a hit was found.
 """
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
 
+from pipelines.answering.understanding.language import same_language
 from pipelines.records import Hit
 
 Prior = Callable[[Hit], float]
@@ -16,11 +17,24 @@ Prior = Callable[[Hit], float]
 _OBJECT = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+(?:\(\))?")
 _SITE = re.compile(r"\s+[—–|-]\s[^—–|]*$")  # " — Ray 3.0.0" after a page's own title
 _WORD = re.compile(r"\w+")
+# The prior of another version than that of the page that the reader has open: the first of another one comes after the
+# tenth of its own.
+OTHER_VERSION = 0.1
 
 
 def no_prior(_: Hit) -> float:
     """Weigh every hit alike."""
     return 1.0
+
+
+def version_prior(version: str | None, language: str) -> Prior:
+    """Return a prior that prefers hits of one version (None: of pages without a version) and language ("": of any)."""
+
+    def prior(hit: Hit) -> float:
+        other = hit.version != version or bool(language and hit.language and not same_language(hit.language, language))
+        return OTHER_VERSION if other else 1.0
+
+    return prior
 
 
 def reference_prior(queries: Collection[str], weight: float) -> Prior:

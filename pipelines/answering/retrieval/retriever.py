@@ -15,9 +15,10 @@ import numpy as np
 from pipelines.answering.retrieval.legs import LegRetriever, SearchTrace
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, ModelNotReady, QueryEmbedder, Vector
 from pipelines.answering.retrieval.search import IndexStore, Retrieval, RetrievalSettings, Search, Searcher
+from pipelines.answering.understanding.place import fragment_of, page_spellings
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Index
-from pipelines.store import NoSuchIndex
+from pipelines.store import NoSuchIndex, Place
 
 THREADS = 32  # for retrievals, and as many for their legs: beyond them questions queue
 
@@ -45,6 +46,7 @@ class Retriever:
         others: Sequence[LegRetriever] = (),
     ) -> None:
         self.settings = settings = settings or RetrievalSettings()
+        self._store = store
         self._indexes = LiveIndexes(store, load_embedder, lexical, collection, settings.patience_s)
         self._calls = ThreadPoolExecutor(THREADS, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(THREADS, "raydex-leg")
@@ -119,6 +121,20 @@ class Retriever:
         vectors = np.asarray(live.model.embed_chunks(texts), np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)
+
+    def place(self, url: str, collection: str | None = None) -> Place | None:
+        """Return the page of the live index that a reader has open at `url`; None if the index does not hold it.
+
+        Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable.
+        """
+        spellings = page_spellings(url)
+        return (
+            self._store.find_place(self._indexes.index(collection), spellings, fragment_of(url)) if spellings else None
+        )
+
+    async def aplace(self, url: str, collection: str | None = None) -> Place | None:
+        """Call `place` in a thread of the retriever's own."""
+        return await self._in_thread(lambda: self.place(url, collection))
 
     async def aretrieve(self, search: Search) -> Retrieval:
         """Retrieve in a thread of the retriever's own."""

@@ -23,15 +23,18 @@ from pipelines.answering.retrieval.legs import (
 )
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
-from pipelines.answering.understanding.language import is_foreign
+from pipelines.answering.retrieval.prior import Prior, no_prior, version_prior
+from pipelines.answering.understanding.language import find_language, is_foreign, same_language
+from pipelines.answering.understanding.place import Focus, page_first
 from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
+from pipelines.store import Place
 from pipelines.store.search import SearchResult
 
 T = TypeVar("T")
 
-NEIGHBOURS, HYDE = "neighbours", "hyde"  # parts of a search that may be lost and are no legs
+NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search that may be lost and are no legs
 NO_MATCHES = Matches(0, ())
 FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with less shares hardly a word with the pages
 HITS = 5  # that an answer is made from; docs/quality.md has the figures for more
@@ -50,6 +53,10 @@ class IndexStore(LiveIndexStore, Protocol):
         timeout_s: float | None,
         /,
     ) -> SearchResult: ...
+
+    def chunks_of_pages(self, index: int, urls: Sequence[str], /) -> Sequence[Hit]: ...
+
+    def find_place(self, index: Index, urls: Sequence[str], anchor: str, /) -> Place | None: ...
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int, /) -> Mapping[str, Sequence[Hit]]: ...
 
@@ -80,7 +87,8 @@ class Search:
     `collection` None means the retriever's own or the only one. `previous` are the ids of the chunks that the turn
     before cited; they are searched again. At least `neighbours` chunks of its section on each side are joined to a
     hit's context. `passage` is an imagined answer: where there is one, the mean of its vector and the question's is
-    searched for instead of the question's (HyDE).
+    searched for instead of the question's (HyDE). `place` is the page that the reader has open: hits of its version and
+    language are preferred; with `focus` "page" hits of it come first, with "whole" in their order.
     """
 
     queries: tuple[str, ...]
@@ -90,6 +98,8 @@ class Search:
     previous: tuple[str, ...] = ()
     neighbours: int = 0
     passage: str = ""
+    place: Place | None = None
+    focus: Focus = ""
 
     def __post_init__(self) -> None:
         if not self.queries:
@@ -160,14 +170,20 @@ class Searcher:
             trace.lose(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
         self._check_words(live, results.words, found, trace)
         lists = self._lists(search, results, found)
-        fused = trace.run("fuse", lambda: self._fusion.fuse(lists, search.queries))
+        if search.focus:
+            nothing: list[Hit] = []
+            of_page = trace.run_leg(PLACE, PLACE, lambda: self._hits_of_page(search, index, results), nothing)
+            lists.append(RankedList(PLACE, of_page))
+        fused = trace.run("fuse", lambda: self._fusion.fuse(lists, search.queries, place_prior(search)))
+        if search.place and search.focus:
+            fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
         hits = self._add_neighbours(index, fused[: search.k], search.neighbours, trace)
         return Retrieval(
             question=search.queries[0],
             hits=tuple(hits),
             index=index,
             revision=found.revision,
-            degraded=tuple(part for part in (*self._legs, NEIGHBOURS, HYDE) if part in trace.degraded),
+            degraded=tuple(part for part in (*self._legs, NEIGHBOURS, HYDE, PLACE) if part in trace.degraded),
             timings=dict(trace.timings),
             queries=search.queries,
             evidence=_weigh_evidence(search.queries[0], live, results, found),
@@ -204,6 +220,18 @@ class Searcher:
         vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
         ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
         return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._settings.timeout_s)
+
+    def _hits_of_page(self, search: Search, index: Index, results: _LegResults) -> list[Hit]:
+        """Return the chunks of the open page: the nearest to the last wording of the question, or the first ones."""
+        place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
+        if place is None:
+            return []
+        if search.focus == "whole" or not vectors:
+            chunks = self._store.chunks_of_pages(index.id, [place.url])[: self._depth(search)]
+            return [replace(chunk, score=1 / n, score_kind=PLACE) for n, chunk in enumerate(chunks, start=1)]
+        only = replace(search.filters, url_prefix=place.url)
+        found = self._store.search(index, vectors, [], self._depth(search), only, self._settings.timeout_s)
+        return [hit for hit in found.nearest[0] if hit.url == place.url]
 
     def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
         """Return the lists to fuse: one for each leg and query."""
@@ -259,6 +287,16 @@ class Searcher:
         if missing:
             trace.lose(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
             self._indexes.forget(live.lexical)
+
+
+def place_prior(search: Search) -> Prior:
+    """Return the prior by which the version and the language of the open page are preferred, unless filters say."""
+    place = search.place
+    if place is None or search.filters.version is not None:
+        return no_prior
+    asked_in = find_language(search.queries[0])
+    own = not asked_in or not place.language or same_language(asked_in, place.language)
+    return version_prior(place.version, place.language if own and search.filters.language is None else "")
 
 
 def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:

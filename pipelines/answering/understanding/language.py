@@ -92,6 +92,11 @@ def find_language(question: str) -> str:
     return "en" if english else ""
 
 
+def same_language(one: str, other: str) -> bool:
+    """Return whether two BCP 47 tags are of one language: en and en-GB."""
+    return one.lower().partition("-")[0] == other.lower().replace("_", "-").partition("-")[0]
+
+
 def _language_of_script(letters: Sequence[str]) -> str:
     scripts = {unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters}
     return next((language for script, language in _SCRIPTS.items() if script in scripts), "und")

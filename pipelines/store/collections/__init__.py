@@ -3,7 +3,7 @@
 from pipelines.store.collections.catalog import Collections, NoSuchCollection
 from pipelines.store.collections.copies import Copies, copy_name, is_copy
 from pipelines.store.collections.documents import Documents, ListedPage
-from pipelines.store.collections.outline import Outline, Outlines, SectionStart
+from pipelines.store.collections.outline import Outline, Outlines, Place, SectionStart
 
 __all__ = [
     "Collections",
@@ -13,6 +13,7 @@ __all__ = [
     "NoSuchCollection",
     "Outline",
     "Outlines",
+    "Place",
     "SectionStart",
     "copy_name",
     "is_copy",

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipelines.characters import clean_for_storage
+from pipelines.records import Index
 from pipelines.store.chunks import chunk_table
 from pipelines.store.collections.documents import Documents
 
@@ -33,6 +35,25 @@ class SectionStart:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A page of an index that a reader has open: its URL there, title, version and language.
+
+    `heading` is that of the section that the reader's URL names, "" for none.
+    """
+
+    url: str
+    title: str
+    version: str | None = None
+    language: str = ""
+    heading: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What is open: the section, or the page."""
+        return self.heading or self.title
+
+
+@dataclass(frozen=True, slots=True)
 class Outline:
     """What a collection is about: the title of its root page ("" if none is), versions (the newest first), languages.
 
@@ -54,6 +75,18 @@ class Outlines(Documents):
         versions, languages = order_versions(self.versions(index)), self.languages(index)
         title = re.sub(r"^Welcome to |!$", "", root["title"]) if root else ""
         return Outline(title, tuple(versions), tuple(languages))
+
+    def find_place(self, index: Index, urls: Sequence[str], anchor: str = "") -> Place | None:
+        """Return the first of `urls` that the index holds, with its section `anchor`; None if it holds none."""
+        found = self.find_pages(index, urls)
+        if not found:
+            return None
+        url = min(found, key=lambda one: urls.index(one) if one in urls else len(urls))
+        row = self._one("find_place", {"url": url, "anchor": clean_for_storage(anchor)}, chunk=chunk_table(index.id))
+        if row is None:
+            return None
+        heading = row["headings"][-1] if anchor and row["anchor"] == anchor and row["headings"] else ""
+        return Place(url, row["title"], row["version"], row["language"], heading)
 
     def section_starts(self, collection: str, index: int) -> list[SectionStart]:
         """Return the beginnings of the sections of those pages of an index that are linked to most."""

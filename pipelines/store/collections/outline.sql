@@ -17,3 +17,8 @@ best as (
     where i.index = %(index)s and i.sections > 0 order by 2 desc, length(i.url), i.url limit %(pages)s)
 select distinct on (c.url, c.anchor) c.url, c.title, c.headings, left(c.text, %(characters)s) as text, best.links, c.language
 from best join {chunk} c using (url) order by c.url, c.anchor, c.ordinal;
+
+-- name: find_place
+-- The section of a page, or its beginning.
+select title, version, language, anchor, headings from {chunk} where url = %(url)s
+order by anchor = %(anchor)s desc, ordinal limit 1;

@@ -1,0 +1,195 @@
+"""Understands "this page", "here" and "the example above" by the page that the reader has open.
+
+Knows words and URLs, not what the index holds.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from pipelines.answering.grounding.words import content_words, words_of
+from pipelines.answering.hits import full_text
+from pipelines.lexical import terms
+from pipelines.records import Hit
+from pipelines.store import Place
+
+Focus = Literal["", "page", "whole"]
+
+# What a page, or a part of one, is called.
+_PAGE = r"(?:page|article|document|guide|tutorial|chapter|how-?to|quickstart)"
+_PART = (
+    r"(?:section|paragraph|part|table|figure|list|example|sample|snippet|code|diagram|function|method|class|module"
+    r"|object|parameter|argument|option|flag|setting|variable|field|attribute|property|command|api|endpoint|type|macro"
+    r"|trait|step|instruction|feature|widget|component|plugin|package|library|concept|query|statement|operator"
+    r"|configuration)s?"
+)
+_THIS_PAGE = re.compile(
+    rf"\b(?:this|the (?:current|open|present)) {_PAGE}\b(?:'s\b)?"
+    rf"|\bthe {_PAGE} (?:that )?i(?:'m| am| have)? (?:on|reading|looking at|viewing|open|see)\b"
+    r"|\bdiese[rmns]? (?:seite|dokument(?:ation)?|anleitung)\b|\bcette page\b|\bce (?:document|guide|chapitre)\b"
+    r"|\best[ae] (?:página|pagina|documento|guía)\b|\bquest[ao] (?:pagina|documento|guida)\b|\bdeze pagina\b"
+    r"|\bэт(?:а|ой|у) страниц\w+|\bta strona\b|\btej stronie\b"
+    r"|[本此该这當当](?:一|个|個|前)?(?:页面?|頁面?|文档|文章|教程)"
+    r"|この(?:ページ|記事|ドキュメント)|이 ?(?:페이지|문서)",
+    re.IGNORECASE,
+)
+_THIS_PART = re.compile(
+    rf"\b(?:this|these) {_PART}\b"
+    r"|\bdiese[rmns]? (?:abschnitt|funktion|beispiel)\b|\bcette (?:section|fonction)\b|\besta (?:sección|función)\b"
+    r"|\bquesta (?:sezione|funzione)\b|\bdeze (?:functie|sectie)\b|\bэт(?:а|ой|у|от|ом) (?:раздел|функци)\w*"
+    r"|[此该这](?:一|个|個)?(?:函数|章节)|この(?:関数|セクション)|이 ?함수",
+    re.IGNORECASE,
+)
+# "What is documented here?", "the example above": not "here is my code" nor "values above 5".
+_SHOWN = r"(?:described|documented|explained|shown|listed|mentioned|given|written|said|defined|covered|introduced)"
+_THERE = re.compile(
+    rf"\b{_SHOWN} (?:here|above|below)\b|\b(?:used|meant|missing|happening|say|says) here\b|(?<=\w )here(?=[ ?.!]*$)"
+    rf"|\bthe (?:above|below) {_PART}\b|\b{_PART} (?:{_SHOWN} )?(?:above|below)\b",
+    re.IGNORECASE,
+)
+# "What is this?", "How do I use it?": with nothing else in the question, it is the page.
+_BARE = re.compile(
+    r"(?<!\bdo )\b(?:this|it|that|these|them)\b"
+    r"(?=\s*(?:[?.!]*$|(?:do|does|for|mean|means|about|work|works|return|returns)\b))",
+    re.IGNORECASE,
+)
+# Words of such a question that are about anything.
+_GENERAL = frozenset(terms("this it that these them here show example give tell use mean work return"))
+_NOUNS = frozenset(terms(re.sub(r"\W", " ", f"{_PAGE} {_PART}")))
+# One who brings code, an example or a long story means that.
+_MOST_CHARACTERS = 300
+_OWN = re.compile(
+    r"```|\n\s*\n|:\s+\S.{9}|\bhere(?:'s| is| are)\b"
+    r"|\bmy (?:code|function|example|script|config\w*|query|class|page|table)\b",
+    re.IGNORECASE,
+)
+# Content words before "this parameter", or beside a bare "this", with which a question itself says what it is about.
+# Of 1,884 users' questions that were asked without a page, 3 are taken to mean one.
+_MOST_BEFORE, _MOST_BESIDE = 2, 1
+# What a question about all of a page has no words of the page for.
+_WHOLE = re.compile(
+    r"\b(?:summar\w+|overview|tl;?dr|gist|key (?:points|takeaways)|main (?:points|idea)"
+    r"|what(?:'s| is| does| do| are)\b.{0,30}\babout(?=[ ?.!]*$)|what(?:'s| is| are) (?:this|these)(?=[ ?.!]*$)"
+    r"|^(?:please |can you |could you )?(?:explain|describe)|zusammenfass\w*|fasse?|résum\w+|resum\w+|riassum\w+)\b"
+    r"|总结|總結|要約|요약|讲什么|무엇에 관한",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"^(?:chapter |appendix |part )?[\dA-Z]{1,3}(?:\.\d+)*\.\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """A question as it reads without the page that its reader has open, and that page, if the index holds it.
+
+    `focus` is "page" for a question about it, "whole" for one about all of it, else ""; `asked` is how it was put.
+    """
+
+    question: str
+    place: Place | None = None
+    focus: Focus = ""
+    asked: str = ""
+
+    def queries(self, wordings: Sequence[str], quoted: bool) -> tuple[str, ...]:
+        """Return what to search for: also as it was put, since the page's name hides what is asked about it.
+
+        What is `quoted` has to bear on the page, not on the word "summarize".
+        """
+        if self.place and self.focus == "whole" and quoted:
+            return (self.place.title,)
+        return (*wordings, self.asked) if self.focus == "page" else tuple(wordings)
+
+    def arrange(self, hits: Sequence[Hit], k: int) -> list[Hit]:
+        """Return at most `k` of `hits`, those of the page first; no others where it has all words of the question."""
+        if self.place is None:
+            return list(hits[:k])
+        hits = page_first(hits, self.place.url, k, self.focus == "whole")
+        url, words = self.place.url, content_words(self.asked) - _GENERAL - _NOUNS
+        own = [hit for hit in hits if hit.url == url]
+        said = words_of("\n".join(full_text(hit) for hit in own))
+        return own[:k] if own and (self.focus == "whole" or words <= said) else list(hits[:k])
+
+
+def open_page(question: str, place: Place | None, alone: bool = True) -> OpenPage:
+    """Return a question with the name of the open page where it means that page.
+
+    `alone`: no turn before it could be what its "this" refers to.
+    """
+    if place is None or len(question) > _MOST_CHARACTERS or _OWN.search(question):
+        return OpenPage(question, place)
+    named = _named(question, place) or (_unnamed(question, place) if alone else "")
+    if not named:
+        return OpenPage(question, place)
+    return OpenPage(named, place, "whole" if _WHOLE.search(question) else "page", question)
+
+
+def _named(question: str, place: Place) -> str:
+    """Return the question with the page's name for "this page", "here" or "the example above"; "" without these."""
+    if found := _THIS_PAGE.search(question):
+        return _put(question, found, place.title)
+    part = _THIS_PART.search(question)
+    if part and len(content_words(question[: part.start()])) <= _MOST_BEFORE:
+        return _put(question, part, place.subject)
+    return f"{question.rstrip(' ?.!')} ({_bare(place.subject)})?" if _THERE.search(question) else ""
+
+
+def _unnamed(question: str, place: Place) -> str:
+    """Return a question about "this", "it" or nothing ("Summarize") with the page's name; "" if it is about more."""
+    beside = content_words(_WHOLE.sub(" ", question)) - _GENERAL
+    if found := _BARE.search(question):
+        return _put(question, found, place.subject) if len(beside) <= _MOST_BESIDE else ""
+    return f"{question.rstrip(' ?.!')}: {_bare(place.title)}" if _WHOLE.match(question) and not beside else ""
+
+
+def _put(question: str, found: re.Match[str], name: str) -> str:
+    return f"{question[: found.start()]}{_bare(name)}{question[found.end() :]}"
+
+
+def _bare(title: str) -> str:
+    """Return a title without its number: "34.3. Command Execution Functions"."""
+    return _NUMBER.sub("", title)
+
+
+def page_first(hits: Sequence[Hit], url: str, k: int, in_order: bool = False) -> list[Hit]:
+    """Return `hits` with those of the page at `url` first, `in_order` as they stand there.
+
+    The beginning of the page, which says what it is, is among them; the `k`-th place is left to the best other hit.
+    """
+    own, others = [hit for hit in hits if hit.url == url], [hit for hit in hits if hit.url != url]
+    ordered = sorted(own, key=lambda hit: hit.ordinal)
+    first = ordered if in_order else [*own[: max(1, k - 2)], *ordered[:1], *own]
+    own = list({hit.chunk_id: hit for hit in first}.values())
+    return [*own[: k - 1], *others[:1], *own[k - 1 :], *others[1:]]
+
+
+def page_spellings(url: str) -> Sequence[str]:
+    """Return the URLs that the page at `url` may have in an index, the likeliest first; none if it is no web page.
+
+    Without fragment, user and the scheme's own port; with its query and without; as a folder, a file and neither; with
+    either scheme, since a site is often indexed under one and read under the other.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ()
+    if parts.scheme not in ("http", "https") or not host:
+        return ()
+    host += f":{port}" if port not in (None, 80, 443) else ""
+    paths = _path_spellings(parts.path or "/")
+    queries = [f"?{parts.query}", ""] if parts.query else [""]
+    schemes = (parts.scheme, "http" if parts.scheme == "https" else "https")
+    return [f"{scheme}://{host}{path}{query}" for scheme in schemes for query in queries for path in paths]
+
+
+def _path_spellings(path: str) -> list[str]:
+    bare = re.sub(r"/(?:index\.html?)?$|\.html?$", "", path)
+    folders = [f"{bare}/", f"{bare}/index.html", bare, f"{bare}.html", f"{bare}.htm", f"{bare}/index.htm", f"{bare}.md"]
+    spellings = dict.fromkeys([path, *folders])
+    return list(dict.fromkeys([*spellings, *(unquote(spelling) for spelling in spellings)]))
+
+
+def fragment_of(url: str) -> str:
+    """Return the anchor that a URL names, "" for none; not a text fragment (`#:~:text=`)."""
+    return unquote(url.partition("#")[2].partition(":~:")[0])

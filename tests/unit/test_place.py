@@ -1,0 +1,164 @@
+"""A question about "this page" is answered from it; a page that is open and not meant changes nothing."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retrieval.prior import OTHER_VERSION, version_prior
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.understanding.place import fragment_of, open_page, page_first, page_spellings
+from pipelines.lexical import LexicalIndex
+from pipelines.records import Filters
+from pipelines.store import Place, StoreUnavailable
+
+PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("Which formats does this page name?", "Which formats does Loading Data name?"),
+        ("what does the page I'm reading say about S3", "what does Loading Data say about S3"),
+        ("What does this function return?", "What does read_csv return?"),
+        ("How do I use this?", "How do I use read_csv?"),
+        ("How does it work?", "How does read_csv work?"),
+        ("What is documented here about S3?", "What is documented here about S3 (read_csv)?"),
+        ("Explain the default in the example above", "Explain the default in the example above (read_csv)?"),
+        ("Was steht auf dieser Seite über S3?", "Was steht auf Loading Data über S3?"),
+        ("このページの S3 は？", "Loading Dataの S3 は？"),
+    ],
+)  # fmt: skip
+def test_what_means_the_page_is_asked_by_its_name(question: str, meant: str) -> None:
+    page = open_page(question, PLACE)
+    assert page.question == meant and page.focus
+
+
+@pytest.mark.parametrize(
+    "question", ["Summarize this page", "tl;dr", "What is this?", "what's this about?", "总结本页面"]
+)
+def test_a_question_about_all_of_the_page_is_one(question: str) -> None:
+    assert open_page(question, PLACE).focus == "whole"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I read a CSV file?", "values above 5", "set the limit below 100", "How do I debug this?\n\nRay hangs.",
+        "Here is my code: x = 1", "explain this code for me: import ray.rllib.utils", "How do I do this with pandas?",
+        "How does PPO choose the rollout fragment length if this parameter is auto?", "is it possible to use S3",
+        "what size of memory do I need for this if I set the model to GPT", "overview of autoscaling", "",
+    ],
+)  # fmt: skip
+def test_what_means_something_else_stays_as_it_is(question: str) -> None:
+    page = open_page(question, PLACE)
+    assert (page.question, page.focus) == (question, "")
+
+
+def test_in_a_conversation_a_bare_this_is_what_was_spoken_of() -> None:
+    assert open_page("How do I use this?", PLACE, alone=False).focus == ""
+    assert open_page("How do I use this function?", PLACE, alone=False).focus == "page"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://d.test/guide/", "https://d.test/guide", "https://d.test/guide/index.html", "https://d.test/guide.html",
+        "http://d.test/guide/?utm=1#part", "https://D.test:443/guide/#:~:text=x", "https://ann:x@d.test/guide/",
+    ],
+)  # fmt: skip
+def test_a_page_is_known_however_its_url_is_written(url: str) -> None:
+    for stored in ("https://d.test/guide/", "https://d.test/guide.html", "https://d.test/guide/index.html"):
+        assert stored in page_spellings(url)
+
+
+def test_a_url_as_it_is_comes_first_and_its_query_counts() -> None:
+    assert page_spellings("https://d.test/p?id=3")[0] == "https://d.test/p?id=3"
+    assert "https://d.test/" in page_spellings("https://d.test/index.html")
+    assert "https://d.test/größe" in page_spellings("https://d.test/gr%C3%B6%C3%9Fe")
+    for none in ("", "about:blank", "file:///tmp/a.html", "https://[d.test/", "not a url"):
+        assert page_spellings(none) == ()
+    assert fragment_of("https://d.test/a#b%20c:~:text=x") == "b c"
+
+
+def test_the_pages_own_hits_come_first_with_its_beginning_and_one_place_for_others() -> None:
+    own = [make_hit("https://d.test/a", f"own {n}", ordinal=9 - n) for n in range(6)]
+    other = [make_hit("https://d.test/b", f"other {n}") for n in range(2)]
+    hits = [other[0], own[0], own[1], own[2], other[1], own[3], own[4], own[5]]
+    placed = page_first(hits, "https://d.test/a", 5)
+    assert placed[:5] == [own[0], own[1], own[2], own[5], other[0]] and len(placed) == len(hits)
+    assert page_first(hits, "https://d.test/a", 5, in_order=True)[:4] == own[:1:-1]
+    assert page_first(other, "https://d.test/a", 5) == other
+
+
+def test_the_version_and_language_of_the_page_are_preferred() -> None:
+    prior = version_prior("2", "en")
+    hit = make_hit("https://d.test/a", "x", version="2", language="en-US")
+    assert prior(hit) == 1.0
+    assert prior(make_hit("https://d.test/a", "x", version="1", language="en")) == OTHER_VERSION
+    assert prior(make_hit("https://d.test/a", "x", version="2", language="de")) == OTHER_VERSION
+    assert prior(make_hit("https://d.test/a", "x", version="2")) == 1.0
+    assert version_prior(None, "")(make_hit("https://d.test/a", "x", language="de")) == 1.0
+
+
+# ---------------------------------------------------------------------------------------------- in the engine
+
+CSV = "Call read_csv to load files that hold comma separated values into a table."
+PARQUET = "Call read_parquet to load files of the column format parquet into a table."
+
+
+def versioned(version: str) -> list:
+    return [
+        make_hit(f"https://d.test/{version}/csv", f"{CSV} Version {version}.", version=version),
+        make_hit(f"https://d.test/{version}/parquet", f"{PARQUET} Version {version}.", version=version),
+    ]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(*versioned("1"), *versioned("2"), *versioned("3"))
+
+
+@pytest.fixture
+def engine(tmp_path: Path, store: MemoryStore) -> Iterator[QueryEngine]:
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as retriever:
+        retriever.prepare()
+        yield QueryEngine(retriever)
+
+
+def test_this_page_is_answered_from(engine: QueryEngine) -> None:
+    answer = engine.query("What does this page say?", page="https://d.test/2/parquet/?x=1#top")
+    assert answer.hits[0].url == "https://d.test/2/parquet"
+    assert answer.notes and "Guide" in answer.notes[0]
+    retrieval = engine.search("Summarize this page", page="http://d.test/2/parquet/index.html")
+    assert {hit.url for hit in retrieval.hits} == {"https://d.test/2/parquet"}
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_the_version_of_the_open_page_answers(engine: QueryEngine, version: str) -> None:
+    hits = engine.search("load comma separated values", page=f"https://d.test/{version}/parquet").hits
+    assert hits[0].url == f"https://d.test/{version}/csv"
+
+
+def test_a_filter_goes_before_the_open_page(engine: QueryEngine) -> None:
+
+    hits = engine.search("load comma separated values", page="https://d.test/1/csv", filters=Filters(version="3")).hits
+    assert {hit.version for hit in hits} == {"3"}
+
+
+def test_a_page_that_the_index_does_not_hold_changes_nothing(engine: QueryEngine) -> None:
+    for question in ("load comma separated values", "What does this page say?"):
+        plain, open = engine.query(question), engine.query(question, page="https://elsewhere.test/")
+        assert (open.hits, open.text, open.queries) == (plain.hits, plain.text, plain.queries)
+
+
+def test_without_the_look_at_the_page_a_question_is_answered(engine: QueryEngine, store: MemoryStore) -> None:
+    def away(*_: object) -> Place:
+        raise StoreUnavailable("away")
+
+    store.find_place = away  # type: ignore[method-assign]
+    answer = engine.query("load comma separated values", page="https://d.test/1/csv")
+    assert answer.hits and "page" in answer.degraded
