@@ -1,0 +1,169 @@
+"""A page of another site makes a reader's browser ask nothing of the service on their machine, and reads nothing of it.
+
+In a real Chromium, against the service with its defaults: no key is needed from this machine.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kit.api import FakeEngine, run_server
+from kit.browser import Browser, needs_browser
+from kit.guarded import OTHER_SITE, SECRET, SITE, GuardedStore, SilentMetrics
+from kit.reporting import leave_table
+from kit.web import Site
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pipelines.store import Key
+from serve.api.routes import create_app
+from serve.guard.policy import Policy, protect
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+QUESTION = "JSON.stringify({question: 'How?'})"
+JSON = "{'Content-Type': 'application/json'}"
+# Each is an expression; its value is what the page could read.
+ATTACKS = {
+    "JSON": f"send('/query', {{headers: {JSON}, body: {QUESTION}}})",
+    "JSON as plain text": f"send('/query', {{body: {QUESTION}}})",
+    "no-cors": f"send('/query', {{mode: 'no-cors', body: {QUESTION}}})",
+    "a stream": f"send('/query/stream', {{mode: 'no-cors', body: {QUESTION}}})",
+    "a chat": f"send('/v1/chat/completions', {{mode: 'no-cors', body: {QUESTION}}})",
+    "tools": "send('/mcp', {mode: 'no-cors', body: '{}'})",
+    "a beacon": f"navigator.sendBeacon(base + '/search', new Blob([{QUESTION}])) && pause()",
+    "a form": 'submit(\'/feedback\', \'{"id": "q", "rating": 1, "comment": "\', \'"}\')',
+    "a session": "send('/session', {})",
+    "a session, no-cors": "send('/session', {mode: 'no-cors'})",
+    "a session, another site's key": f"send('/session', {{headers: {{Authorization: 'Bearer {SITE}'}}}})",
+    "a secret key": f"send('/search', {{body: {QUESTION}, headers: {{Authorization: 'Bearer {SECRET}'}}}})",
+    "a list": "fetch(base + '/collections').then(reply => reply.text())",
+    "a list as a script": "load('script', 'src', '/collections')",
+    "a list as an image": "load('img', 'src', '/collections')",
+    "the schema as a style": "load('link', 'href', '/openapi.json')",
+    "the page in a frame": "frame('/')",
+    "a socket": "socket('/query')",
+}
+KIT = """
+const pause = (ms = 200) => new Promise(done => setTimeout(done, ms, ''));
+const send = (path, more) => fetch(base + path, {method: 'POST', ...more}).then(reply => reply.text());
+const make = (tag, more) => document.body.appendChild(Object.assign(document.createElement(tag), more));
+function submit(path, name, value) {
+  make('iframe', {name: 'sink'});
+  const form = make('form', {action: base + path, method: 'POST', enctype: 'text/plain', target: 'sink'});
+  form.append(Object.assign(document.createElement('input'), {name, value}));
+  form.submit();
+  return pause();
+}
+function load(tag, attribute, path) {
+  return new Promise(done => make(tag, {
+    rel: 'stylesheet', onload: () => done('loaded'), onerror: () => done(''), [attribute]: base + path,
+  }));
+}
+async function frame(path) {
+  const frame = make('iframe', {src: base + path});
+  await pause();
+  return frame.contentDocument?.body?.innerText ?? '';
+}
+function socket(path) {
+  return new Promise(done => {
+    const socket = new WebSocket(base.replace('http', 'ws') + path);
+    socket.onopen = () => done('open');
+    socket.onerror = () => done('');
+  });
+}
+"""
+
+
+class Watched:
+    """An application; `changed` are the paths of the requests that came through to it and may change something."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.changed: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            self.changed.append(scope["path"])
+        await self._app(scope, receive, send)
+
+
+class World:
+    """A service on the reader's machine, and a browser."""
+
+    def __init__(self, url: str, app: Watched, browser: Browser) -> None:
+        self.url, self._app, self._browser = url, app, browser
+
+    @property
+    def changed(self) -> list[str]:
+        return self._app.changed
+
+    def open(self, url: str) -> None:
+        self._browser.open(url)
+        self.changed.clear()
+
+    def run(self, attack: str) -> Any:
+        """Return what an attack reads; one that is told nothing for seconds reads nothing."""
+        work = f"const base = '{self.url}'; {KIT} return await Promise.race([{attack}, pause(3000)]);"
+        return self._browser.evaluate(f"(async () => {{ {work} }})().catch(error => '')")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site({"/": "<!doctype html><title>site</title><body>"}) as site:
+        yield site
+
+
+@pytest.fixture
+def world(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[World]:
+    """A service with the defaults of `raydex serve`; with the parameter False, one that nothing protects."""
+    store = GuardedStore()
+    store.keys[OTHER_SITE] = Key("other", ("ask",), origins=(site.url,))
+    watched: Any = Watched(create_app(FakeEngine(store), store))  # type: ignore[arg-type]
+    protected: Any = protect(watched, store, Policy(), SilentMetrics())
+    with run_server(protected if getattr(request, "param", True) else watched) as url:
+        yield World(url, watched, browser)
+
+
+def elsewhere(site: Site) -> str:
+    """The page of the site under another name, whose origin no key is bound to."""
+    return site.url.replace("127.0.0.1", "localhost")
+
+
+def test_no_page_of_another_site_asks_or_reads(world: World, site: Site, request: pytest.FixtureRequest) -> None:
+    world.open(elsewhere(site))
+    read = {name: world.run(attack) for name, attack in ATTACKS.items()}
+    rows = [(name, str(text or "nothing")[:40]) for name, text in read.items()]
+    leave_table(request.config, f"{len(ATTACKS)} attacks of another site's page", ("with", "it read"), rows)
+    assert {name: text for name, text in read.items() if text} == {}
+    assert world.changed == []
+
+
+@pytest.mark.parametrize("world", [False], indirect=True, ids=["nothing protects"])
+def test_these_attacks_arrive_where_nothing_protects(world: World, site: Site) -> None:
+    world.open(elsewhere(site))
+    for name in ("no-cors", "a form", "a beacon", "a session"):
+        world.run(ATTACKS[name])
+    assert world.changed == ["/query", "/feedback", "/search", "/session"]
+
+
+def test_a_page_of_a_bound_origin_asks_and_reads(world: World, site: Site) -> None:
+    world.open(site.url)
+    opened = world.run(f"send('/session', {{headers: {{Authorization: 'Bearer {OTHER_SITE}'}}}}).then(JSON.parse)")
+    headers = f"{{'Content-Type': 'application/json', Authorization: 'Bearer {opened['token']}'}}"
+    assert "event: answer" in world.run(f"send('/query/stream', {{headers: {headers}, body: {QUESTION}}})")
+    assert world.changed == ["/session", "/query/stream"]
+
+
+def test_the_services_own_page_asks_with_a_session(world: World) -> None:
+    world.open(world.url)
+    opened = world.run("send('/session', {}).then(JSON.parse)")
+    headers = f"{{'Content-Type': 'application/json', Authorization: 'Bearer {opened['token']}'}}"
+    assert "event: answer" in world.run(f"send('/query/stream', {{headers: {headers}, body: {QUESTION}}})")
+    refused = world.run(f"send('/query/stream', {{headers: {JSON}, body: {QUESTION}}})")
+    assert "POST /session" in refused and world.changed.count("/query/stream") == 1
