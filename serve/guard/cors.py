@@ -1,4 +1,4 @@
-"""ASGI middleware that lets pages of other origins read replies (CORS), where the operator named these origins.
+"""ASGI middleware that lets pages of origins that the operator named read replies (CORS).
 
 Origins of the setting `cors_origins` may everywhere, those that a publishable key is bound to where readers ask. A
 browser's preflight brings no key, so that all valid keys' origins count; the key itself is checked with the request.

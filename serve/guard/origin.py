@@ -1,4 +1,4 @@
-"""Where a request comes from: its bearer token, its network, its page, whether it was sent from this machine."""
+"""Where a request comes from: its token, its network, its page, whether it was sent from this machine."""
 
 import ipaddress
 import re
