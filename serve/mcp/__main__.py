@@ -41,6 +41,8 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="raydex mcp: %(message)s")
     signal.signal(signal.SIGTERM, _interrupt)
     service = os.environ.get("RAYDEX_SERVICE", "")
+    if service and not service.startswith(("http://", "https://")):
+        return _failed(f"the service {service!r} is no URL: write it as http://HOST:PORT", 2)
     if sys.stdin.isatty():
         _say("a coding agent's program starts this and speaks to it: docs/mcp.md has its configuration; Ctrl-C ends it")
     try:

@@ -20,10 +20,13 @@ METHODS = ("POST", "GET", "DELETE")  # those of the transport
 class McpEndpoint:
     """The ASGI application at MCP_PATH."""
 
+    path = MCP_PATH
+
     def __init__(self, server: Server[Any]) -> None:
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self  # metrics and log lines have its path; Starlette's own routes do not note themselves
         if scope["method"] != "POST":
             message = f"{MCP_PATH} is for clients of the Model Context Protocol: they send POST, see docs/mcp.md"
             await Failure(405, message, headers={"Allow": "POST"}).response(scope)(scope, receive, send)

@@ -1,8 +1,9 @@
 """Forwards the protocol's requests to a Raydex service elsewhere: each by a request of its own.
 
-The tools are listed from here, so that an agent finds them while the service is away, and reads why when it calls one.
+While the service is away the tools are listed all the same: an agent that calls one reads why.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,6 +20,9 @@ from serve.mcp.server import Context, list_templates, list_tools, tool_error
 CONNECT_S, SILENCE_S = 10.0, 60.0
 
 
+log = logging.getLogger(__name__)
+
+
 class ServiceAway(ConnectionError):
     """The service can't be reached, or gave no answer of the protocol."""
 
@@ -31,7 +35,12 @@ class Forwarder:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return list_tools()
+        try:
+            async with self._client() as client:
+                return await client.list_tools()
+        except (ServiceAway, MCPError) as error:
+            log.warning("%s", error)
+            return list_tools()
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None

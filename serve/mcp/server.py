@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
@@ -51,9 +51,11 @@ READ_ONLY = types.ToolAnnotations(
 )
 PAGES = "raydex://pages/"
 TEMPLATE = f"{PAGES}{{collection}}/{{url}}"
+MOST_NAMED = 12  # collections in the description of a tool
 LISTED = 250  # resources in one reply: some 15,000 tokens, which clients keep from their models
 Context = ServerRequestContext[Any, Any]
 
+log = logging.getLogger(__name__)
 logging.getLogger("mcp").setLevel(logging.WARNING)  # it notes every request
 
 
@@ -67,11 +69,12 @@ class ToolKind:
     arguments: type[ToolArguments]
     result: type[ToolResult]
 
-    def to_tool(self) -> types.Tool:
+    def to_tool(self, about: str = "") -> types.Tool:
+        """Return the tool as it is listed; `about` says what it looks things up in."""
         return types.Tool(
             name=self.name,
             title=self.title,
-            description=self.description,
+            description=f"{self.description} {about}".rstrip(),
             input_schema=_schema(self.arguments),
             output_schema=_schema(self.result),
             annotations=READ_ONLY,
@@ -150,9 +153,15 @@ def make_server(handlers: RequestHandlers) -> Server[Any]:
     )
 
 
-def list_tools() -> types.ListToolsResult:
-    """Return the list of the tools."""
-    return types.ListToolsResult(tools=[kind.to_tool() for kind in TOOLS])
+def list_tools(places: Sequence[tuple[str, str]] = ()) -> types.ListToolsResult:
+    """Return the list of the tools, which name the collections of `places` (name, URL): an agent chooses by them.
+
+    No title of a page stands there: nobody but the operator tells an agent what a tool is for.
+    """
+    named = [f"{name} ({url})" if url else name for name, url in places[:MOST_NAMED]]
+    more = f", and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
+    about = f"Indexed here: {', '.join(named)}{more}." if named else ""
+    return types.ListToolsResult(tools=[kind.to_tool(about) for kind in TOOLS])
 
 
 def list_templates() -> types.ListResourceTemplatesResult:
@@ -185,7 +194,12 @@ class Handlers:
         }
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return list_tools()
+        """List the tools, whatever state the database is in."""
+        try:
+            return list_tools(await self._toolbox.places())
+        except Exception as error:
+            log.info("the tools are listed without the collections: %s", error)
+            return list_tools()
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Return what a tool returns; an error is a result too, so that the agent reads what to do."""

@@ -96,6 +96,11 @@ class Toolbox:
         infos = [await self._threads.run(self._info, row, row["name"] == default) for row in rows]
         return CollectionList(collections=infos)
 
+    async def places(self) -> list[tuple[str, str]]:
+        """Return the name of each collection with an index, the default one first, and what its URLs begin with."""
+        indexes = await self.indexes()
+        return [(index.collection, await self._threads.run(self._store.common_url, index.id)) for index in indexes]
+
     async def indexes(self, collection: str = "") -> list[Index]:
         """Return the live index of `collection`, or of every collection, the default one first. Raises NotThere."""
         rows = await self._rows()

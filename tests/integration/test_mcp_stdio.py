@@ -104,6 +104,13 @@ def test_a_service_that_is_away_is_an_error_of_the_tool(environment: dict[str, s
     assert "is `raydex serve` running there?" in result.content[0].text
 
 
+def test_an_address_that_is_no_url_is_refused(environment: dict[str, str]) -> None:
+    words = [sys.executable, "-m", "jobs", "mcp", "--service", "docs.example.com"]
+    ended = subprocess.run(words, env=environment, cwd=ROOT, input="", capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "raydex mcp: the service 'docs.example.com' is no URL" in ended.stderr
+
+
 def test_without_an_index_it_says_what_to_do(store: Store, environment: dict[str, str]) -> None:
     listed, found = converse(environment, ("list_collections", {}), ("search_docs", {"query": "x"}))
     assert "raydex index" in listed.content[0].text

@@ -16,6 +16,7 @@ from pipelines.store import ListedPage, Outline
 from serve.api.routes import create_app
 from serve.mcp.pages import PAGE_TOKENS
 from serve.mcp.results import SEARCH_TOKENS
+from serve.mcp.server import list_tools
 
 LONG = "<h1>Long</h1>" + "".join(
     f'<section id="s{n}"><h2>Part {n}</h2><p>{"Word. " * 200}</p><pre>code_{n}()</pre></section>' for n in range(30)
@@ -105,7 +106,23 @@ def test_a_client_of_either_revision_finds_the_tools(service, mode):
     for tool in tools:
         assert tool.annotations.read_only_hint
         assert tool.output_schema["type"] == tool.input_schema["type"] == "object"
+        assert "Indexed here: docs (https://d.test/)." in tool.description
     assert set(tools[0].input_schema["properties"]) == {"query", "collection", "version", "k"}
+
+
+def test_tools_are_listed_while_the_database_is_away(service):
+    service.store.away = True
+
+    async def look():
+        async with Client(service.url) as client:
+            return (await client.list_tools()).tools
+
+    assert len(asyncio.run(look())) == 4
+
+
+def test_many_collections_are_named_in_part():
+    description = list_tools([(f"c{n}", "") for n in range(20)]).tools[0].description
+    assert description.endswith("c10, c11, and 8 more.")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

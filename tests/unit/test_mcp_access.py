@@ -16,6 +16,14 @@ PUBLISHABLE = "pk_" + "p" * 43
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
+COUNTED: list[tuple[str, int]] = []
+
+
+class KeptMetrics(SilentMetrics):
+    def count_request(self, route: str, status: int) -> None:
+        COUNTED.append((route, status))
+
+
 class Store(Guarded, PagedStore):
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +47,7 @@ def store() -> Store:
 def post(store: Store, token: str = "", client: str = "203.0.113.9", body: Any = LIST, **more: Any) -> Any:
     headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     policy = {"host": "0.0.0.0", "rate": 60, **more.pop("policy", {})}
-    app = protect(create_app(FakeEngine(store), store), store, Policy(**policy), SilentMetrics())
+    app = protect(create_app(FakeEngine(store), store), store, Policy(**policy), KeptMetrics())
     asking = TestClient(app, base_url=more.pop("base", "http://docs.test"), client=(client, 5))
     return asking.post("/mcp", json=body, headers={**headers, **more.pop("headers", {})})
 
@@ -48,6 +56,11 @@ def test_a_secret_key_opens_it_and_pays_for_it(store):
     reply = post(store, QUERY)
     assert reply.json()["result"]["tools"][0]["name"] == "search_docs"
     assert store.taken == ["ci"]
+
+
+def test_it_is_counted_as_what_it_is(store):
+    post(store, QUERY)
+    assert COUNTED[-1] == ("/mcp", 200)
 
 
 def test_without_a_key_the_reply_says_what_is_missing(store):
