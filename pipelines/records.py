@@ -337,11 +337,15 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How many claims an answer makes, how many of them cite a passage, and how many a passage that supports them."""
+    """How many claims an answer makes, how many of them cite a passage, and how many a passage that supports them.
+
+    `unsupported` are the texts of the others, in their order.
+    """
 
     total: int = 0
     cited: int = 0
     supported: int = 0
+    unsupported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
-from pipelines.records import Answer, Citation, CitedBy, Confidence, Exchange, Hit, WrittenBy
+from pipelines.records import Answer, Citation, CitedBy, Claims, Confidence, Exchange, Hit, WrittenBy
 from pipelines.store import Outline
 
 
@@ -127,11 +127,15 @@ class ExchangeOut(BaseModel):
 
 
 class ClaimsOut(BaseModel):
-    """How many claims an answer makes, how many of them cite a passage, and how many one that supports them."""
+    """How many claims an answer makes, how many of them cite a passage, and how many one that supports them.
+
+    `unsupported` are the texts of the others.
+    """
 
     total: int
     cited: int
     supported: int
+    unsupported: list[str]
 
 
 class AnswerOut(BaseModel):
@@ -176,7 +180,7 @@ class AnswerOut(BaseModel):
             answer=clean_for_storage(answer.text),
             known=answer.known,
             finish_reason=answer.finish_reason,
-            claims=ClaimsOut(**asdict(answer.claims)),
+            claims=_claims(answer.claims),
             confidence=answer.confidence,
             citations=[CitationOut.of(citation) for citation in answer.citations],
             hits=[HitOut.of(hit) for hit in answer.hits],
@@ -197,6 +201,11 @@ class AnswerOut(BaseModel):
 
 def _route(answer: Answer, reading: bool) -> RouteOut | None:
     return RouteOut(agent=answer.route.agent, why=answer.route.why) if answer.route and not reading else None
+
+
+def _claims(claims: Claims) -> ClaimsOut:
+    unsupported = [clean_for_storage(text) for text in claims.unsupported]
+    return ClaimsOut(total=claims.total, cited=claims.cited, supported=claims.supported, unsupported=unsupported)
 
 
 def _usage(answer: Answer) -> UsageOut:

@@ -9,7 +9,7 @@ from kit.api import PastTurn
 from kit.browser import needs_browser
 from kit.chat import LAST, QUESTION, Site, renewed, run_site
 
-from pipelines.records import Filters
+from pipelines.records import Claims, Filters
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
@@ -226,6 +226,28 @@ def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> N
     assert "comma separated" in page.text(".closest .card") and page.count(".number.weak") == 0
     follows = "document.querySelector('.answer').compareDocumentPosition(document.querySelector('.closest')) & 4"
     assert page.evaluate(follows)
+
+
+def test_the_claims_that_no_source_bears_out_are_underlined(site: Site) -> None:
+    site.engine.says = """A `first` *claim* stands [1]. The **second** `one()` does not [1]; it
+goes on. Third.
+
+| a | b |
+|---|---|
+| x | No `row` [1] |
+
+```python
+made_up()
+```
+"""
+    texts = ("The **second** `one()` does not; it\ngoes on.", "x | No `row`", "```python\nmade_up()\n```", "Not there.")
+    site.engine.changes = {"claims": Claims(5, 5, 2, texts), "confidence": "low"}
+    page = site.open()
+    site.ask()
+    marked = page.evaluate("[...document.querySelectorAll('mark')].map(mark => mark.textContent).join('')")
+    assert "".join(marked.split()) == "Thesecondone()doesnot;itgoeson.xNorow"
+    assert page.count(".code.unsupported") == 1 and "the others are underlined" in page.text(".mark")
+    assert page.count(".answer .number") == 3
 
 
 ABOUT = {"name": "docs", "title": "Gadgets", "pages": 1200, "chunks": 9, "published_at": None}

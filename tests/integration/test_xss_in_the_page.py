@@ -35,8 +35,8 @@ LINKS = "[...document.links].map(link => link.href)"
 RELS = "[...new Set([...document.links].filter(a => a.origin !== location.origin).map(a => a.rel))]"
 ATTRIBUTES = f"[...new Set({SHOWN}.flatMap(e => e.getAttributeNames()))]"
 MAY_BE = {
-    "A", "BLOCKQUOTE", "BR", "CODE", "DEL", "DIV", "EM", "H2", "H3", "H4", "H5", "H6", "HR", "LI", "OL", "P", "PRE",
-    "SPAN", "STRONG", "SUP", "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL",
+    "A", "BLOCKQUOTE", "BR", "CODE", "DEL", "DIV", "EM", "H2", "H3", "H4", "H5", "H6", "HR", "LI", "MARK", "OL", "P",
+    "PRE", "SPAN", "STRONG", "SUP", "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL",
 }  # fmt: skip
 MAY_HAVE = {
     "align", "aria-describedby", "aria-label", "class", "data-source", "href", "rel", "role", "start", "tabindex",

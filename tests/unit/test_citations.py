@@ -146,7 +146,7 @@ def test_claims_are_counted() -> None:
     _, attributor, _ = attribute(
         f"# Files\n\n{LOAD}. {STOP} [1]. Kubernetes restarts pods. Pods run Kubernetes [2]. OK?"
     )
-    assert count_claims(attributor.checked) == Claims(total=4, cited=3, supported=2)
+    assert count_claims(attributor.checked) == Claims(4, 3, 2, ("Kubernetes restarts pods.", "Pods run Kubernetes."))
 
 
 @pytest.mark.parametrize(("reply", "supported"), [("", True), ("Yes, ", False), ("No. ", False), ("Yes. ", False)])
@@ -159,7 +159,7 @@ def test_an_answer_that_nothing_bears_out_names_the_closest_passages() -> None:
     texts, attributor, citations = attribute("Kubernetes restarts crashed pods.")
     assert "".join(texts) == f"Kubernetes restarts crashed pods.\n\n{NO_SOURCE} [1] [2]"
     assert not any(citation.supported for citation in citations) and len(citations) == 2
-    assert count_claims(attributor.checked) == Claims(total=1)
+    assert count_claims(attributor.checked) == Claims(1, unsupported=("Kubernetes restarts crashed pods.",))
 
 
 @pytest.mark.parametrize("text", ["Hello! How can I help?", "", "I do not know: nothing seems to answer that."])

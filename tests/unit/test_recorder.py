@@ -119,7 +119,7 @@ def test_a_row_holds_what_the_answer_is_shown_again_from() -> None:
     )
     row = row_of(answer, QuestionContext(channel="widget"))
     assert (row.collection, row.channel, row.language) == ("docs", "widget", "de")
-    assert (row.confidence, row.claims) == ("some", {"total": 3, "cited": 2, "supported": 1})
+    assert (row.confidence, row.claims) == ("some", {"total": 3, "cited": 2, "supported": 1, "unsupported": ()})
     assert (row.notes, row.finish_reason) == (["A note."], "length")
     assert (row.hits[0]["headings"], row.hits[0]["text_hash"]) == (["H"], "h")
     (citation,) = row.citations

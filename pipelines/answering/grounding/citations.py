@@ -41,10 +41,11 @@ def make_citations(checked: Sequence[CheckedStatement], hits: Sequence[Hit]) -> 
 
 
 def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
-    """Return how many claims there are, how many have a number, and how many a passage that supports them."""
+    """Return how many claims there are, how many have a number, and which have no passage that supports them."""
     claims = [one for one in checked if one.statement.is_claim]
     cited = sum(bool(one.given or one.added) for one in claims)
-    return Claims(len(claims), cited, sum(one.supported for one in claims))
+    unsupported = tuple(one.statement.text.strip() for one in claims if not one.supported)
+    return Claims(len(claims), cited, len(claims) - len(unsupported), unsupported)
 
 
 def first_support(checked: Sequence[CheckedStatement]) -> float:

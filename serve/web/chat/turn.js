@@ -1,5 +1,6 @@
 /** One question and its answer: sources first, then the text as it comes, then what can be done with it. */
 
+import {markClaims} from "./claims.js";
 import {confirmOn, copyText, count, iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
@@ -64,6 +65,7 @@ export class Turn {
     this.shelf.classList.toggle("closest", !answer.known);
     this.#showSources(answer.known ? "Sources" : "The closest sections of the documentation");
     this.#soften(answer.notes ?? []);
+    if (answer.known) markClaims(this.body, answer.claims?.unsupported ?? []);
     this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel);
   }
 
@@ -146,8 +148,9 @@ export class Turn {
     return this.answer.agent === "extractive" ? "The language model failed: this is quoted from the documentation." : "A language model failed: another one answered.";
   }
 
-  #rely({supported, total}, confidence) {
-    const borne = `${supported} of ${count(total, "claim")} borne out by a source`;
+  #rely({supported, total, unsupported}, confidence) {
+    const others = unsupported?.length && this.body.querySelector(".unsupported") ? "; the others are underlined" : "";
+    const borne = `${supported} of ${count(total, "claim")} borne out by a source${others}`;
     return make("p", {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`}, `${CONFIDENCE[confidence] ?? confidence} · ${borne}`);
   }
 

@@ -1,0 +1,51 @@
+/** Marks in a rendered answer the claims that no source bears out. */
+
+import {make} from "./dom.js";
+
+const MEANINGFUL = /[\p{L}\p{N}]/u;
+/** What stands in an answer and is no part of its text. */
+const NOT_TEXT = ".number, .bar";
+
+/**
+ * Underline each of `claims`, Markdown texts, below `root`. They are found by their letters and digits alone: neither
+ * white space nor markup tells them apart. Of code, the frame is marked.
+ */
+export function markClaims(root, claims) {
+  let after = 0; // the claims come in their order
+  for (const claim of claims) {
+    const letters = lettersBelow(root); // anew, since a mark splits texts
+    const wanted = [...claim.replace(/^\s*(`{3,}|~{3,}).*\n/, "")].filter(letter => MEANINGFUL.test(letter)).join("");
+    const at = letters.map(({letter}) => letter).join("").indexOf(wanted, after);
+    if (!wanted || at < 0) continue;
+    after = at + wanted.length;
+    markLetters(letters.slice(at, after));
+  }
+}
+
+/** Return each letter below `root` with its place, `{letter, node, at}`; a letter of two code units counts as two. */
+function lettersBelow(root) {
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const letters = [];
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (node.parentElement.closest(NOT_TEXT)) continue;
+    let at = 0;
+    for (const letter of node.data) {
+      if (MEANINGFUL.test(letter)) for (let unit = 0; unit < letter.length; unit++) letters.push({letter: letter[unit], node, at: at + unit});
+      at += letter.length;
+    }
+  }
+  return letters;
+}
+
+function markLetters(letters) {
+  const code = letters[0].node.parentElement.closest(".code");
+  if (code) return code.classList.add("unsupported");
+  const nodes = [...new Set(letters.map(({node}) => node))], last = letters.at(-1);
+  for (const node of nodes) {
+    const range = document.createRange();
+    range.setStart(node, node === letters[0].node ? letters[0].at : 0);
+    range.setEnd(node, node === last.node ? last.at + 1 + /^[^\s\p{L}\p{N}]*/u.exec(node.data.slice(last.at + 1))[0].length : node.length);
+    range.surroundContents(make("mark", {class: "unsupported"}));
+  }
+}
