@@ -56,7 +56,9 @@ class QuestionRoutes:
         return SearchOut.of(await self._engine.asearch(await self._collections.question(question, request)))
 
     async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
-        given = (feedback.id, feedback.rating, feedback.comment, key_name(request), feedback.reasons)
+        check_reader(feedback, request)
+        owner = key_name(request) if feedback.rater is None else f"{key_name(request)}#{feedback.rater}"
+        given = (feedback.id, feedback.rating, feedback.comment, owner, feedback.reasons)
         await self._threads.run(self._store.record_feedback, *given)
         return FeedbackOut(id=feedback.id, rating=feedback.rating)
 

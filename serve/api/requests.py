@@ -219,3 +219,12 @@ class FeedbackIn(BaseModel):
         list[Literal["wrong", "incomplete", "outdated", "not_asked"]],
         Field(max_length=10, description="what is wrong with an answer: `not_asked` answers another question"),
     ] = []
+    rater: Annotated[
+        Name | None,
+        Field(description="whose rating it is, where one API key asks for many: any text that names no person"),
+    ] = None
+
+    @property
+    def beyond_readers(self) -> str:
+        """Why who may only ask may not send this; "" if one may: a reader has one rating."""
+        return "" if self.rater is None else "rater: this field needs an API key"

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from pipelines.answering.engine import Question
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.store import Key, Store, key_hash
-from serve.api.requests import SearchIn
+from serve.api.requests import FeedbackIn, SearchIn
 from serve.guard.cors import RENEW
 from serve.guard.keys import key_of
 from serve.guard.origin import bearer_token, origin_of
@@ -73,7 +73,7 @@ def seen(key: Key | None, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str
     return [row for row in rows if key is None or key.sees(row["name"])]
 
 
-def check_reader(question: SearchIn, request: Request) -> bool:
+def check_reader(question: SearchIn | FeedbackIn, request: Request) -> bool:
     """Return whether one asks who may only ask. Raises HTTPException for what needs a secret key."""
     key = key_of(request.scope)
     if key is None or key.may("query"):

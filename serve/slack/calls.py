@@ -1,10 +1,11 @@
-"""Calls Slack's Web API within its limits: paced, and again after `429 Retry-After` or a fault that passes.
+"""Calls Slack's Web API within its limits: paced, and again after a 429 or a fault that passes.
 
 Limits: https://docs.slack.dev/apis/web-api/rate-limits. `chat.postMessage` takes about one message a second in a
 channel, `chat.update` (tier 3) 50 a minute in a workspace.
 """
 
 import asyncio
+import hmac
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -87,6 +88,10 @@ class SlackCalls:
                 if tries == MOST_TRIES:
                     raise ConnectionError(f"{method}: {error or type(error).__name__}") from error
             await asyncio.sleep(min(2.0 ** (tries - 1), LONGEST_PAUSE_S))
+
+    def sign(self, *parts: str) -> str:
+        """Return a hash of `parts` that only who has the bot's token can make, or compare with a guess."""
+        return hmac.new(str(self._client.token).encode(), "\0".join(parts).encode(), "sha256").hexdigest()[:32]
 
     async def _rest(self, method: str) -> None:
         while (wait := self._rests.get(method, 0.0) - time.monotonic()) > 0:

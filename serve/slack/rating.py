@@ -58,7 +58,7 @@ async def _store(
 ) -> None:
     """Send a rating to the service, and tell the person who gave it what became of it."""
     try:
-        await service.rate(answer, rating, comment, reasons or ())
+        await service.rate(answer, rating, calls.sign(answer, place["user"]), comment, reasons or ())
     except AskFailed as error:
         log.warning("a rating was not stored: %s", error.detail)
         await _whisper(calls, place, NOT_TAKEN)

@@ -54,10 +54,15 @@ class ServiceClient:
             raise AskFailed(CUT_OFF, f"{self.url}: {type(error).__name__}: {error}") from error
         raise AskFailed(CUT_OFF, f"{self.url} closed the connection before the answer was whole")
 
-    async def rate(self, id: str, rating: int, comment: str = "", reasons: Sequence[str] = ()) -> None:
-        """Rate an answer. Raises AskFailed."""
+    async def rate(self, id: str, rating: int, rater: str, comment: str = "", reasons: Sequence[str] = ()) -> None:
+        """Rate an answer for `rater`; a service that takes this bot for a reader knows one. Raises AskFailed."""
         body = {"id": id, "rating": rating, "comment": comment, "reasons": list(reasons)}
-        await self._call("POST", "/feedback", json=body)
+        try:
+            await self._call("POST", "/feedback", json={**body, "rater": rater})
+        except AskFailed as error:
+            if not error.detail.startswith("403"):
+                raise
+            await self._call("POST", "/feedback", json=body)
 
     async def collections(self) -> list[dict[str, Any]]:
         """Return the collections of the service. Raises AskFailed."""

@@ -188,6 +188,12 @@ def test_feedback_is_taken_for_any_answer(
     assert store.given == [("not written yet", meant, "so so", "")]
 
 
+def test_ratings_of_many_people_with_one_key_are_told_apart(client: TestClient, store: FakeStore) -> None:
+    for rater in ("a", "b", None):
+        client.post("/feedback", json={"id": "x", "rating": 1, **({"rater": rater} if rater else {})})
+    assert [given[3] for given in store.given] == ["#a", "#b", ""]
+
+
 @pytest.mark.parametrize("rating", [2, "good", None, 0.5, True, [1]])
 def test_feedback_is_up_down_or_neither(client: TestClient, rating: object) -> None:
     reply = client.post("/feedback", json={"id": "x", "rating": rating})

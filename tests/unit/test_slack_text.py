@@ -127,6 +127,13 @@ def test_messages_keep_slacks_limits_and_nothing_is_lost():
     assert [int(n) for n in re.findall(r"code (\d+)", whole)] == list(range(40))
 
 
+def test_a_heading_stays_with_what_it_is_about():
+    text = "\n\n".join(f"## Part {n}\n\n{'word ' * 130}" for n in range(9))
+    sections = pack_sections(to_fragments(text, {}))
+    assert len(sections) > 1 and not [one for one in sections if re.search(r"\*Part \d\*$", one)]
+    assert sum(one.count("*Part ") for one in sections) == 9
+
+
 # ---------------------------------------------------------------------------------------------- answers
 
 
@@ -154,14 +161,14 @@ def test_an_answer_has_its_sources_its_confidence_and_buttons():
 
 def test_what_is_not_known_is_said_with_the_closest_sections():
     view = whole(text="I do not know.", known=False, confidence="low")
-    assert blocks_of(view, "section") == ["I do not know.", f"*The closest sections*\n• <{LINKS[1]}|Data › CSV>"]
+    assert blocks_of(view, "section") == ["I do not know.", f"*The closest sections*\n[1] <{LINKS[1]}|Data › CSV>"]
     assert blocks_of(view, "context") == []
 
 
 def test_an_answer_by_a_person_says_so_and_one_that_was_cut_off_too():
     assert blocks_of(whole(text="So.", written_by="person"), "context") == ["Answer written by a person"]
     (said,) = blocks_of(whole(text="So.", degraded=["truncated", "bm25"]), "context")
-    assert said.endswith("cut off by the length limit · without bm25")
+    assert said.endswith("cut off by the length limit · some steps failed")
 
 
 def test_many_sources_with_long_names_keep_the_limits():

@@ -15,6 +15,8 @@ HELP = (
     "Ask me a question about the documentation: mention me with it in a channel, or write to me directly. "
     "Ask on in the same thread: I know what was said there."
 )
+# What an answer may go without, where a reader understands it.
+LOST = {"truncated": "cut off by the length limit", "conversation": "without what was said before"}
 CONFIDENCE = {
     "high": "the sources bear it out",
     "some": "the sources bear most of it out",
@@ -124,8 +126,7 @@ def _sources(answer: Mapping[str, Any]) -> list[Block]:
 
 def _source(citation: Mapping[str, Any], known: bool) -> str:
     weak = known and not citation.get("supported", True)
-    number = f"[{citation['n']}] " if known else "• "
-    return f"{number}{link(citation['source'], _title(citation))}{' _(weak support)_' if weak else ''}"
+    return f"[{citation['n']}] {link(citation['source'], _title(citation))}{' _(weak support)_' if weak else ''}"
 
 
 def _title(source: Mapping[str, Any]) -> str:
@@ -140,10 +141,10 @@ def _notes(answer: Mapping[str, Any]) -> list[str]:
         notes.append("Answer written by a person")
     elif answer.get("known", True) and answer.get("confidence") in CONFIDENCE and answer["citations"]:
         notes.append(f"Confidence {answer['confidence']}: {CONFIDENCE[answer['confidence']]}")
-    parts = [
-        "cut off by the length limit" if part == "truncated" else f"without {part}"
-        for part in answer.get("degraded", ())
-    ]
+    lost = set(answer.get("degraded", ()))
+    parts = [LOST[part] for part in LOST if part in lost]
+    if lost - LOST.keys():
+        parts.append("some steps failed")
     return [escape(note) for note in (*notes, *parts)]
 
 

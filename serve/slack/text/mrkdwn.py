@@ -37,6 +37,7 @@ class Fragment:
     text: str
     code: bool = False
     gap: str = "\n\n"
+    heading: bool = False
 
     def __str__(self) -> str:
         return f"{FENCE}\n{self.text}\n{FENCE}" if self.code else self.text
@@ -76,7 +77,8 @@ class _Renderer:
         for node in nodes:
             match node.type:
                 case "heading":
-                    yield Fragment(indent + _NEEDLESS.sub("", _mark("*", self._inline(node, bold=True))))
+                    text = _NEEDLESS.sub("", _mark("*", self._inline(node, bold=True)))
+                    yield Fragment(indent + text, heading=True)
                 case "paragraph":
                     yield Fragment(indent + self._inline(node).replace("\n", "\n" + indent))
                 case "fence" | "code_block":

@@ -53,13 +53,31 @@ def pack_messages(fragments: Iterable[Fragment]) -> list[SlackMessage]:
 def pack_sections(fragments: Iterable[Fragment]) -> list[str]:
     """Return texts of up to MOST_SECTION characters; a fragment is only split if it has more."""
     sections: list[str] = []
-    for fragment in fragments:
+    for fragment in _with_headings(fragments):
         text = str(fragment)
         if sections and len(sections[-1]) + len(fragment.gap) + len(text) <= MOST_SECTION:
             sections[-1] += fragment.gap + text
         elif text.strip():
             sections += [text] if len(text) <= MOST_SECTION else split(fragment)
     return sections
+
+
+def _with_headings(fragments: Iterable[Fragment]) -> Iterator[Fragment]:
+    """Yield each heading together with what follows it, where a section can hold both."""
+    waiting: Fragment | None = None
+    for fragment in fragments:
+        if waiting is None:
+            joined = fragment
+        elif len(text := f"{waiting}{fragment.gap}{fragment}") <= MOST_SECTION:
+            joined = Fragment(text, gap=waiting.gap, heading=fragment.heading)
+        else:
+            yield waiting
+            joined = fragment
+        waiting = joined if joined.heading else None
+        if waiting is None:
+            yield joined
+    if waiting:
+        yield waiting
 
 
 def split(fragment: Fragment) -> list[str]:
