@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.answering.verified.book import AnswerBook
-from pipelines.answering.verified.likeness import LIKENESS, SHARED_WORDS, Meaning, may_mean_same, question_key
+from pipelines.answering.verified.likeness import LIKENESS, SHARED_WORDS, Meaning, may_mean_same, wording_key
 from pipelines.answering.verified.sections import pin
 from pipelines.embedding.embedder import load_embedder
 from pipelines.evaluation.dataset import read_questions
@@ -102,7 +102,7 @@ def _score(pairs: Sequence[tuple[bool, float, str, str]], cosine: float, words: 
 
 def print_pairs(embed: Embed, questions: Sequence[str]) -> None:
     """Print the pairs of users' questions of which one would get the other's answer, for a person to judge."""
-    once = list({question_key(question): question for question in questions}.values())
+    once = list({wording_key(question): question for question in questions}.values())
     vectors, meanings = asyncio.run(embed(once)), [Meaning.of(question) for question in once]
     cosines = vectors @ vectors.T
     near = [(i, j) for i, j in zip(*np.where(np.triu(cosines, 1) >= LIKENESS), strict=True)]

@@ -27,7 +27,7 @@ from jobs.cli import (
 )
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.evaluation.dataset import name_datasets, read_datasets, sample
+from pipelines.evaluation.dataset import count_left_out, name_datasets, read_datasets, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.gate import judge_floors, read_floors
 from pipelines.evaluation.experiments.record import flatten_scores
@@ -113,7 +113,10 @@ def work(args: argparse.Namespace) -> int:
         settings = settings.model_copy(update={"verified": False})
     if args.out:
         make_folder(args.out)
-    examples = read_datasets(args.dataset)
+    examples, left = read_datasets(args.dataset), count_left_out(args.dataset)
+    if left:
+        counts = ", ".join(f"{count:,} {state}" for state, count in left.items())
+        say(f"left out, as nobody has accepted them: {counts} (`raydex questions --review FILE`)")
     examples = sample(examples, args.limit or len(examples), args.seed)
     if not (args.answers or any(example.answerable for example in examples)):
         raise BadInput("every question is about other things (answerable is false): only --answers measures them")
@@ -139,6 +142,7 @@ def work(args: argparse.Namespace) -> int:
             write_results(args.out, result, per_question(examples, rows, plan))
     verdicts = judge_floors([measured_run(result)], floors)
     gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
+    result |= {"left_out": left}
     finish(result | ({"gate": gate} if gate else {}), args.json, "\n".join([text, *(f"gate {v}" for v in verdicts)]))
     return DONE if all(verdict.passed for verdict in verdicts) else NOT_ACCEPTED
 

@@ -75,6 +75,20 @@ def reference_cited(example: Example, answer: Answer) -> float | None:
     return _cites_reference(example, answer, supported_pages(answer))
 
 
+def source_cited(example: Example, answer: Answer) -> float:
+    """Return 1 if the answer is known and a supported citation lies in a reference section, else 0, found or not.
+
+    To a question about other things: 1 for "I do not know". So each question has this score: a gate for regressions.
+    """
+    if not example.answerable:
+        return float(not answer.known)
+    places: dict[str, set[str]] = {}
+    for hit in answer.hits:
+        places[hit.source] = {hit.url, hit.source, *(f"{hit.url}#{anchor}" for anchor in hit.anchors)}
+    cited = (places.get(one.source, {one.source}) for one in answer.citations if one.supported)
+    return float(answer.known and any(not within.isdisjoint(example.sources) for within in cited))
+
+
 def reference_first(example: Example, answer: Answer) -> float | None:
     """Return 1 if the first supported citation names a reference page, else 0; None as `reference_cited`."""
     return _cites_reference(example, answer, supported_pages(answer)[:1])

@@ -7,17 +7,24 @@ import csv
 import io
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from pipelines.records import digest
 from pipelines.whole import whole_file
 
 # Mistakes that an error names; further ones are only counted.
 MOST_NAMED = 20
+
+# What a person said of a row: a draft waits for a person, and only what is accepted is used. A row without is accepted.
+ReviewState = Literal["draft", "accepted", "rejected"]
+DRAFT: ReviewState = "draft"
+ACCEPTED: ReviewState = "accepted"
+REJECTED: ReviewState = "rejected"
 
 
 class BadDataset(ValueError):
@@ -34,12 +41,14 @@ class BadDataset(ValueError):
 class Example:
     """A question, the reference sources (`url#anchor`, or a page's `url`) that answer it, and a reference answer.
 
-    A question about other things has no source: the right answer is that it is not known.
+    A question about other things has no source: the right answer is that it is not known. `negatives` are sources that
+    a person has found wrong for it: training learns from them, nothing is scored by them.
     """
 
     question: str
     sources: tuple[str, ...]
     answer: str | None = None
+    negatives: tuple[str, ...] = ()
 
     @property
     def answerable(self) -> bool:
@@ -62,21 +71,57 @@ def read_dataset(path: Path | str) -> list[Example]:
 
     Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array. `source` and
     `sources` take one text or a list; other keys are ignored, an empty answer is none. A question about other things
-    says `"answerable": false` and has no source. Raises BadDataset, also for a file that is missing or not text.
+    says `"answerable": false` and has no source. One with `"review": "draft"` or `"rejected"` is left out. Raises
+    BadDataset, also for a file that is missing or not text, or where nothing is accepted.
     """
     path = Path(path)
     examples: list[Example] = []
     mistakes: list[tuple[int, str]] = []
+    left = 0
     for line, read in _rows(path):
         try:
-            examples.append(_example(read()))
+            row = read()
+            if review_of(row) == ACCEPTED:
+                examples.append(_example(row))
+            else:
+                left += 1
         except ValueError as error:
             mistakes.append((line, str(error)))
     if mistakes:
         raise BadDataset(path, mistakes)
     if not examples:
-        raise BadDataset(path, [(0, "there is no question in it")])
+        none = f"no question of {left} is accepted: `raydex questions --review {path} --accept …` accepts them"
+        raise BadDataset(path, [(0, none if left else "there is no question in it")])
     return examples
+
+
+def review_of(row: Any) -> ReviewState:
+    """Return what a person said of a row of a data set. Raises ValueError."""
+    state = row.get("review", ACCEPTED) if isinstance(row, Mapping) else ACCEPTED
+    if state not in (DRAFT, ACCEPTED, REJECTED):
+        raise ValueError(f"review is {str(state)[:60]!r}: it must be draft, accepted or rejected")
+    return cast(ReviewState, state)
+
+
+def count_left_out(paths: Iterable[Path | str]) -> dict[str, int]:
+    """Return how many rows of data sets are not used, by what a person said of them. Raises BadDataset."""
+    states = Counter(review_of(row) for path in paths for row in read_rows(path))
+    return {state: states[state] for state in (DRAFT, REJECTED) if states[state]}
+
+
+def read_rows(path: Path | str) -> list[dict[str, Any]]:
+    """Return the objects of a data set as they stand in the file, with all their keys. Raises BadDataset."""
+    path = Path(path)
+    rows: list[dict[str, Any]] = []
+    for line, read in _rows(path):
+        try:
+            row = read()
+            _question(row)
+            review_of(row)
+            rows.append(dict(row))
+        except ValueError as error:
+            raise BadDataset(path, [(line, str(error))]) from error
+    return rows
 
 
 def read_datasets(paths: Iterable[Path | str]) -> list[Example]:
@@ -141,15 +186,20 @@ def _question_fields(path: Path) -> list[str]:
 
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
     """Write `examples` as JSONL for `read_dataset`; the file appears whole or not at all."""
+    write_rows(path, map(as_row, examples))
+
+
+def write_rows(path: Path | str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write the objects of a data set as JSONL; the file appears whole or not at all."""
     with whole_file(Path(path)) as making, making.open("w", encoding="utf-8") as file:
-        for example in examples:
-            file.write(json.dumps(as_row(example)) + "\n")
+        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def as_row(example: Example) -> dict[str, Any]:
     """Return an example as an object of a data set."""
     answer = {} if example.answer is None else {"answer": example.answer}
-    return {"question": example.question, **_source_row(example), **answer}
+    negatives = {"negatives": list(example.negatives)} if example.negatives else {}
+    return {"question": example.question, **_source_row(example), **answer, **negatives}
 
 
 def _source_row(example: Example) -> dict[str, Any]:
@@ -231,7 +281,8 @@ def _example(row: Any) -> Example:
     answer = row.get("answer")
     if answer is not None and not isinstance(answer, str):
         raise ValueError(f"answer is {str(answer)[:60]!r}: it must be a text, or left out")
-    return Example(question.strip(), _sources(row), answer.strip() or None if answer else None)
+    reference = answer.strip() or None if answer else None
+    return Example(question.strip(), _sources(row), reference, _negatives(row))
 
 
 def _question(row: Any) -> str:
@@ -266,6 +317,13 @@ def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:
             f"{named[0]} is {str(value)[:100]!r}: it must name a page, url or url#anchor, or be a list of them"
         )
     return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
+
+
+def _negatives(row: Mapping[str, Any]) -> tuple[str, ...]:
+    value = row.get("negatives") or []
+    if not isinstance(value, list) or not all(isinstance(source, str) and page_of(source.strip()) for source in value):
+        raise ValueError(f"negatives is {str(value)[:100]!r}: it must be a list of sources that are wrong")
+    return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in value))
 
 
 def _is_answerable(row: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from pipelines.evaluation.answer_scores import (
     reference_first,
     refused,
     similarity,
+    source_cited,
     supported_claims_share,
     supported_share,
     token_f1,
@@ -139,6 +140,7 @@ METRICS: dict[str, Metric] = {
         Metric("refused", "refused", of_answer=lambda e, a, _: refused(e, a), share_of="questions about other things"),
         Metric("reference_cited", "reference cited", of_answer=lambda e, a, _: reference_cited(e, a), share_of=FOUND),
         Metric("reference_first", "reference first", of_answer=lambda e, a, _: reference_first(e, a), share_of=FOUND),
+        Metric("source_cited", "source cited", of_answer=lambda e, a, _: source_cited(e, a), share_of="questions"),
         Metric(
             "similarity",
             "similarity",

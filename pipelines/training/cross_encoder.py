@@ -111,7 +111,7 @@ def gather_reranker_data(
 
 
 class NegativeDraw:
-    """Draws the negatives of an example by `seed`: first hits that readers disliked, then some of the best wrong ones.
+    """Draws the negatives of an example by `seed`: what people named, hits that readers disliked, the best wrong ones.
 
     None lies on a page of `forbidden`.
     """
@@ -131,7 +131,9 @@ class NegativeDraw:
 
     def __call__(self, example: Example) -> list[Hit]:
         """Return `negatives` hits, or fewer if retrieval finds no more."""
-        known = self._wrong(example, self.disliked(example.question), self.negatives)
+        named = mining.named_negatives(example, self.corpus, self.forbidden, self.negatives)
+        disliked = self._wrong(example, self.disliked(example.question), self.negatives)
+        known = mining.take_first(named, disliked, self.negatives)
         ids = {hit.chunk_id for hit in known}
         wrong = self._wrong(example, self.retrieve(example.question), DRAWN_FROM)
         others = [hit for hit in wrong if hit.chunk_id not in ids]

@@ -93,8 +93,10 @@ def gather_embedder_data(
     judging = mining.pages_of(held_out)
 
     def find_negatives(example: Example) -> list[Hit]:
+        named = mining.named_negatives(example, corpus, judging, selection.negatives)
         hits = collection.retrieve(example.question, MINED_FROM + selection.skip)
-        return mining.hard_negatives(example, hits, corpus, judging, selection.negatives, selection.skip)
+        mined = mining.hard_negatives(example, hits, corpus, judging, selection.negatives, selection.skip)
+        return mining.take_first(named, mined, selection.negatives)
 
     triples = mining.mine_triples(
         train, corpus, find_negatives, negatives=selection.negatives, read=mining.embedding_text, seed=selection.seed

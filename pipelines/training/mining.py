@@ -172,6 +172,27 @@ def hard_negatives(
     return wrong[skip : skip + most]
 
 
+def take_first(named: Sequence[Hit], mined: Sequence[Hit], most: int) -> list[Hit]:
+    """Return up to `most` hits: the named ones, then the mined ones that are not among them."""
+    ids = {hit.chunk_id for hit in named}
+    return [*named, *(hit for hit in mined if hit.chunk_id not in ids)][:most]
+
+
+def named_negatives(
+    example: Example, corpus: Corpus, forbidden: Collection[str] = (), most: int | None = None
+) -> list[Hit]:
+    """Return up to `most` chunks of the sections that a person found wrong for the example.
+
+    They may lie on a reference page, as a person has read them; none answers the example or lies on a page of
+    `forbidden`.
+    """
+    right = set(corpus.answering(example))
+    places = corpus.answering(replace(example, sources=example.negatives))
+    named = [corpus.chunks[place] for place in places if place not in right]
+    own = [hit for hit in named if hit.source in example.negatives] or named
+    return [hit for hit in own if set(forbidden).isdisjoint(corpus.pages_with(hit))][:most]
+
+
 # ------------------------------------------------------------------------------------------- the live index
 
 

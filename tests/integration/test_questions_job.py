@@ -10,7 +10,7 @@ from kit.workshop import Workshop
 
 from jobs import questions
 from jobs.cli import run_job
-from pipelines.evaluation.dataset import Example, read_dataset
+from pipelines.evaluation.dataset import BadDataset, Example, read_dataset
 from pipelines.store import Store
 from pipelines.store.questions import QuestionRow
 
@@ -89,7 +89,7 @@ def test_the_filter_asks_no_model(job, monkeypatch):
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
 
 
-def test_what_was_rated_well_becomes_a_data_set(job, database_url, tmp_path):
+def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, database_url, tmp_path):
     source = "https://docs.test/scale.html#scaling"
     cited = [{"source": source, "supported": True}]
     with Store(database_url) as store:
@@ -98,9 +98,72 @@ def test_what_was_rated_well_becomes_a_data_set(job, database_url, tmp_path):
         store.record_feedback("good", 1, key_name="a")
         store.record_feedback("bad", -1, key_name="a")
     code, summary = job("--feedback")
-    assert code == 0 and summary["written"] == 1
+    assert code == 0 and summary["written"] == summary["new"] == 1
+    with pytest.raises(BadDataset, match="no question of 1 is accepted"):
+        read_dataset(tmp_path / "made.jsonl")
+    assert review("--accept", "1")["rows"][0]["review"] == "accepted"
     assert read_dataset(tmp_path / "made.jsonl") == [Example("good?", (source,), "So.")]
     assert job("--feedback", "--without-llm")[0] == 2
+
+
+@pytest.fixture
+def review(database_url, capsys, tmp_path):
+    """`raydex questions --review made.jsonl …`: what it prints."""
+
+    def run(*words: str):
+        flags = ("--review", str(tmp_path / "made.jsonl"), *words, "--json")
+        assert run_job(questions.arguments(), questions.work, flags) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return run
+
+
+def test_what_a_person_said_of_a_draft_stays(job, review, database_url, tmp_path):
+    source, other = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
+    with Store(database_url) as store:
+        for id in ("one", "two", "three"):
+            store.record_questions([QuestionRow(id, f"{id}?", "docs", citations=[{"source": source}])])
+            store.record_feedback(id, 1)
+        assert job("--feedback")[1]["new"] == 3
+        review("--reject", "1")
+        review("--accept", "2", "--source", other)
+        store.record_questions([QuestionRow("four", "four?", "docs", citations=[{"source": source}])])
+        store.record_feedback("four", 1)
+    code, summary = job("--feedback")
+    assert (code, summary["new"], summary["kept"]) == (0, 1, 3)
+    rows = review("--accept", "all")["rows"]
+    assert [(row["question"], row["review"], row["source"]) for row in rows] == [
+        ("one?", "rejected", source), ("two?", "accepted", other), ("three?", "accepted", source),
+        ("four?", "accepted", source),
+    ]  # fmt: skip
+    assert [example.question for example in read_dataset(tmp_path / "made.jsonl")] == ["two?", "three?", "four?"]
+
+
+def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(job, database_url, tmp_path):
+    right, wrong = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
+    cited = [{"source": wrong}, {"source": right}]
+    with Store(database_url) as store:
+        rows = [QuestionRow("bad", "and that?", "docs", standalone="How many copies run?", citations=cited)]
+        store.record_questions([*rows, QuestionRow("off", "Who won?", "docs", answer="Me.", citations=cited)])
+    code, made = job("--regression", "bad", "--source", right, out="regressions.jsonl")
+    assert (code, made["row"]["question"], made["row"]["source"]) == (0, "How many copies run?", right)
+    assert job("--regression", "off", "--unknown", out="regressions.jsonl")[0] == 0
+    assert job("--regression", "bad", "--source", right, out="regressions.jsonl")[0] == 0
+    examples = read_dataset(tmp_path / "regressions.jsonl")
+    assert examples == [Example("How many copies run?", (right,)), Example("Who won?", ())]
+    assert job("--correct", "bad", "--source", right, out="pairs.jsonl")[0] == 0
+    assert read_dataset(tmp_path / "pairs.jsonl") == [Example("How many copies run?", (right,), None, (wrong,))]
+    for words, message in [
+        (("--regression", "gone", "--source", right), "'gone' is recorded"),
+        (("--regression", "bad"), "name the source"),
+        (("--regression", "bad", "--source", f"{right}x"), "has no section"),
+        (("--correct", "bad", "--source", right, "--source", wrong), "cites no other source"),
+        (("--correct", "bad", "--unknown"), "--unknown goes with --regression"),
+        (("--accept", "1"), "name it with --review"),
+    ]:
+        code, said = job(*words, out="regressions.jsonl")
+        assert code == 2 and message in said
+    assert read_dataset(tmp_path / "regressions.jsonl") == examples
 
 
 def test_without_a_model_first_sentences_do(job, tmp_path):

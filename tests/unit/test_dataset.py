@@ -7,6 +7,7 @@ import pytest
 from pipelines.evaluation.dataset import (
     BadDataset,
     Example,
+    count_left_out,
     dataset_fingerprint,
     name_datasets,
     read_answerable,
@@ -150,3 +151,20 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
     assert len(drawn) == 10 and drawn == sorted(drawn, key=lambda e: e.question) == sample(examples, 10, seed=3)
     assert drawn != sample(examples, 10, seed=4) and drawn != examples[:10]
     assert sample(examples, 99) == examples
+
+
+def test_only_what_a_person_accepted_is_used(file):
+    rows = [{"question": f"q{n}", "source": "u", **({"review": state} if state else {})}
+            for n, state in enumerate(("", "accepted", "draft", "rejected"))]  # fmt: skip
+    path = file("\n".join(map(json.dumps, rows)))
+    assert [example.question for example in read_dataset(path)] == ["q0", "q1"]
+    assert count_left_out([path, path]) == {"draft": 2, "rejected": 2}
+    with pytest.raises(BadDataset, match="review is 'maybe': it must be draft, accepted or rejected"):
+        read_dataset(file('{"question": "a", "source": "u", "review": "maybe"}'))
+
+
+def test_wrong_sources_are_learned_from_and_change_no_result(file):
+    (example,) = read_dataset(file('{"question": "a", "source": "u", "negatives": ["v#a"]}'))
+    assert example.negatives == ("v#a",) and example.id == Example("a", ("u",)).id
+    with pytest.raises(BadDataset, match="negatives is"):
+        read_dataset(file('{"question": "a", "source": "u", "negatives": "v"}'))

@@ -12,6 +12,7 @@ from pipelines.evaluation.answer_scores import (
     reference_first,
     refused,
     similarity,
+    source_cited,
     supported_claims_share,
     supported_share,
     token_f1,
@@ -179,6 +180,16 @@ def test_a_question_about_other_things_is_refused_or_not():
     assert refused(OTHER_THINGS, answer(known=False)) == 1
     assert refused(OTHER_THINGS, answer()) == 0
     assert refused(example("a"), answer(known=False)) is None
+
+
+def test_each_question_tells_whether_the_right_source_is_cited():
+    found = [hit("a#x"), hit("b#y")]
+    assert source_cited(example("b#y"), answer("2+b#y", hits=found)) == 1
+    assert source_cited(example("b"), answer("2+b#y", hits=found)) == 1, "the whole page is right"
+    assert source_cited(example("b#z"), answer("2+b#y", hits=found)) == 0, "another section of the page"
+    assert source_cited(example("z"), answer("2+b#y", hits=found)) == 0, "not found"
+    assert source_cited(example("b#y"), answer("2-b#y", hits=found)) == 0, "it does not support"
+    assert (source_cited(OTHER_THINGS, answer(known=False)), source_cited(OTHER_THINGS, answer())) == (1, 0)
 
 
 def test_the_reference_is_cited_by_a_supported_citation_any_or_the_first():

@@ -1,6 +1,7 @@
 """Training a cross-encoder: what it learns from, and a real small training that goes on where it stopped."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,11 @@ def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
 def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
     plan = cross_encoder.CrossEncoderPlan(epochs=50, batch_size=1, minutes=1e-6)
     assert cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) == 1
+
+
+def test_what_a_person_found_wrong_comes_first_even_on_the_right_page():
+    pair = replace(ASKED, negatives=(f"{URL}a#y", f"{URL}d#z"))
+    (triple,) = mine([pair], negatives=3)
+    assert "a y text" in triple.negatives[0] and len(set(triple.negatives)) == 3
+    (held_back,) = mine([pair], negatives=3, forbidden={f"{URL}a", f"{URL}d"})
+    assert not any("a y text" in text for text in held_back.negatives)

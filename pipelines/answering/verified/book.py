@@ -15,7 +15,7 @@ import numpy as np
 from pipelines.answering.agents import CollectionEmbed
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
-from pipelines.answering.verified.likeness import LIKENESS, Meaning, may_mean_same, question_key
+from pipelines.answering.verified.likeness import LIKENESS, Meaning, may_mean_same, wording_key
 from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
@@ -134,7 +134,7 @@ class AnswerBook:
 
     async def _match(self, edition: _Edition, question: str, name: str, filters: Filters) -> VerifiedMatch | None:
         kept = [wording for wording in edition.wordings if are_kept(wording.sections, filters)]
-        same = next((one for one in kept if question_key(one.text) == question_key(question)), None)
+        same = next((one for one in kept if wording_key(one.text) == wording_key(question)), None)
         if same:
             return _match(edition, same, 1.0)
         meaning = Meaning.of(question) if kept else None

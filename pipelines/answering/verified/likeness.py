@@ -126,13 +126,13 @@ def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) ->
         and _same_kind(one.kind, other.kind)
         and _same_names(one, other)
         and not _crossed(one, other)
-        and min(_share(one.content, other.content), _share(other.content, one.content)) >= shared
+        and min(_share(one, other), _share(other, one)) >= shared
         and not _opposed(one.words, other.words)
-        and not _replaced(one.content, other.content)
+        and not _replaced(_missing(one, other), _missing(other, one))
     )
 
 
-def question_key(question: str) -> str:
+def wording_key(question: str) -> str:
     """Return a question without differences of case, blanks and the marks at its end."""
     return " ".join(question.lower().split()).rstrip(" ?!.…")
 
@@ -174,15 +174,26 @@ def _opposed(one: frozenset[str], other: frozenset[str]) -> bool:
     return any((a <= one and b <= other - one) or (a <= other and b <= one - other) for a, b in pairs)
 
 
-def _share(words: frozenset[str], others: frozenset[str]) -> float:
-    """Return the share of `words` that are among the others, themselves or by a synonym."""
-    synonyms = {word for word in words - others if _means_one_of(word, others - words)}
-    return words_share(words, others | synonyms)
+def _missing(one: Meaning, other: Meaning) -> frozenset[str]:
+    """Return the content words of one that the other lacks, also in two words for one ("shut down", "shutdown")."""
+    joined = {a + b for a in one.words for b in one.words} & other.words
+    return frozenset(
+        word
+        for word in one.content - other.words
+        if not any(word[:cut] in other.words and word[cut:] in other.words for cut in range(2, len(word) - 1))
+        and not any(compound.startswith(word) or compound.endswith(word) for compound in joined)
+    )
 
 
-def _replaced(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether a word of each question stands for another one that is no synonym of it."""
-    only, others = one - other, other - one
+def _share(one: Meaning, other: Meaning) -> float:
+    """Return the share of the content words of one that the other has too, itself or by a synonym."""
+    missing, others = _missing(one, other), _missing(other, one)
+    synonyms = {word for word in missing if _means_one_of(word, others)}
+    return words_share(one.content, one.content - missing | synonyms)
+
+
+def _replaced(only: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether a word that one alone has stands for a word that the other alone has and is no synonym of it."""
     if not only or not others:
         return False
     return not (all(_means_one_of(word, others) for word in only) or all(_means_one_of(word, only) for word in others))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipelines.answering.sanitizing.stream import sanitize
-from pipelines.answering.verified.likeness import question_key
+from pipelines.answering.verified.likeness import wording_key
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.records import Hit, Index
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
@@ -86,7 +86,7 @@ def write_answer(
 
     Raises UnusableAnswer, NoSuchSection and NoLiveIndex. `id` is that of the stored answer that it will replace.
     """
-    wordings = tuple({question_key(question): question.strip() for question in questions if question.strip()}.values())
+    wordings = tuple({wording_key(question): question.strip() for question in questions if question.strip()}.values())
     if not wordings:
         raise UnusableAnswer("no question is named: give one with `--question`")
     _check_text(text, sources)
@@ -127,10 +127,10 @@ def _check_text(text: str, sources: Sequence[str]) -> None:
 
 
 def _check_new(store: Store, collection: str, wordings: Sequence[str], id: int) -> None:
-    keys = {question_key(wording): wording for wording in wordings}
+    keys = {wording_key(wording): wording for wording in wordings}
     for other in store.verified_answers(collection):
         for wording in other.questions:
-            if other.id != id and not other.retired and question_key(wording) in keys:
+            if other.id != id and not other.retired and wording_key(wording) in keys:
                 raise UnusableAnswer(
                     f"{wording!r} has the verified answer {other.id}: `raydex answers accept {other.id} --file FILE` "
                     f"replaces its text, `raydex answers retire {other.id}` takes it back"

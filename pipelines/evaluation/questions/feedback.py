@@ -1,14 +1,16 @@
-"""Turns ratings of answers into questions to measure by and wrong hits to learn from.
+"""Turns what people say of answers into questions to measure by and wrong hits to learn from.
 
-Knows rows of rated questions; not where they are stored nor who rated.
+Knows recorded questions with their ratings, and rows of data sets; not where they are stored nor who rated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.dataset import ACCEPTED, DRAFT, Example, ReviewState, as_row, page_of
 from pipelines.records import Hit, digest
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +97,78 @@ def _hit(row: Mapping[str, Any]) -> Hit:
         score=float(row.get("score") or 0.0),
         score_kind=str(row.get("score_kind") or ""),
     )
+
+
+# ------------------------------------------------------------------------------------------- rows of data sets
+
+
+class NoSuchRow(LookupError):
+    """A data set has no row with that number."""
+
+
+def add_drafts(rows: Sequence[Row], examples: Iterable[Example]) -> tuple[list[Row], int]:
+    """Return `rows` and a draft for each example whose question is not among them; and how many are new.
+
+    A question that is there stays as it is, whatever a person has made of it.
+    """
+    known = {question_key(row["question"]) for row in rows}
+    new = [{**as_row(example), "review": DRAFT} for example in examples if question_key(example.question) not in known]
+    return [*rows, *new], len(new)
+
+
+def review_rows(
+    rows: Sequence[Row], numbers: Iterable[int], state: ReviewState, sources: Sequence[str] = ()
+) -> list[Row]:
+    """Return the rows with those of these numbers, from 1, in a state, and with other sources if any are given.
+
+    Raises NoSuchRow, and ValueError if an accepted row names no source.
+    """
+    reviewed = [dict(row) for row in rows]
+    for number in numbers:
+        if not 1 <= number <= len(rows):
+            raise NoSuchRow(f"there is no row {number}: there are {len(rows)}")
+        row = reviewed[number - 1]
+        if sources:
+            row = reviewed[number - 1] = _with_sources(row, sources)
+        if state == ACCEPTED and not (row.get("source") or row.get("sources") or row.get("answerable") is False):
+            raise ValueError(f"row {number} names no source: give it with `--source URL#ANCHOR`")
+        row["review"] = state
+    return reviewed
+
+
+def corrected_row(asked: Mapping[str, Any], sources: Sequence[str], *, pair: bool) -> Row:
+    """Return the row of a question that was answered wrongly: `sources` answer it, none if nothing does.
+
+    A training pair has the sources that the wrong answer cited, or else was made from, as `negatives`.
+    """
+    question = str(asked.get("standalone") or asked["question"]).strip()
+    negatives = wrong_sources(asked, sources) if pair else ()
+    return {**as_row(Example(question, tuple(sources), None, negatives)), "review": ACCEPTED, "asked": asked["id"]}
+
+
+def wrong_sources(asked: Mapping[str, Any], right: Sequence[str]) -> tuple[str, ...]:
+    """Return the sources that an answer cited, or if none those of its hits, without the right ones.
+
+    A section of a right page counts as wrong only where the right source names another section of it.
+    """
+    cited = [one["source"] for one in asked["citations"] if one.get("source")]
+    wrong = cited or [hit["source"] for hit in asked["hits"] if hit.get("source")]
+    never = {*right, *(source for source in wrong if page_of(source) in right)}
+    return tuple(source for source in dict.fromkeys(wrong) if source not in never)
+
+
+def put_row(rows: Sequence[Row], row: Row) -> list[Row]:
+    """Return the rows with this one, in the place of the one with the same question if there is one."""
+    key = question_key(row["question"])
+    others = [dict(other) for other in rows]
+    for place, other in enumerate(others):
+        if question_key(other["question"]) == key:
+            others[place] = row
+            return others
+    return [*others, row]
+
+
+def _with_sources(row: Mapping[str, Any], sources: Sequence[str]) -> Row:
+    """Return a row with these sources; its reference answer rested on the others and goes."""
+    kept = {name: value for name, value in row.items() if name not in ("source", "sources", "answerable", "answer")}
+    return {**as_row(Example(row["question"], tuple(sources))), **kept}

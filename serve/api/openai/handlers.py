@@ -34,7 +34,7 @@ from serve.api.openai.schemas import (
     TokenCountsOut,
     collection_of,
 )
-from serve.api.openai.sources import SourcesPlace, make_writer
+from serve.api.openai.sources import BY_PERSON, SourcesPlace, SourceWriter, make_writer
 from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
@@ -104,7 +104,7 @@ def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
 
 def _completion(answer: Answer, session: QuestionSession, model: str, place: SourcesPlace) -> ChatOut:
     writer = make_writer(place)
-    text = writer.feed(clean_for_storage(answer.text)) + writer.close() + writer.list_sources(answer.citations)
+    text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, place)
     return ChatOut(
         id=f"{COMPLETION_PREFIX}{answer.id}",
         created=int(time.time()),
@@ -115,6 +115,12 @@ def _completion(answer: Answer, session: QuestionSession, model: str, place: Sou
         usage=_token_counts(answer),
         raydex=_sources(answer, session.conversation),
     )
+
+
+def _below(answer: Answer, writer: SourceWriter, place: SourcesPlace) -> str:
+    """Return what stands below the text for clients that show the text alone: who wrote it, the sources."""
+    label = BY_PERSON if answer.written_by == "person" and place != "key" else ""
+    return label + writer.list_sources(answer.citations)
 
 
 def _sources(answer: Answer, conversation: str) -> dict[str, Any]:
@@ -154,7 +160,7 @@ class ChatChunks:
         if isinstance(event, Delta):
             return self._text(self._delta(event))
         answer = self._session.finish(event)
-        rest = self._writer.close() + self._writer.list_sources(answer.citations)
+        rest = self._writer.close() + _below(answer, self._writer, self._place)
         last = self._chunk({}, answer.finish_reason, raydex=_sources(answer, self._session.conversation))
         used = [self._event({"choices": [], "usage": _token_counts(answer).model_dump()})] if self._usage else []
         return [*self._text(rest), last, *used]

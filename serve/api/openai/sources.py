@@ -14,6 +14,9 @@ from pipelines.records import Citation
 SourcesPlace = Literal["key", "footnotes", "append"]
 
 
+BY_PERSON = "\n\n*This answer was written by a person.*"
+
+
 class SourceWriter(Protocol):
     """Writes the sources into one text, which comes in pieces."""
 
