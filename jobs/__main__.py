@@ -30,6 +30,7 @@ VERBS = {
     "dump": ("jobs.dump", "write an index with its pages to a file"),
     "restore": ("jobs.restore", "load an index from such a file"),
     "database": ("jobs.database", "keep the embedded Postgres running and print its URL"),
+    "insights": ("jobs.insights", "show what is asked and what the documentation lacks"),
     "questions": ("jobs.questions", "write questions about a collection, to evaluate it with"),
     "answers": ("jobs.answers", "write answers that a person verified; review them"),
     "evaluate": ("jobs.evaluate", "score a collection on questions with known sources"),

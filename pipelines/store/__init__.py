@@ -30,6 +30,7 @@ from pipelines.store.connection import (
     can_connect,
 )
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
+from pipelines.store.insights import FOUND, AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,
     KEY_PREFIX,
@@ -63,7 +64,9 @@ from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
 
 
-class Store(Schema, Copies, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations, VerifiedAnswers):
+class Store(
+    Schema, Copies, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations, VerifiedAnswers, AskedQuestions
+):
     """One database with everything that Raydex stores. Its constructor is Database's."""
 
 
@@ -71,11 +74,14 @@ __all__ = [
     "ASK",
     "BUILD_ROWS_PER_S",
     "DATABASE_PATIENCE_S",
+    "FOUND",
     "INSERT_ROWS_PER_S",
     "KEY_PREFIX",
     "PUBLISHABLE_PREFIX",
     "READ_ATTEMPTS",
     "SCOPES",
+    "AskedQuestion",
+    "AskedQuestions",
     "BadKey",
     "BadRating",
     "BuildResources",

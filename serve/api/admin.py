@@ -1,13 +1,18 @@
-"""Handlers of /admin, for admin keys: recorded questions, and the state of collections."""
+"""Handlers of /admin, for admin keys: recorded questions, what they teach, and the state of collections."""
 
-from collections.abc import Mapping
-from datetime import datetime
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import Query
 from pydantic import BaseModel
 
-from pipelines.store import NoLiveIndex, Store
+from pipelines.answering.engine import QueryEngine
+from pipelines.insights.run import Period, gather_insights
+from pipelines.insights.vectors import RememberingEmbedder, VectorMemory
+from pipelines.store import NoLiveIndex, Store, is_copy
 from serve.api.requests import Name
 from serve.threads import DatabaseThreads
 
@@ -47,8 +52,10 @@ class RecordedQuestionOut(BaseModel):
 class AdminRoutes:
     """The handlers; each answers its route in routes.py."""
 
-    def __init__(self, store: Store, threads: DatabaseThreads) -> None:
-        self._store, self._threads = store, threads
+    def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
+        self._engine, self._store, self._threads = engine, store, threads
+        self._memory = VectorMemory()
+        self._one_at_a_time = asyncio.Lock()  # of insights: they take seconds of two cores
 
     async def questions(
         self,
@@ -66,3 +73,34 @@ class AdminRoutes:
             raise NoLiveIndex(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}")
         wanted = names if collection is None else [collection]
         return {"collections": {name: await self._threads.run(self._store.status, name) for name in wanted}}
+
+    async def insights(
+        self,
+        collection: Name | None = None,
+        days: Annotated[float | None, Query(gt=0, le=36_500, description="only the last days")] = None,
+        since: Annotated[datetime | None, Query(description="only questions from then on")] = None,
+        until: Annotated[datetime | None, Query(description="only questions before")] = None,
+    ) -> dict[str, Any]:
+        period = Period.last(days) if days and not since else Period(since and in_utc(since), until and in_utc(until))
+        loop = asyncio.get_running_loop()
+
+        def make() -> dict[str, Any]:
+            names = [row["name"] for row in self._store.collections() if not is_copy(row["name"])]
+            found = gather_insights(self._store, lambda name: self._embedder(name, loop), period, collection)
+            return {"choices": names, **found.view()}
+
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(make)
+
+    def _embedder(self, collection: str, loop: asyncio.AbstractEventLoop) -> RememberingEmbedder:
+        """Return the embedder of a collection's own model, for a thread beside the event loop."""
+
+        def embed(texts: Sequence[str]) -> np.ndarray:
+            return asyncio.run_coroutine_threadsafe(self._engine.aembed(texts, collection), loop).result()
+
+        return RememberingEmbedder(self._store.live_index(collection).settings.model, embed, self._memory)
+
+
+def in_utc(time: datetime) -> datetime:
+    """Return `time`, in UTC unless it says otherwise."""
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -91,7 +91,7 @@ def create_app(
     openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
     _add_llms_routes(app, LlmsRoutes(store, threads, collection))
-    _add_admin_routes(app, AdminRoutes(store, threads))
+    _add_admin_routes(app, AdminRoutes(engine, store, threads))
     toolbox = Toolbox(engine, store, threads, sessions, collection)
     app.router.routes.append(
         Route(MCP_PATH, McpEndpoint(make_server(Handlers(toolbox))), methods=METHODS, include_in_schema=False)
@@ -214,6 +214,11 @@ def _add_admin_routes(app: FastAPI, routes: AdminRoutes) -> None:
         summary="List recorded questions with their answers and ratings, the newest first",
         responses=_errors(401, 403, 422, 429, 503),
     )(routes.questions)
+    app.get(
+        "/admin/insights",
+        summary="Show what the recorded questions teach, as `raydex insights` does",
+        responses=_errors(401, 403, 404, 422, 429, 503),
+    )(routes.insights)
     app.get(
         "/admin/status",
         summary="Show indexes, pages by state, last runs and failed pages of collections, as `raydex status` does",

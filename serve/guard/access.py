@@ -10,12 +10,12 @@ from pipelines.store import ASK
 SESSION_PATH = "/session"
 # The pages with their files, and health: who may ask is decided where a page asks. Under .well-known there is nothing:
 # clients that look there for a way to sign in learn that there is none.
-OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*")
+OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*|/insights")
 READING = re.compile(
     r"/session|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
     r"|/mcp|(/collections/[^/]+)?/llms(-full)?\.txt"
 )
-ADMIN = re.compile(r"/admin(/.*)?|/insights(/.*)?")
+ADMIN = re.compile(r"/admin(/.*)?")
 # These make an answer, or read all pages, which costs the most; all other requests of readers are light.
 ANSWERING = re.compile(r"/query|/query/stream|/mcp|(/collections/[^/]+)?/llms-full\.txt")
 # These look something up or write it down: however many there are, they keep no question waiting.

@@ -1,4 +1,4 @@
-"""Serves the pages: the one to ask at, the one of a single answer, and the one that shows the API.
+"""Serves the pages: to ask at, of a single answer, of what readers ask, and of the API.
 
 Each may run what comes with it, and nothing else.
 """
@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from pipelines.insights.report import live_page
 from serve.web.static import FILES, VERSION, add_files
 
 # Swagger UI comes with the package fastapi-offline: no other host is asked for it.
@@ -24,7 +25,7 @@ TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types dompurify"
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add `/`, `/a/<id>` and `/docs` to `app`."""
+    """Add `/`, `/a/<id>`, `/docs` and `/insights` to `app`."""
     add_files(app)
     chat = _read("index.html")
     policy = "; ".join((content_security_policy(chat, "'self'"), TRUSTED_TYPES))
@@ -32,6 +33,8 @@ def add_pages(app: FastAPI) -> None:
     _add_page(app, "/a/{id}", versioned(chat, "../"), policy)
     api = _read("docs.html")
     _add_page(app, "/docs", api, content_security_policy(api, "'self'"))
+    insights = live_page()
+    _add_page(app, "/insights", insights.text, f"{insights.policy}; frame-ancestors 'none'")
 
     @app.get("/docs/{name}", include_in_schema=False)
     async def swagger(name: str) -> Response:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"characters", "progress", "records", "retry_after", "whole", "cards", "llm", "embedding", "store"}
+BASE = {"characters", "progress", "records", "retry_after", "standalone", "whole", "cards", "llm", "embedding", "store"}
 MAY_USE = {
     "characters": set(),
     "records": set(),
@@ -21,6 +21,7 @@ MAY_USE = {
     "whole": set(),
     "progress": set(),
     "services": set(),
+    "standalone": set(),
     "cards": {"whole"},
     "formats": {"records"},
     "llm": {"characters", "records", "retry_after"},
@@ -32,6 +33,7 @@ MAY_USE = {
     "lexical": {"characters", "records", "whole", "store"},
     "indexing": BASE | {"cluster", "formats"},
     "answering": BASE | {"lexical"},
+    "insights": BASE | {"lexical", "answering"},
     "diagnosis": BASE | {"cluster", "keeper", "embedded", "services", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},

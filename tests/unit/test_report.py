@@ -6,6 +6,8 @@ import shutil
 import subprocess
 
 import pytest
+from kit.browser import Browser, needs_browser
+from kit.xss import PAYLOADS
 from test_experiment import EXAMPLES, SWEEP, compared, failed_record, record, routed_record
 
 from pipelines.evaluation.experiments.comparison import check_names
@@ -33,7 +35,8 @@ def data_of(page: str) -> dict:
 
 def test_the_report_is_one_file_that_may_load_nothing():
     page = as_html(results())
-    assert "default-src 'none'" in page
+    policy = re.search('Policy" content="([^"]*)"', page)[1]
+    assert "default-src 'none'" in policy and "'unsafe-inline'" not in policy.partition("style-src")[0]
     assert not re.search(r"""(src|href)=["']""", page)
     assert "@import" not in page and "url(" not in page
     assert not re.search(
@@ -97,6 +100,25 @@ def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
     assert "<title>s: experiment</title>" in drawn
     assert "&lt;b&gt;bold" in drawn and "<b>bold" not in drawn
     assert "easy 50 %, hard 50 %" in drawn and "+1.000 [+" in drawn  # what it cost, and the router against a coin
+
+
+@pytest.mark.slow
+@needs_browser
+def test_no_payload_runs_in_the_report(tmp_path):
+    with Browser() as browser:
+        for start in range(0, len(PAYLOADS), len(EXAMPLES)):
+            payloads = [payload for _, payload in PAYLOADS[start:][: len(EXAMPLES)]]
+            found = results(name=payloads[0], title=payloads[0])
+            for question, payload in zip(found["questions"], payloads, strict=False):
+                question["question"] = payload
+            (tmp_path / "report.html").write_text(as_html(found, [f"failed: {payload}" for payload in payloads]))
+            browser.open(f"file://{tmp_path}/report.html")
+            browser.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+            assert browser.evaluate("document.querySelectorAll('circle').length > 0")
+            assert not browser.evaluate("'pwned' in window")
+            assert browser.evaluate("document.querySelectorAll('main script, iframe, img, object, embed').length") == 0
+        assert browser.named("Page.javascriptDialogOpening", "Log.entryAdded") == []
+        assert {*browser.requests()} == {f"file://{tmp_path}/report.html"}
 
 
 def test_a_metric_that_is_declared_stands_in_records_tables_and_the_report(monkeypatch, tmp_path):

@@ -4,9 +4,7 @@ Its data, styles and drawing are in it. Knows results.json and the metrics' labe
 reach the page as JSON and are shown as text.
 """
 
-import html
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +16,7 @@ from pipelines.evaluation.experiments.comparison import summarise_experiment
 from pipelines.evaluation.experiments.gate import FloorResult, GateResult
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import answer_score_order, is_of_hits, label_of
+from pipelines.standalone import StandalonePage
 
 # Questions whose hits the page carries; with more a browser takes seconds to open the file.
 MOST_QUESTIONS = 1_000
@@ -40,20 +39,15 @@ def write_report(
 
 def as_html(found: Mapping[str, Any], gate: Sequence[str] = ()) -> str:
     """Return the report; `gate` are the lines of the gate."""
-    template = Path(__file__).with_name("report.html").read_text(encoding="utf-8")
-    parts = {
-        "TITLE": html.escape(f"{found['name']}: experiment"),
-        "DATA": _inert({**_page_data(found), "gate": list(gate), **_metric_data(found)}),
-    }
-    return re.sub("@@(TITLE|DATA)@@", lambda mark: parts[mark[1]], template)
-
-
-def _inert(data: Any) -> str:
-    """Return JSON that can't end its script element, nor anything else of the page."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    template, script = (
+        Path(__file__).with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("html", "js")
+    )
+    data = {**_page_data(found), "gate": list(gate), **_metric_data(found)}
+    # Its charts set styles of elements as they draw.
+    page = StandalonePage.of(
+        template, data, script=script, title=f"{found['name']}: experiment", also="style-src 'unsafe-inline'"
+    )
+    return page.text
 
 
 def _metric_data(found: Mapping[str, Any]) -> dict[str, Any]:

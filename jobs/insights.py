@@ -1,0 +1,139 @@
+"""Shows what the recorded questions teach: what is asked, what the documentation lacks, which pages are never cited.
+
+With --out it writes a report for a browser and the same as JSON. Without --days and --since it takes every question
+that is kept. Exit codes: 0 done, 1 failed, 2 bad input.
+"""
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main
+from jobs.environment import open_store, read_configuration
+from pipelines.answering.factory import make_embedder
+from pipelines.insights.groups import EmbedderOf
+from pipelines.insights.report import write_report
+from pipelines.insights.run import Period, gather_insights
+from pipelines.progress import describe_seconds
+from pipelines.store import Store
+
+SHOWN = 5
+OUT = "a folder for insights.html and insights.json, or the name of one file (.html or .json)"
+KINDS = {"missing": "not known", "thin": "low confidence", "disliked": "rated down"}
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("insights", __doc__)
+    add_collection(parser, "only questions to this collection (default: to all)")
+    parser.add_argument("--days", type=float, help="only the last DAYS days")
+    parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
+    parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")
+    parser.add_argument("--out", type=Path, help=OUT)
+    add_json(parser)
+    return parser
+
+
+def read_time(text: str) -> datetime:
+    """Return a day or time of ISO 8601, in UTC unless it says otherwise."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day: write 2026-01-31, or 2026-01-31T12:00") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def read_period(days: float | None, since: datetime | None, until: datetime | None) -> Period:
+    """Return the period that the flags give. Raises BadInput."""
+    check_range("--days", days, 0.01, 36_500)
+    if days is not None and since is not None:
+        raise BadInput("--days and --since are two beginnings: give one of them")
+    if since and until and since >= until:
+        raise BadInput(f"--since {since:%Y-%m-%d %H:%M} is not before --until {until:%Y-%m-%d %H:%M}")
+    if days is not None:
+        since = (until or datetime.now(UTC)) - timedelta(days=days)
+    return Period(since, until)
+
+
+def work(args: argparse.Namespace) -> int:
+    started = time.monotonic()
+    period = read_period(args.days, args.since, args.until)
+    if args.out and args.out.suffix not in ("", ".html", ".json"):
+        raise BadInput(f"--out is {args.out}: name a folder, or a file that ends with .html or .json")
+    with open_store() as store, Messages() as messages:
+        insights = gather_insights(store, embedders(store), period, args.collection, messages)
+        view = insights.view()
+        written = write_report(args.out, insights) if args.out else []
+    seconds = time.monotonic() - started
+    summary = {**view, "written": [str(path) for path in written], "took": round(seconds, 1)}
+    finish(summary, args.json, describe(summary))
+    return DONE
+
+
+def embedders(store: Store) -> EmbedderOf:
+    """Return what gives the embedder of a collection's own model; each model is loaded once."""
+    settings = read_configuration()
+    loaded: dict[str, Any] = {}
+
+    def embedder_of(collection: str) -> Any:
+        model = store.live_index(collection).settings.model
+        if model not in loaded:
+            loaded[model] = make_embedder(settings, model)
+        return loaded[model]
+
+    return embedder_of
+
+
+# ---------------------------------------------------------------------------------------------- for a person
+
+
+def describe(view: Mapping[str, Any]) -> str:
+    """Return the summary for a person."""
+    totals, pages = view["totals"], view["pages"]
+    if not totals["questions"]:
+        return "no question was recorded in this time: ask some, or choose a longer time"
+    bad = f"{totals['unknown']:,} not known, {totals['low']:,} of low confidence, {totals['failed']:,} failed"
+    rated = f"rated {totals['up']:,} up, {totals['down']:,} down"
+    lines = [
+        f"{totals['questions']:,} questions{_span(view['days'])}: {bad}; {rated}",
+        f"an answer took {_seconds(totals['seconds'])}; all cost ${totals['cost']:,.4f}",
+        *_table("the documentation lacks", [(gap["weight"], _gap(gap)) for gap in view["gaps"]]),
+        *_table("most asked", [(top["count"], _shown(top)) for top in view["top"] if top["count"] > 1]),
+    ]
+    if pages["indexed"]:
+        lines.append(f"\n{pages['cited']:,} of {pages['indexed']:,} pages were cited, {pages['never_count']:,} never")
+    lines += ["", *view["notes"]] if view["notes"] else []
+    lines += [f"report: {path}" for path in view["written"]]
+    return "\n".join([*lines, f"took {describe_seconds(view['took'])}"])
+
+
+def _table(title: str, rows: Sequence[tuple[float, str]]) -> list[str]:
+    return (
+        ["", f"{title} ({len(rows)}):", *(f"  {number:>6g}  {text}" for number, text in rows[:SHOWN])] if rows else []
+    )
+
+
+def _gap(gap: Mapping[str, Any]) -> str:
+    near = f"\n          nearest: {gap['nearest']['source']}" if gap["nearest"] else ""
+    return f"{_shown(gap)}: asked {gap['count']:,}×, mostly {KINDS[gap['kind']]}{near}"
+
+
+def _shown(meaning: Mapping[str, Any], most: int = 90) -> str:
+    text = " ".join(meaning["question"].split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _span(days: Mapping[str, Any]) -> str:
+    names = list(days)
+    return f" on {names[0]}" if len(names) == 1 else f" from {names[0]} to {names[-1]}" if names else ""
+
+
+def _seconds(quantiles: Mapping[str, float | None]) -> str:
+    p50, p95 = quantiles["p50"], quantiles["p95"]
+    return "no measured time" if p50 is None or p95 is None else f"{p50:.2f} s (median), {p95:.2f} s (95 %)"
+
+
+if __name__ == "__main__":
+    main(arguments(), work)

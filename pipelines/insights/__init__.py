@@ -1,0 +1,1 @@
+"""Insights: what the recorded questions teach about the documentation."""

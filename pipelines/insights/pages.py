@@ -1,0 +1,81 @@
+"""Counts how often each page of the documentation was cited, and lists those that never were.
+
+Knows sources and URLs; no database.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import commonpath, dirname, relpath
+from urllib.parse import urlsplit
+
+from pipelines.store import AskedQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class PageUse:
+    """How many answers cited a page, and how many searches had it among the first hits.
+
+    `indexed` is False for a page that the live index no longer has.
+    """
+
+    url: str
+    title: str
+    cited: int
+    found: int
+    indexed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AreaUse:
+    """A folder of the site: its pages, how many of them an answer cited, and how many answers did."""
+
+    name: str
+    pages: int
+    cited_pages: int
+    cited: int
+
+
+def use_of_pages(rows: Iterable[AskedQuestion], titles: Mapping[str, str]) -> list[PageUse]:
+    """Return the use of every page of the live index (`titles` by URL) and of every other page that was cited.
+
+    The most cited come first, then those most often found.
+    """
+    cited: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for row in rows:
+        if row.known:  # "I do not know" names the closest sections: they answer nothing
+            cited.update({page_of(source) for source in row.cited})
+        found.update({page_of(source) for source in row.found})
+    urls = dict.fromkeys([*titles, *cited])
+    uses = [PageUse(url, titles.get(url) or url, cited[url], found[url], url in titles) for url in urls]
+    return sorted(uses, key=lambda use: (-use.cited, -use.found, use.url))
+
+
+def use_of_areas(uses: Sequence[PageUse]) -> list[AreaUse]:
+    """Return the folders of the site below what all pages share, the one with the most pages first."""
+    folders = {use: dirname(_path(use.url)) for use in uses if use.indexed}
+    shared = commonpath(folders.values()) if folders else ""
+    areas: dict[str, list[PageUse]] = {}
+    for use, folder in folders.items():
+        areas.setdefault(_below(folder, shared), []).append(use)
+    counted = [
+        AreaUse(name, len(each), sum(use.cited > 0 for use in each), sum(use.cited for use in each))
+        for name, each in areas.items()
+    ]
+    return sorted(counted, key=lambda area: (-area.pages, area.name))
+
+
+def _below(folder: str, shared: str) -> str:
+    """Return the first folder below `shared` that `folder` is in, or is."""
+    return "(top)" if folder == shared else f"{relpath(folder, shared or '.').partition('/')[0]}/"
+
+
+def _path(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.netloc}{parts.path}"
+
+
+def page_of(source: str) -> str:
+    """Return the URL of a source without its anchor."""
+    return source.partition("#")[0]

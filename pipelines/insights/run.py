@@ -1,0 +1,146 @@
+"""Reads the recorded questions of a time and makes insights of them, for one view or many.
+
+Knows the store's interface; no HTTP, no command line.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Protocol
+
+from pipelines.insights.groups import MOST_WORDINGS, EmbedderOf, Meanings
+from pipelines.insights.masking import mask
+from pipelines.insights.view import AskedSite, as_record, make_view
+from pipelines.progress import Passing
+from pipelines.store import AskedQuestion, NoSuchCollection
+
+# Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
+MOST_QUESTIONS = 100_000
+# Days that a report can be narrowed to without asking for it anew.
+WINDOWS = (30, 7)
+# Collections of which a report has views of their own; a report of more would be slow to open.
+MOST_VIEWS_OF = 12
+
+Say = Callable[[str], None]
+
+
+class InsightStore(Protocol):
+    """The part of the store that insights read."""
+
+    def count_asked(self, collection: str | None, since: datetime | None, until: datetime | None, /) -> int: ...
+
+    def asked(
+        self, collection: str | None, since: datetime | None, until: datetime | None, most: int | None, /
+    ) -> AbstractContextManager[Iterator[AskedQuestion]]: ...
+
+    def collections(self) -> Sequence[Mapping[str, Any]]: ...
+
+    def indexed_pages(self, index: int, /) -> Mapping[str, str]: ...
+
+    def indexed_sections(self, index: int, sources: Sequence[str], /) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `since` on and before `until`; None: from the first, or to the last question."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @classmethod
+    def last(cls, days: float, now: datetime | None = None) -> "Period":
+        return cls((now or datetime.now(UTC)) - timedelta(days=days))
+
+
+class Insights:
+    """The questions of a `period`, read and clustered once; `view` narrows them. `notes` say what was left out."""
+
+    def __init__(
+        self, rows: Sequence[AskedQuestion], sites: Mapping[str, AskedSite], period: Period, notes: Sequence[str]
+    ) -> None:
+        self._rows, self._sites, self._period, self._notes = rows, sites, period, list(notes)
+        self.created = datetime.now(UTC)
+
+    def view(self, collection: str = "", since: datetime | None = None) -> dict[str, Any]:
+        """Return the view of one collection ("": of all), from `since` on if that is later than the period's start."""
+        start = max((time for time in (since, self._period.since) if time), default=None)
+        found = make_view(self._rows, self._sites, collection, start, self._period.until)
+        return {"created": self.created.isoformat(timespec="seconds"), "notes": self._notes, **as_record(found)}
+
+    def views(self) -> list[dict[str, Any]]:
+        """Return the views of a report: of all and of each collection, of the whole time and its last days."""
+        names = [name for name in self._sites if name]
+        several = names[:MOST_VIEWS_OF] if len(self._sites) > 1 else []
+        return [
+            {"window": days, **self.view(name, self._last(days) if days else None)}
+            for name in ("", *several)
+            for days in (0, *self._windows())
+        ]
+
+    def _windows(self) -> list[int]:
+        """Return the windows that show less than everything, and something."""
+        times = [row.asked_at for row in self._rows]
+        return [days for days in WINDOWS if times and min(times) < self._last(days) <= max(times)]
+
+    def _last(self, days: int) -> datetime:
+        return (self._period.until or self.created) - timedelta(days=days)
+
+
+def gather_insights(
+    store: InsightStore,
+    embedder_of: EmbedderOf,
+    period: Period = Period(),
+    collection: str | None = None,
+    say: Say = lambda _: None,
+) -> Insights:
+    """Read the questions of a period and cluster them. Raises NoSuchCollection, StoreUnavailable."""
+    indexes = {row["name"]: row["index"] for row in store.collections()}
+    total = store.count_asked(collection, period.since, period.until)
+    if collection is not None and collection not in indexes and not total:
+        raise NoSuchCollection(collection, indexes)
+    rows = _read(store, collection, period, total, say)
+    names = [collection] if collection else sorted({row.collection for row in rows})
+    sites = {name: _site(store, name, indexes.get(name), rows, embedder_of, say) for name in names}
+    return Insights(rows, sites, period, [*_notes(total, sites)])
+
+
+def _read(store: InsightStore, collection: str | None, period: Period, total: int, say: Say) -> list[AskedQuestion]:
+    """Return the rows, newest first, their texts masked."""
+    masked: dict[str, str] = {}
+    rows = []
+    with store.asked(collection, period.since, period.until, MOST_QUESTIONS) as found:
+        for row in found:
+            question = masked.get(row.question)
+            if question is None:
+                question = masked[row.question] = mask(row.question)
+            comments = tuple(map(mask, row.comments))
+            rows.append(replace(row, question=question, comments=comments, answer=mask(row.answer)))
+            if len(rows) % 1_000 == 0:
+                say(Passing(f"read {len(rows):,} of {min(total, MOST_QUESTIONS):,} questions"))
+    return rows
+
+
+def _site(
+    store: InsightStore, name: str, index: int | None, rows: Sequence[AskedQuestion], embedder_of: EmbedderOf, say: Say
+) -> AskedSite:
+    own = [row for row in rows if row.collection == name]
+    say(f"{name or 'no collection'}: clustering {len(own):,} questions")
+    embedder = embedder_of(name) if index is not None and own else None
+    meanings = Meanings.of(own, embedder)
+    if index is None:
+        return AskedSite(meanings)
+    return AskedSite(meanings, store.indexed_pages(index), partial(store.indexed_sections, index))
+
+
+def _notes(total: int, sites: Mapping[str, AskedSite]) -> Iterator[str]:
+    """Yield what the insights leave out, for a person."""
+    if total > MOST_QUESTIONS:
+        yield f"Only the newest {MOST_QUESTIONS:,} of {total:,} questions were read: a shorter time shows the others."
+    for name, site in sites.items():
+        if left := site.meanings.left_out:
+            yield (
+                f"{name or 'Without a collection'}: {MOST_WORDINGS:,} wordings were clustered, those asked most often "
+                f"and those without a good answer first; {left:,} more stand alone."
+            )

@@ -1,0 +1,48 @@
+"""Remembers the vectors of questions, so that a report that is asked for again embeds only new ones.
+
+Knows an embedding function; no model.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+# Of 384 dimensions they take 30 MB.
+MOST_REMEMBERED = 20_000
+
+Embed = Callable[[Sequence[str]], np.ndarray]
+
+
+class VectorMemory:
+    """The vectors of texts by model, the last used ones. Thread-safe."""
+
+    def __init__(self, most: int = MOST_REMEMBERED) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
+
+    def embed(self, model: str, texts: Sequence[str], embed: Embed) -> np.ndarray:
+        """Return one row for each of `texts`, which are not empty; call `embed` for those that are not remembered."""
+        with self._lock:
+            known = {text: self._vectors[model, text] for text in texts if (model, text) in self._vectors}
+        new = list(dict.fromkeys(text for text in texts if text not in known))
+        if new:
+            known |= dict(zip(new, embed(new), strict=True))
+        with self._lock:
+            for text in texts:
+                self._vectors[model, text] = known[text]
+                self._vectors.move_to_end((model, text))
+            while len(self._vectors) > self._most:
+                self._vectors.popitem(last=False)
+        return np.stack([known[text] for text in texts])
+
+
+class RememberingEmbedder:
+    """Embeds texts by `embed`, with what `memory` holds of `model`."""
+
+    def __init__(self, model: str, embed: Embed, memory: VectorMemory) -> None:
+        self._model, self._embed, self._memory = model, embed, memory
+
+    def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+        return self._memory.embed(self._model, texts, self._embed)

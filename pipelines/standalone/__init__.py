@@ -1,0 +1,5 @@
+"""Pages that stand alone: one HTML file with its data, which loads nothing."""
+
+from pipelines.standalone.page import StandalonePage, inert_json
+
+__all__ = ["StandalonePage", "inert_json"]

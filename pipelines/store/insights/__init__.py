@@ -1,0 +1,5 @@
+"""What insights read of the database: questions as rows without names, pages and sections of an index."""
+
+from pipelines.store.insights.asked import FOUND, AskedQuestion, AskedQuestions
+
+__all__ = ["FOUND", "AskedQuestion", "AskedQuestions"]

@@ -1,0 +1,40 @@
+-- What insights read: questions with their ratings, the pages of an index, the headings of sections.
+
+-- name: asked
+-- The newest questions. A question that named no collection is known by the index that answered it. An answer comes along
+-- only where a reader rated it down, the beginnings of the hits only where none answered.
+select coalesce(nullif(q.collection, ''), i.collection, '') as collection, q.asked_at,
+    coalesce(nullif(q.standalone, ''), q.question) as question, q.known, q.confidence, q.error is not null as failed,
+    coalesce(q.channel, '') as channel, q.agent, q.cost, q.prompt_tokens, q.completion_tokens,
+    (q.timings ->> 'total')::float8 as seconds, (q.timings ->> 'first_delta')::float8 as first_word,
+    jsonb_path_query_array(q.citations, '$[*].source') as cited,
+    jsonb_path_query_array(h.first, '$[*].source') as found, jsonb_path_query_array(h.first, '$[*].scores.vector') as cosines,
+    case when q.known then jsonb_build_array() else jsonb_path_query_array(h.first, '$[*].snippet') end as passages,
+    f.ups, f.downs, coalesce(f.reasons, array[]::text[]) as reasons, coalesce(f.comments, array[]::text[]) as comments,
+    case when f.downs > 0 then q.answer else '' end as answer
+from question q left join index i on q.collection = '' and i.id = q.index left join lateral (
+    select count(*) filter (where rating > 0)::int as ups, count(*) filter (where rating < 0)::int as downs,
+        array_agg(comment order by created, id) filter (where comment <> '') as comments,
+        (select array_agg(reason) from feedback r, unnest(r.reasons) reason where r.question_id = q.id) as reasons
+    from feedback where question_id = q.id
+) f on true cross join lateral (
+    select jsonb_path_query_array(q.hits, %(first_hits)s::jsonpath) as first
+) h
+where (%(collection)s::text is null or coalesce(nullif(q.collection, ''), i.collection, '') = %(collection)s)
+    and (%(since)s::timestamptz is null or q.asked_at >= %(since)s)
+    and (%(until)s::timestamptz is null or q.asked_at < %(until)s)
+order by q.asked_at desc, q.id desc limit %(most)s;
+
+-- name: count_asked
+select count(*) as questions from question q left join index i on q.collection = '' and i.id = q.index
+where (%(collection)s::text is null or coalesce(nullif(q.collection, ''), i.collection, '') = %(collection)s)
+    and (%(since)s::timestamptz is null or q.asked_at >= %(since)s)
+    and (%(until)s::timestamptz is null or q.asked_at < %(until)s);
+
+-- name: indexed_pages
+select c.url, min(c.title) as title from {chunk} c group by c.url order by c.url;
+
+-- name: indexed_sections
+select distinct on (c.url, c.anchor) c.url, c.anchor, c.title, c.headings from {chunk} c
+join unnest(%(urls)s::text[], %(anchors)s::text[]) as wanted (url, anchor) on c.url = wanted.url and c.anchor = wanted.anchor
+order by c.url, c.anchor, c.ordinal;

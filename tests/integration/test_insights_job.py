@@ -1,0 +1,160 @@
+"""Insights of a real database: read without names, masked, counted as by hand, printed and written."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from kit.reindexing import Jobs
+from kit.workshop import Workshop, small_site
+
+from jobs import insights as command
+from jobs.cli import BAD_INPUT, run_job
+from pipelines.embedding import load_embedder
+from pipelines.insights.run import Period, gather_insights
+from pipelines.store import QuestionRow, Store
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+NAMES = ("site-key-of-jane", "session-4711", "conversation-0815", "question-id-1")
+
+
+def hit(source: str, cosine: float | None = 0.8) -> dict[str, object]:
+    scores = {} if cosine is None else {"vector": cosine}
+    return {"source": source, "title": "Page", "snippet": "The beginning.", "scores": scores, "chunk_id": "c"}
+
+
+@pytest.fixture
+def asked(store: Store) -> dict[str, str]:
+    """Seven questions to a collection of three pages, one of them to another; a source by its page's number."""
+    shop = Workshop(store, "docs")
+    shop.reindex(small_site(3))
+    index = shop.live()
+    hits = shop.search("section", 9)
+    source = {page.url: page.source for page in reversed(hits)}
+    first, second, third = sorted(source.values())
+
+    def row(id: str, question: str, days: float, **more: object) -> QuestionRow:
+        base = {"collection": "docs", "asked_at": NOW - timedelta(days=days), "agent": "llm", "channel": "page"}
+        known = {"confidence": "high", "index": index.id, "timings": {"total": 1.0, "first_delta": 0.5}}
+        return QuestionRow(id, question, **{**base, **known, "key_name": f"{NAMES[0]}/{NAMES[1]}", **more})  # type: ignore[arg-type]
+
+    store.record_questions(
+        [
+            row("question-id-1", "How do I read Excel?", 1, known=False, hits=[hit(first)], conversation=NAMES[2]),
+            row("b", "how do I read excel", 2, known=False, hits=[hit(first), hit(second)]),
+            row(
+                "c",
+                "mail jane@example.com how to stop?",
+                3,
+                citations=[{"source": second}],
+                hits=[hit(second)],
+                cost=0.5,
+            ),
+            row(
+                "d",
+                "and there?",
+                4,
+                standalone="How do I stop a worker?",
+                citations=[{"source": second}, {"source": "x"}],
+            ),
+            row("e", "What is it?", 5, collection="", confidence="low", hits=[hit(third, None)]),
+            row("f", "It fails", 40, known=False, error="away", confidence=None, timings={}, agent=""),
+            row("g", "Another?", 1, collection="gone", index=None),
+        ]
+    )
+    store.record_feedback("c", -1, "call +49 170 1234567", NAMES[0], ["outdated", "wrong"])
+    store.record_feedback("c", -1, "", "another")
+    store.record_feedback("d", 1, "fine", NAMES[0])
+    return {"first": first, "second": second}
+
+
+def test_insights_of_a_database_are_those_counted_by_hand(store: Store, asked: dict[str, str]) -> None:
+    embedder = load_embedder("hash:64")
+    found = gather_insights(store, lambda _: embedder)
+    view = found.view()
+    totals = view["totals"]
+    assert [totals[name] for name in ("questions", "unknown", "low", "failed", "up", "down", "cost")] == [
+        7,
+        2,
+        1,
+        1,
+        1,
+        1,
+        0.5,
+    ]
+    assert totals["seconds"] == {"p50": 1.0, "p95": 1.0} and totals["first_word"]["p50"] == 0.5
+    assert {name: each["questions"] for name, each in view["collections"].items()} == {"docs": 6, "gone": 1}
+    gaps = {gap["question"]: gap for gap in view["gaps"]}
+    excel = gaps["How do I read Excel?"]
+    assert (excel["count"], excel["wordings"], excel["weight"], excel["nearest"]["source"]) == (
+        2,
+        1,
+        2.0,
+        asked["first"],
+    )
+    assert excel["nearest"]["title"]
+    assert gaps["mail [e-mail] how to stop?"]["weight"] == 2.0 and gaps["What is it?"]["weight"] == 0.4
+    assert "How do I stop a worker?" in [top["question"] for top in view["top"]]
+    (rated,) = view["rated"]
+    assert rated["comments"] == ["call [phone]"] and view["reasons"] == {"outdated": 1, "wrong": 1}
+    pages = view["pages"]
+    assert (pages["indexed"], pages["cited"], pages["never_count"]) == (3, 1, 2)
+    assert pages["most"][0]["url"] == asked["second"].partition("#")[0] and pages["most"][0]["cited"] == 2
+    text = json.dumps(found.views())
+    assert not [name for name in NAMES if name in text]
+
+
+def test_a_time_and_a_collection_narrow_the_questions(store: Store, asked: dict[str, str]) -> None:
+    embedder = load_embedder("hash:64")
+
+    def questions(period: Period, collection: str | None = None) -> int:
+        return int(gather_insights(store, lambda _: embedder, period, collection).view()["totals"]["questions"])
+
+    assert questions(Period(NOW - timedelta(days=2.5))) == 3
+    assert questions(Period(NOW - timedelta(days=2.5)), "docs") == 2
+    assert questions(Period(None, NOW - timedelta(days=3.5)), "docs") == 3
+    assert questions(Period(), "gone") == 1
+    with store.asked(None, None, None, 2) as rows:
+        assert [row.collection for row in rows] == ["docs", "gone"]
+
+
+@pytest.fixture
+def jobs(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Jobs:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
+    return Jobs(database_url, capsys)
+
+
+def run(jobs: Jobs, *words: str) -> tuple[int, str, str]:
+    jobs.capsys.readouterr()
+    code = run_job(command.arguments(), command.work, words)
+    return code, *jobs.capsys.readouterr()
+
+
+def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
+    code, out, _ = run(jobs, "--out", str(tmp_path / "report"))
+    assert (
+        code == 0 and out.startswith("7 questions from ") and "How do I read Excel?: asked 2×, mostly not known" in out
+    )
+    assert f"nearest: {asked['first']}" in out and "took 1 s" in out
+    assert json.loads((tmp_path / "report" / "insights.json").read_text())["totals"]["questions"] == 7
+    assert "How do I read Excel?" in (tmp_path / "report" / "insights.html").read_text()
+    code, out, _ = run(jobs, "--collection", "docs", "--days", "2.5", "--json")
+    assert code == 0 and json.loads(out)["totals"]["questions"] == 2
+
+
+def test_the_command_says_what_is_wrong_with_its_flags(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
+    for words, message in [
+        (("--collection", "wrong"), "there is no collection 'wrong'; there are: docs"),
+        (("--days", "3", "--since", "2026-01-01"), "--days and --since are two beginnings"),
+        (("--since", "2026-02-01", "--until", "2026-01-01"), "is not before --until"),
+        (("--days", "-1"), "--days is -1.0: it must be 0.01 to 36500"),
+        (("--out", str(tmp_path / "report.pdf")), "name a folder, or a file that ends with .html or .json"),
+    ]:
+        code, _, error = run(jobs, *words)
+        assert code == BAD_INPUT and message in error
+    assert not (tmp_path / "report.pdf").exists()
+    code, out, _ = run(jobs, "--since", "2099-01-01")
+    assert code == 0 and out.startswith("no question was recorded in this time")

@@ -1,0 +1,56 @@
+"""What names a person or opens a door does not reach a report; what documentation is about does."""
+
+import pytest
+
+from pipelines.insights.masking import mask
+
+MASKED = [
+    ("mail me at jane.doe+docs@mail.example.com please", "mail me at [e-mail] please"),
+    ("call +49 170 1234567 now", "call [phone] now"),
+    ("ray start on 93.184.216.34 fails", "ray start on [address] fails"),
+    ("curl http://[2606:2800:220:1:248:1893:25c8:1946]:80/", "curl http://[[address]]:80/"),
+    ("key sk-proj-abcDEF0123456789 does not work", "key [key] does not work"),
+    ("rdx_" + "a1B2" * 10 + "xyz", "[key]"),
+    ("rds_" + "a1B2" * 10 + "xyz", "[key]"),
+    ("ghp_" + "a1B2c3D4" * 5, "[key]"),
+    ("AKIAIOSFODNN7EXAMPLE", "[key]"),
+    ("Authorization: Bearer abcdefghijklmnop", "Authorization: Bearer [secret]"),
+    ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcDEF", "jwt [key]"),
+    ("password=hunter22 is refused", "password=[secret] is refused"),
+    ('my password is "correct horse"', "my password is [secret]"),
+    ("export MY_API_KEY='zzz999'", "export MY_API_KEY=[secret]"),
+    ("postgresql://jane:pw@db.example.com/x", "postgresql://[login]@db.example.com/x"),
+    ("/home/jane/ray/train.py and C:\\Users\\Jane\\x", "/home/[user]/ray/train.py and C:\\Users\\[user]\\x"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "[private key]"),
+    ("5f4dcc3b5aa765d61d8327deb882cf99 is what?", "[key] is what?"),
+]  # fmt: skip
+KEPT = [
+    "How do I set num_gpus=0.5 for a task?",
+    "password is required: what does it mean?",
+    "Does Ray 2.6.3 work with Python 3.11.4?",
+    "ray start --address=192.168.1.5:6379",
+    "Why 127.0.0.1 and ::1 and 10.0.0.1?",
+    "What is std::vector<int>::iterator?",
+    "ray.data.Dataset.map_batches(fn, batch_size=1024, compute=ActorPoolStrategy())",
+    "object_store_memory=10_000_000_000 at 2026-01-31T12:30:45",
+    "ray.rllib.algorithms.algorithm_config.AlgorithmConfig.multi_agent2",
+    "How do I use @ray.remote decorators?",
+    "token: str",
+]
+
+
+@pytest.mark.parametrize(("text", "masked"), MASKED)
+def test_secrets_and_addresses_are_masked(text: str, masked: str) -> None:
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_questions_about_software_stay_as_they_were_asked(text: str) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 100_000, "a@" * 50_000, "1." * 50_000, "://" * 30_000, "=:" * 50_000, "a-_" * 40_000]
+)
+def test_no_text_takes_long(text: str) -> None:
+    assert len(mask(text)) <= len(text) * 2
