@@ -92,14 +92,14 @@ class LlmsRoutes:
         outline = await self._threads.run(self._store.outline, index.collection, index.id)
         count = "The pages" if pages is None else f"{pages:,} page{'' if pages == 1 else 's'}"
         title = _line(outline.title) or _line(index.collection)
-        return f"# {title}\n\n> {count} of {base or 'this documentation'}, as Raydex has indexed them.\n"
+        return f"# {title}\n\n> {count} of {base or 'several sites'}, as Raydex has indexed them.\n"
 
 
 def write_links(pages: Sequence[ListedPage], base: str) -> str:
-    """Return the links to pages, a section for each folder below `base`, first those in none."""
+    """Return the links to pages, a section for each folder below `base`, or each host, first those in none."""
     folders: dict[str, list[ListedPage]] = {FRONT: []}
     for page in pages:
-        path = page.url.removeprefix(base).split("/")
+        path = (page.url.removeprefix(base) if base else page.url.partition("://")[2]).split("/")
         folders.setdefault(path[0] if len(path) > 1 and path[0] else FRONT, []).append(page)
     sections = [f"\n## {_line(name)}\n\n{''.join(map(_write_link, found))}" for name, found in folders.items() if found]
     return "".join(sections)

@@ -4,8 +4,9 @@ A page is read anew from the body that the index was made of; where that is gone
 """
 
 import difflib
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urldefrag
 
 from rapidfuzz import fuzz, process
@@ -28,6 +29,7 @@ from serve.mcp.results import OutlineEntry, PagePart
 # As `estimate` counts: some 4,000 tokens of a current model, so that several pages fit beside each other.
 PAGE_TOKENS = 6_000
 MOST_OUTLINED = 60  # sections: a page of reference has hundreds, which search_docs finds better
+KEPT = 32  # parsed pages: an agent reads on in those that it has found; the largest take a quarter of a second
 NEAR, ALIKE = 3, 60  # pages that are named for one that is not there, at least that alike (percent)
 
 
@@ -43,6 +45,7 @@ class PageShelf:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._document = functools.lru_cache(KEPT)(self._read_document)
 
     def read(self, indexes: Sequence[Index], url: str, section: str = "", part: int = 1) -> PagePart:
         """Return a part of the page at `url` in the first of `indexes` that has it. Raises NoSuchPage."""
@@ -77,7 +80,8 @@ class PageShelf:
 
     def whole(self, index: Index, url: str) -> str:
         """Return the whole page at `url` as Markdown."""
-        return "\n\n".join(map(clean, write_sections(self._sections(index, url)[1])))
+        sections = self._sections(index, url, self._read_document)[1]
+        return "\n\n".join(map(clean, write_sections(sections)))
 
     def _find(self, indexes: Sequence[Index], url: str) -> tuple[Index, str]:
         spellings = _spellings(url)
@@ -96,14 +100,16 @@ class PageShelf:
         )
         return [(page, score) for page, score, _ in found]
 
-    def _sections(self, index: Index, url: str) -> tuple[str, list[MarkdownSection]]:
-        document = self._document(index, url)
+    def _sections(
+        self, index: Index, url: str, read: Callable[[Index, str], Document | None] | None = None
+    ) -> tuple[str, list[MarkdownSection]]:
+        document = (read or self._document)(index, url)
         if document and document.sections:
             return document.title, sections_of_document(document)
         chunks = self._store.chunks_of_pages(index.id, [url])
         return (chunks[0].title if chunks else url), sections_of_chunks(chunks)
 
-    def _document(self, index: Index, url: str) -> Document | None:
+    def _read_document(self, index: Index, url: str) -> Document | None:
         page = self._store.indexed_page(index, url)
         try:
             return read_page(page) if page else None

@@ -212,7 +212,7 @@ class CollectionInfo(BaseModel):
         name = f"- {self.name}{' (default)' if self.default else ''}{title}"
         if not self.indexed:
             return f"{name}; nothing is indexed in it yet"
-        facts = [f"{self.pages:,} pages of {self.url}", f"indexed {(self.published or '')[:10]}"]
+        facts = [f"{self.pages:,} pages of {self.url or 'several sites'}", f"indexed {(self.published or '')[:10]}"]
         facts += [f"versions {', '.join(self.versions)}"] if self.versions else []
         facts += [f"languages {', '.join(self.languages)}"] if self.languages else []
         return "; ".join([name, *facts])

@@ -1,5 +1,6 @@
 """The pages of an index: their listing, their bodies as they were indexed, their versions."""
 
+import pytest
 from kit.html_workshop import HtmlWorkshop
 from kit.workshop import BASE
 
@@ -24,6 +25,13 @@ def test_pages_are_listed_in_order_and_in_parts(store: Store) -> None:
     assert first + store.list_pages(index, after=first[-1].url) == pages
     assert store.indexed_urls(index) == [page.url for page in pages]
     assert store.common_url(index) == BASE
+
+
+def test_pages_of_several_hosts_have_nothing_in_common(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop = HtmlWorkshop(store)
+    monkeypatch.setattr("kit.html_workshop.BASE", "https://")
+    workshop.reindex({f"{host}.test/a.html": f"<h1>{host}</h1><p>Words of {host}.</p>" for host in ("one", "two")})
+    assert store.common_url(workshop.live().id) == ""
 
 
 def test_versions_and_languages_are_each_named_once(store: Store) -> None:

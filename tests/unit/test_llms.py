@@ -45,6 +45,11 @@ def test_links_follow_the_format():
     assert links[3].startswith("- [A](https://d.test/guide/a%20%28b%29.html)")
 
 
+def test_pages_of_several_hosts_are_listed_by_host():
+    pages = [ListedPage(f"https://{host}.test/a", host, "") for host in ("one", "two")]
+    assert re.findall(r"^## (.*)$", write_links(pages, ""), re.MULTILINE) == ["one.test", "two.test"]
+
+
 def test_the_file_has_a_title_and_a_summary(client):
     reply = client.get("/llms.txt")
     assert reply.headers["content-type"] == "text/plain; charset=utf-8"

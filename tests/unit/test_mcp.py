@@ -31,7 +31,11 @@ PAGES = {
 
 
 class PagedStore(FakeStore):
-    """A store whose every index holds PAGES; the body of the page `gone` is no longer stored."""
+    """A store whose every index holds PAGES; the body of the page `gone` is no longer stored. `bodies` were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[str] = []
 
     def find_pages(self, index: Index, urls: Sequence[str]) -> list[str]:
         return [url for url in urls if url in PAGES]
@@ -40,6 +44,7 @@ class PagedStore(FakeStore):
         return list(PAGES)
 
     def indexed_page(self, index: Index, url: str) -> Page | None:
+        self.bodies.append(url)
         return Page(url, PAGES[url].encode()) if PAGES[url] else None
 
     def chunks_of_pages(self, index: int, urls: Sequence[str]) -> list[Hit]:
@@ -211,6 +216,15 @@ def test_a_long_page_comes_in_parts_that_hold_all_of_it(service):
         texts.append(page["text"])
     assert all(f"code_{n}()" in "".join(texts) for n in range(30))
     assert texts[1].startswith("(continued: Long › Part ")
+
+
+def test_a_page_is_parsed_once_for_each_revision(service):
+    for _ in range(2):
+        service.ask("read_page", url="https://d.test/data")
+    assert service.store.bodies == ["https://d.test/data"]
+    service.store.publish("docs")
+    service.ask("read_page", url="https://d.test/data")
+    assert len(service.store.bodies) == 2
 
 
 def test_a_page_without_its_body_is_read_from_its_chunks(service):

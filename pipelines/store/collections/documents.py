@@ -47,12 +47,13 @@ class Documents(ChunkTables):
         return Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]) if row else None
 
     def common_url(self, index: int) -> str:
-        """Return what the URLs of all pages of an index begin with, up to a slash."""
+        """Return what the URLs of all pages of an index begin with, up to a slash; "" if they are of several hosts."""
         row = self._one("first_and_last_page", {}, chunk=chunk_table(index))
         if row is None or row["first"] is None:
             return ""
         pairs = zip(row["first"].split("/")[:-1], row["last"].split("/")[:-1], strict=False)
-        return "".join(f"{part}/" for part, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        shared = [part for part, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        return "/".join([*shared, ""]) if len(shared) > 2 else ""  # the scheme, nothing, the host
 
     def versions(self, index: int) -> list[str]:
         """Return the versions of the pages of an index, in order."""
