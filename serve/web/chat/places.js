@@ -7,7 +7,7 @@ const ANY = {version: "All versions", language: "All languages"};
 
 /** The pickers; `place` is `{collection, version, language}`, "" for any. */
 export class Places {
-  /** `changed()` is called when another place was chosen; `wanted` is the place to begin with. */
+  /** `changed()` is called when another place was chosen; `wanted` is the place to begin with; with `fixed`, its collection is the only one. */
   constructor(client, wanted, changed) {
     Object.assign(this, {client, wanted, changed});
     this.place = {collection: "", version: "", language: "", ...wanted};
@@ -18,7 +18,8 @@ export class Places {
 
   /** Ask the service what there is. Throws ServiceError. */
   async load() {
-    this.rows = await this.client.collections();
+    const rows = await this.client.collections();
+    this.rows = this.wanted?.fixed ? rows.filter(({name}) => name === this.wanted.collection) : rows;
     const has = name => this.rows.find(row => row.name === name);
     const row = has(this.place.collection) ?? this.rows.find(one => one.default) ?? this.rows[0];
     await this.#go({...this.place, collection: row?.name ?? ""});

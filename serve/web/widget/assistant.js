@@ -59,5 +59,5 @@ function explain(root, title, reason, again) {
 
 /** Return the place to ask at. The page's own language is a wish, which holds where there are several. */
 function placeOf({collection, version, language}) {
-  return {collection, version, language: language || document.documentElement.lang.split("-")[0].toLowerCase()};
+  return {collection, fixed: Boolean(collection), version, language: language || document.documentElement.lang.split("-")[0].toLowerCase()};
 }

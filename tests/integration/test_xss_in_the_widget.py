@@ -1,0 +1,127 @@
+"""XSS suite in the widget: each payload in the page around it, and in what is selected, asked, found and answered."""
+
+from collections.abc import Iterator
+
+import pytest
+from kit.browser import Browser, needs_browser
+from kit.hosting import Hosting, run_hosting
+from kit.reporting import leave_table
+from kit.scripted_llm import Reply, Request, ScriptedLLM
+from kit.xss import KINDS, PAYLOADS, PoisonedRetriever
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.llm.client import LLM
+
+pytestmark = [pytest.mark.slow, needs_browser]
+
+SHADOW = "document.querySelector('raydex-widget').shadowRoot"
+LAST = f"[...{SHADOW}.querySelector('raydex-chat').shadowRoot.querySelectorAll('.turn')].at(-1)"
+INSIDE = """(function all(root) {
+  return [...root.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])])
+})(document.querySelector('raydex-widget').shadowRoot)"""
+# What would run or load: our own elements have none of these, but for the form, and the styles that are set by script.
+ACTIVE = [
+    "SCRIPT",
+    "IFRAME",
+    "FRAME",
+    "OBJECT",
+    "EMBED",
+    "BASE",
+    "META",
+    "LINK",
+    "STYLE",
+    "IMG",
+    "VIDEO",
+    "AUDIO",
+    "MATH",
+]
+LOADING = ["src", "srcdoc", "srcset", "action", "formaction", "xlink:href", "data", "poster", "background", "ping"]
+OWN_STYLE = "textarea, .pointed, .offer, raydex-chat"
+FAULTS = f"""{INSIDE}.flatMap(e => [
+  ...({ACTIVE}.includes(e.tagName.toUpperCase()) ? [e.tagName] : []),
+  ...e.getAttributeNames().filter(n => n.startsWith('on') || {LOADING}.includes(n)),
+  ...(e.hasAttribute('style') && !e.matches({OWN_STYLE!r}) ? ['style'] : []),
+  ...(e.tagName === 'A' && e.rel !== 'noopener nofollow' ? [e.outerHTML] : []),
+])"""
+LINKS = f"{INSIDE}.map(e => e.href).filter(Boolean)"
+SURROUND = """(payload => {
+  document.title = payload;
+  document.querySelector('h1').textContent = payload;
+  const text = document.getElementById('text');
+  text.textContent = `before ${payload} after`;
+  history.replaceState({}, '', `/guide?q=${encodeURIComponent(payload)}#${payload.replace(/\\n/g, ' ')}`);
+  getSelection().selectAllChildren(text);
+})"""
+TYPE = "((box, text) => { box.value = text; box.dispatchEvent(new Event('input')) })"
+
+
+def repeat_in_pieces(request: Request) -> Reply:
+    """The prompt, in deltas of three characters: what runs may come in two."""
+    text = f"{request.prompt} [1][2]"
+    return Reply(deltas=[text[at : at + 3] for at in range(0, len(text), 3)])
+
+
+@pytest.fixture(scope="module")
+def hosted() -> Iterator[tuple[Hosting, Browser, PoisonedRetriever]]:
+    retriever = PoisonedRetriever()
+    with ScriptedLLM(default=repeat_in_pieces) as llm:
+        engine = QueryEngine(retriever, llm=LLM("obedient", base_url=llm.url))
+        with run_hosting(engine) as service, Browser() as browser:
+            body = "<main><h1>Guide</h1><p id='text'></p></main>"
+            browser.open(service.put("/guide", head=service.tag(), body=body), height=1600)
+            browser.wait_for("!!document.querySelector('raydex-widget')?.shadowRoot.querySelector('.launcher')")
+            yield service, browser, retriever
+
+
+def check(service: Hosting, browser: Browser, payload: str) -> None:
+    """Nothing ran, nothing was fetched from elsewhere, and no element, attribute or link is of the payload's making."""
+    assert browser.evaluate(FAULTS) == [], payload
+    own = (service.url, service.site.url, "https://docs.example.com/")
+    assert [link for link in browser.evaluate(LINKS) if not str(link).startswith(own)] == [], payload
+    assert not browser.evaluate("'pwned' in window"), payload
+    assert browser.named("Page.javascriptDialogOpening") == [], payload
+    assert [url for url in browser.requests() if not url.startswith((service.url, service.site.url, "data:,"))] == []
+
+
+def test_nothing_runs_in_the_widget(
+    hosted: tuple[Hosting, Browser, PoisonedRetriever], request: pytest.FixtureRequest
+) -> None:
+    service, browser, retriever = hosted
+    for n, (_, payload) in enumerate(PAYLOADS):
+        retriever.payload = payload
+        browser.evaluate(f"{SURROUND}({payload!r})")
+        ask_about_the_selection(browser)
+        check(service, browser, payload)
+        if n % 12 == 11:  # a long conversation is slow to look through
+            browser.click("raydex-chat [aria-label='New conversation']")
+        browser.press("Escape")
+        search(browser, payload)
+        check(service, browser, payload)
+        browser.press("Escape")
+    rows = [(kind, str(len(payloads)), str(len(payloads))) for kind, payloads in KINDS.items()]
+    leave_table(request.config, "XSS suite in the widget", ("payloads", "tried", "held"), rows)
+
+
+def ask_about_the_selection(browser: Browser) -> None:
+    browser.wait_for(f"{SHADOW}.querySelector('.offer')?.hidden === false")
+    browser.click("raydex-widget .offer")
+    browser.wait_for(
+        f"!!{SHADOW}.querySelector('dialog.panel[open] raydex-chat')?.shadowRoot.querySelector('.composer')"
+    )
+    turns = browser.count("raydex-chat .turn")
+    browser.wait_for(
+        f"{SHADOW}.querySelector('raydex-chat').shadowRoot.querySelector('textarea').value.includes('after')"
+    )
+    browser.do(lambda page: page.keyboard.type("What is it?"))
+    browser.press("Enter")
+    browser.wait_for(
+        f"{LAST}?.querySelector('.thumbs') && {LAST}.parentNode.querySelectorAll('.turn').length > {turns}"
+    )
+
+
+def search(browser: Browser, payload: str) -> None:
+    browser.press("Control+k")
+    browser.wait_for(f"{SHADOW}.querySelector('dialog.search')?.open === true")
+    browser.evaluate(f"{TYPE}({SHADOW}.querySelector('[role=combobox]'), {payload!r})")
+    browser.wait_for(f"/found/.test({SHADOW}.querySelector('.note').textContent)")
+    assert browser.count("raydex-widget .result") >= 2, payload
