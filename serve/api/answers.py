@@ -41,9 +41,9 @@ class RecordedAnswerOut(AnswerOut):
     shared: bool
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any], own: bool) -> Self:
-        """Return the reply for the row of an answer; `own`: for its asker or an admin key."""
-        answer = AnswerOut.of(answer_of(row), row["conversation"] if own else "", reading=not own)
+    def of_row(cls, row: Mapping[str, Any], own: bool, reading: bool = False) -> Self:
+        """Return the reply for the row of an answer; `own`: to its asker or an admin key. `reading` as in AnswerOut."""
+        answer = AnswerOut.of(answer_of(row), row["conversation"] if own else "", reading=reading or not own)
         return cls(
             **answer.model_dump(exclude_unset=True),
             collection=row["collection"],
@@ -71,7 +71,8 @@ class AnswerRoutes:
         row = await self._once_recorded(self._store.readable_answer, id, asker, admin)
         if (key := key_of(request.scope)) and not key.sees(row["collection"]):  # another's, shared
             raise HTTPException(404, UNKNOWN_ANSWER)
-        return RecordedAnswerOut.of_row(row, own=admin or row["key_name"] == asker)
+        reading = key is not None and not key.may("query")
+        return RecordedAnswerOut.of_row(row, admin or row["key_name"] == asker, reading)
 
     async def share(self, id: AnswerId, request: Request) -> SharedOut:
         await self._once_recorded(self._store.share_answer, id, asker_of(request), True, is_admin(request))

@@ -77,6 +77,23 @@ def test_an_answer_is_its_askers_until_it_is_shared(store: FakeStore) -> None:
     assert bob.get(path).status_code == 404
 
 
+def test_a_key_of_other_collections_reads_no_shared_answer(store: FakeStore) -> None:
+    path = f"/answers/{asked_by(store, ANN)['id']}"
+    assert client_of(store, ANN).post(f"{path}/share").status_code == 200
+    page = Key("page", ("ask",), origins=("https://d.test",), collections=("other",), session="s1")
+    assert client_of(store, page).get(path).status_code == 404
+    assert client_of(store, replace(page, collections=("docs",))).get(path).status_code == 200
+
+
+def test_a_session_reads_its_own_answers_and_no_routes(store: FakeStore) -> None:
+    one = Key("page", ("ask",), origins=("https://d.test",), session="s1")
+    path = f"/answers/{asked_by(store, replace(one, name='page/s1', session=''))['id']}"
+    again = client_of(store, one).get(path).json()
+    assert (again["conversation"], again["route"]) == ("c1", None)
+    assert client_of(store, replace(one, session="s2")).get(path).status_code == 404
+    assert client_of(store, Key("page", ("query",))).get(path).status_code == 404
+
+
 def test_readers_without_a_session_own_no_answer(store: FakeStore) -> None:
     """All of them have the same name, none."""
     path = f"/answers/{asked_by(store, None)['id']}"

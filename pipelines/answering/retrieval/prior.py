@@ -1,4 +1,4 @@
-"""Weighs pages before their words count: reference pages that no query names, and other versions, come later.
+"""Weighs pages before their words count: unnamed reference pages and other versions come later.
 
 Knows titles and the words of a question, not how a hit was found.
 """
