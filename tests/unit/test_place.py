@@ -143,6 +143,14 @@ def test_the_version_of_the_open_page_answers(engine: QueryEngine, version: str)
     assert hits[0].url == f"https://d.test/{version}/csv"
 
 
+def test_of_equal_texts_the_open_pages_version_is_shown(engine: QueryEngine, store: MemoryStore) -> None:
+    same = [make_hit(f"https://d.test/{version}/same", "Tune the frobnicator.", version=version) for version in "123"]
+    store.publish(1, *store.chunks[1], *same)
+    for version in "123":
+        (hit, *_) = engine.search("tune the frobnicator", page=f"https://d.test/{version}/csv").hits
+        assert hit.version == version and len(hit.sources) == 3
+
+
 def test_a_filter_goes_before_the_open_page(engine: QueryEngine) -> None:
 
     hits = engine.search("load comma separated values", page="https://d.test/1/csv", filters=Filters(version="3")).hits

@@ -91,7 +91,7 @@ class Fusion:
         if self.method == "insert":
             hits = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
         else:
-            hits = fuse(lists, k=self.rrf_k, prior=prior)
+            hits = fuse(lists, k=self.rrf_k, prior=prior, preferred=further)
         return spread_pages(hits) if self.pages_first else hits
 
     def _weight(self, leg: str) -> float:
@@ -104,18 +104,20 @@ def check_weight(name: str, weight: float) -> None:
         raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
 
 
-def fuse(lists: Iterable[RankedList], *, k: int, prior: Prior = no_prior) -> list[Hit]:
+def fuse(lists: Iterable[RankedList], *, k: int, prior: Prior = no_prior, preferred: Prior = no_prior) -> list[Hit]:
     """Return all hits, best first, by the sum over the lists of weight / (k + rank / prior), ranks from 1.
 
-    Hits of equal `text_hash` become the hit of the best rank, with the sources of all. Each leg's rank and score
-    stay on the hit (the best of them where a leg has lists of several queries), and the sum is the score "rrf". Ties
-    go to the best single rank, then to the id.
+    Hits of equal `text_hash` become the most `preferred` one, then that of the best rank, with the sources of all. Each
+    leg's rank and score stay on the hit (the best of them where a leg has lists of several queries), and the sum is the
+    score "rrf". Ties go to the best single rank, then to the id.
     """
     texts: dict[str, _Text] = {}
     for one in lists:
         for rank, hits in enumerate(group_by_text(one.hits), start=1):
-            text = texts.setdefault(hits[0].text_hash, _Text())
-            text.add(one.leg, rank, hits, one.weight / (k + rank / prior(hits[0])))
+            best_first = hits if preferred is no_prior else sorted(hits, key=lambda hit: -preferred(hit))
+            first = best_first[0]
+            text = texts.setdefault(first.text_hash, _Text())
+            text.add(one.leg, rank, best_first, one.weight / (k + rank / prior(first)), preferred(first))
     return [text.hit() for text in sorted(texts.values(), key=_Text.place)]
 
 
@@ -171,22 +173,23 @@ class _Text:
     score: float = 0.0
     best: tuple[int, str] = (0, "")  # rank and chunk id
     first: Hit | None = None
+    preference: float = 0.0  # of the first hit
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     hits: list[Hit] = field(default_factory=list)
 
-    def add(self, leg: str, rank: int, hits: Sequence[Hit], score: float) -> None:
-        """Add the hits that a leg has of the text, best first."""
+    def add(self, leg: str, rank: int, hits: Sequence[Hit], score: float, preference: float = 1.0) -> None:
+        """Add the hits that a leg has of the text, best first; `preference` is that of the first one."""
         self.score += score
         self.hits += hits
-        if self.first is None or (rank, hits[0].chunk_id) < self.best:
-            self.best, self.first = (rank, hits[0].chunk_id), hits[0]
+        if (-preference, rank, hits[0].chunk_id) < (-self.preference, *self.best):
+            self.best, self.first, self.preference = (rank, hits[0].chunk_id), hits[0], preference
         if leg not in self.ranks or (rank, -hits[0].score) < (self.ranks[leg], -self.scores[leg]):
             self.ranks[leg], self.scores[leg] = rank, hits[0].score
 
-    def place(self) -> tuple[float, int, str]:
+    def place(self) -> tuple[float, int, str, str]:
         """Return the sort key. 12 digits: sums that differ only by the order of their terms are equal."""
-        return (-float(f"{self.score:.11e}"), *self.best)
+        return (-float(f"{self.score:.11e}"), *self.best, self.first.text_hash if self.first else "")
 
     def hit(self) -> Hit:
         """Return the best hit of the text, with the ranks, scores and sources of all."""

@@ -97,7 +97,7 @@ class OpenPage:
         What is `quoted` has to bear on the page, not on the word "summarize".
         """
         if self.place and self.focus == "whole" and quoted:
-            return (self.place.title,)
+            return (_bare(self.place.title),)
         return (*wordings, self.asked) if self.focus == "page" else tuple(wordings)
 
     def arrange(self, hits: Sequence[Hit], k: int) -> list[Hit]:
