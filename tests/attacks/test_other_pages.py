@@ -160,6 +160,16 @@ def test_a_page_of_a_bound_origin_asks_and_reads(world: World, site: Site) -> No
     assert world.changed == ["/session", "/query/stream"]
 
 
+def test_a_page_whose_origin_is_not_bound_is_told_so(world: World, site: Site) -> None:
+    world.open(elsewhere(site))
+    client = f"new chat.Client({{base: base + '/', key: '{OTHER_SITE}'}})"
+    told = world.run(
+        f"import(base + '/web/chat/client.js').then(chat => {client}.search('How?'))"
+        ".catch(error => `${error.kind}: ${error.message}`)"
+    )
+    assert told.startswith("forbidden: ") and f"--publishable --origin {elsewhere(site)}" in told
+
+
 def test_the_services_own_page_asks_with_a_session(world: World) -> None:
     world.open(world.url)
     opened = world.run("send('/session', {}).then(JSON.parse)")

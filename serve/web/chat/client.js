@@ -99,7 +99,7 @@ export class Client {
       reply = await fetch(new URL(path, this.base), {headers, credentials: "omit", ...more});
     } catch (error) {
       if (more.signal?.aborted) throw error;
-      throw new ServiceError("unreachable", "The service can't be reached.");
+      throw await this.#noReply();
     }
     if (!reply.ok) throw await this.#refusal(reply);
     return reply;
@@ -131,6 +131,14 @@ export class Client {
       const renewed = await this.session.renew();
       return this.send(path, {...more, headers: {...headers, ...bearer(renewed)}});
     }
+  }
+
+  /** Browsers don't tell a script why it got no reply: a service that still serves this file does not answer this site. */
+  async #noReply() {
+    const alive = await fetch(import.meta.url, {method: "HEAD", cache: "no-store"}).then(reply => reply.ok, () => false);
+    if (!alive || new URL(this.base).origin === location.origin) return new ServiceError("unreachable", "The service can't be reached.");
+    const create = `raydex keys create NAME --publishable --origin ${location.origin}`;
+    return new ServiceError("forbidden", `The service does not answer pages of ${location.origin}. Its operator allows them with a key of \`${create}\`.`);
   }
 
   async #refusal(reply) {
