@@ -36,6 +36,7 @@ from pipelines.answering.understanding.notes import make_notes, note_search
 from pipelines.answering.understanding.place import OpenPage
 from pipelines.answering.understanding.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.answering.verified.book import AnswerBook, VerifiedMatch
+from pipelines.answering.verified.lookup import look_up
 from pipelines.llm.session import ChatModel, Status
 from pipelines.records import HIGH, VERIFIED, Answer, Filters, Hit, Index, IndexSettings, Message, Route
 from pipelines.store import Place, StoreUnavailable
@@ -174,11 +175,9 @@ class QueryEngine:
         page = await self._look_at_page(question, trace.asked, trace) if uses_retrieval(mode) else OpenPage(trace.asked)
         said, trace.asked = trace.asked, page.question
         standalone = await self._condense(question, trace)
-        if (
-            uses_retrieval(mode)
-            and mode != NO_TEXT
-            and (match := await self._find_verified(question, standalone, trace))
-        ):
+        book = self.verified if uses_retrieval(mode) and mode != NO_TEXT else None
+        match = await look_up(book, standalone[0], question.collection, question.filters, page, trace)
+        if match:
             for given in _give(question, standalone[0], match, trace):
                 yield given
             return
@@ -276,20 +275,6 @@ class QueryEngine:
                 return (trace.asked, followup.question)
         trace.unclear = followup.unclear
         return (followup.question,)
-
-    async def _find_verified(self, question: Question, standalone: Sequence[str], trace: Trace) -> VerifiedMatch | None:
-        """Return the verified answer to the question; none where it is unclear what that refers to."""
-        if self.verified is None or trace.unclear:
-            return None
-        try:
-            with trace.step(VERIFIED):
-                return await self.verified.find(standalone[0], question.collection, question.filters)
-        except LookupError:  # no live index, or no collection was named: retrieval says so
-            return None
-        except Exception as error:
-            log.warning("answering without verified answers: %s: %s", type(error).__name__, error)
-            trace.lose(VERIFIED)
-            return None
 
     async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace, page: OpenPage) -> Retrieval:
         rewrite = Rewrite((standalone[0],))

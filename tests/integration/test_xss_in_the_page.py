@@ -10,10 +10,11 @@ from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
-from kit.xss import INDEX, KINDS, PAYLOADS, QUESTION, PoisonedRetriever
+from kit.xss import INDEX, KINDS, PAYLOADS, QUESTION, PoisonedAnswers, PoisonedRetriever
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.verified.book import AnswerBook
 from pipelines.llm.client import LLM
 from pipelines.records import Citation
 from serve.api.routes import create_app
@@ -77,19 +78,22 @@ def check(browser: Browser, url: str, payload: str) -> None:
     assert [address for address in browser.requests() if not address.startswith((url, "data:,"))] == [], payload
 
 
-@pytest.mark.parametrize("answering", ["quoting", "obedient"])
+@pytest.mark.parametrize("answering", ["quoting", "obedient", "verified"])
 def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pytest.FixtureRequest) -> None:
-    retriever = PoisonedRetriever()
+    retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:
-        model = LLM("obedient", base_url=llm.url) if answering == "obedient" else None
-        app = create_app(QueryEngine(retriever, llm=model), FakeStore())  # type: ignore[arg-type]
+        engine = QueryEngine(retriever, llm=LLM("obedient", base_url=llm.url) if answering == "obedient" else None)
+        if answering == "verified":
+            engine.verified = AnswerBook(book, engine.aembed, check_s=0.0)
+        app = create_app(engine, FakeStore())  # type: ignore[arg-type]
         with run_server(app) as url:
             browser.renew()
             browser.open(f"{url}/")
             for n, (_, retriever.payload) in enumerate(PAYLOADS):
                 if n % 12 == 0:
                     browser.click("[aria-label='New conversation'], .side .outlined")
-                browser.evaluate(ASK.format(question=f"{QUESTION} {n}"))
+                book.payload, book.asked = retriever.payload, f"{QUESTION} {n}"
+                browser.evaluate(ASK.format(question=book.asked))
                 browser.wait_for(f"{ANSWERED} && {LAST}.textContent.includes('input? {n}')")
                 check(browser, url, retriever.payload)
             browser.open(f"{url}/")  # what was kept is shown again

@@ -8,16 +8,19 @@ import contextlib
 import html
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import numpy as np
 
 from pipelines.answering.retrieval.search import Retrieval, Search
+from pipelines.answering.verified.sections import pin, read_sections
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Chunk, Hit, Index, IndexSettings, Page
+from pipelines.store import VerifiedAnswer, VerifiedMark
 
 URL = "https://docs.example.com/guide.html"
 QUESTION = "How does the gadget handle its special widget input?"
@@ -131,6 +134,32 @@ ADDRESSES = {"href", "src", "action", "formaction", "xlink:href", "data", "srcse
 SCRIPTED = re.compile(r"[\x00-\x20]*(?:(?:java|vb|live)script|data)\s*:", re.IGNORECASE)
 ELSEWHERE = re.compile(r"[\x00-\x20]*(?:[a-z][a-z0-9+.-]*:)?[/\\]{2}", re.IGNORECASE)
 OWN = "https://docs.example.com/"
+
+
+class PoisonedAnswers:
+    """A store with one verified answer, to the question `asked`, whose text and sections carry the payload."""
+
+    def __init__(self) -> None:
+        self.payload, self.asked = "", QUESTION
+
+    def live_index(self, collection: str) -> Index:
+        return INDEX
+
+    def collections(self) -> list[dict[str, object]]:
+        return [{"name": "docs", "is_default": True, "index": 1}]
+
+    def verified_mark(self, collection: str) -> VerifiedMark:
+        return VerifiedMark(1, datetime.now(UTC))
+
+    def verified_answers(self, collection: str) -> list[VerifiedAnswer]:
+        hits = hits_of(self.payload)
+        found = read_sections(hits, [hits[0].source])
+        pinned = tuple(pin(source, section) for source, section in found.items())
+        text = f"The gadget [1]: {self.payload}\n\n{self.payload}\n\n- {self.payload}"
+        return [VerifiedAnswer("docs", (self.asked,), text, pinned)]
+
+    def chunks_of_pages(self, index: int, urls: set[str]) -> list[Hit]:
+        return list(hits_of(self.payload))
 
 
 def active_parts(markup: str) -> list[str]:

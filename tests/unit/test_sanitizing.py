@@ -277,3 +277,30 @@ def test_a_short_secret_is_kept_whole_and_a_phrase_is_free() -> None:
 
 def test_the_answer_that_nothing_is_known_may_leave() -> None:
     assert out(UNKNOWN) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
+        ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
+        ("> ```\n<script>x</script>", "> ```\nx"),
+        ("> - ```\n> <script>x</script>", "> - ```\n> x"),
+        ("-\t```\n  <script>x</script>", "-\t```\n  x"),
+    ],
+)
+def test_code_ends_with_the_list_or_quote_that_it_is_in(text, left):
+    """A reader of Markdown ends it there, and reads what follows as HTML."""
+    assert out(text) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- ```html\n  <script>x</script>\n\n  <p>\n  ```\n",
+        "> ```\n> <script>x</script>\n> ```\n",
+        "```html\n<script>x</script>\n- <b>\n> <i>\n```",
+    ],
+)
+def test_code_within_its_list_or_quote_stays_as_it_is(text):
+    assert out(text) == text

@@ -144,6 +144,22 @@ def test_filters_keep_its_sections_or_it_is_not_given(engine: QueryEngine, store
     assert engine.query(ASKED, filters=Filters(url_prefix="https://d.test/3.0/")).agent != "verified"
 
 
+def test_the_version_of_the_open_page_is_preferred(store: BookStore, engine: QueryEngine) -> None:
+    newer = make_hit("https://d.test/3.0/io.html#reading", "Call load_csv.", ("IO", "Reading"), version="3.0")
+    store.publish(1, *HITS, newer)
+    store.write("Use `read_csv` [1].")
+    store.write("Use `load_csv` [1].", source="https://d.test/3.0/io.html#reading")
+
+    def text(version: str | None) -> str | None:
+        assert engine.verified
+        match = asyncio.run(engine.verified.find(ASKED, version=version))
+        return match and match.text
+
+    assert [text("2.9"), text("3.0"), text("2.0"), text(None)] == [
+        "Use `read_csv` [1].", "Use `load_csv` [1].", None, "Use `load_csv` [1].",
+    ]  # fmt: skip
+
+
 def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngine, store: BookStore) -> None:
     store.write("Use `write_csv` [1].", "How do I write a CSV file?", source="https://d.test/2.9/io.html#writing")
     history = (Message("user", "How do I read a CSV file?"), Message("assistant", "Use read_csv."))

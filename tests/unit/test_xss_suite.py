@@ -12,11 +12,12 @@ from typing import Any, get_args
 import pytest
 from fastapi import FastAPI
 from kit.reporting import leave_table
-from kit.xss import KINDS, PAYLOADS, QUESTION, PoisonedRetriever, active_parts, hits_of
+from kit.xss import KINDS, PAYLOADS, QUESTION, PoisonedAnswers, PoisonedRetriever, active_parts, hits_of
 from markdown_it import MarkdownIt
 from starlette.testclient import TestClient
 
 from pipelines.answering.engine import QueryEngine
+from pipelines.answering.verified.book import AnswerBook
 from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
 from serve.api.openai.sources import SourcesPlace, make_writer
@@ -53,9 +54,14 @@ class ObedientModel:
 
 
 def answers(payload: str) -> Iterator[str]:
-    """Yield every text that a client may show as Markdown: quoted, and repeated by a model; sources in each place."""
-    for model in (None, ObedientModel()):
-        answer = QueryEngine(PoisonedRetriever(payload), llm=model).query(QUESTION)
+    """Yield every text that a client may show as Markdown: quoted, by a model, by a person; sources in each place."""
+    book = PoisonedAnswers()
+    book.payload = payload
+    for model, verified in ((None, False), (ObedientModel(), False), (None, True)):
+        engine = QueryEngine(PoisonedRetriever(payload), llm=model)
+        engine.verified = AnswerBook(book, engine.aembed) if verified else None
+        answer = engine.query(QUESTION)
+        assert (answer.agent == "verified") == verified
         for place in get_args(SourcesPlace):
             writer = make_writer(place)
             yield writer.feed(answer.text) + writer.close() + writer.list_sources(answer.citations)

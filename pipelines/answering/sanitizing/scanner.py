@@ -30,6 +30,9 @@ GLUES_LEFT = re.compile(r"[\w:/\\.&#;@%+-]\Z")
 _GLUES_RIGHT = re.compile(r"[\w:/\\&#;@%+-]|\.\S")
 
 
+_QUOTE = re.compile(r" {0,3}> ?")
+
+
 class _Wait(Exception):
     """More text must come before it is clear what this is."""
 
@@ -42,6 +45,7 @@ class MarkdownScanner(ABC):
         self._text = ""  # not decided yet
         self._left = ""  # what left last: enough to look behind
         self._fence = ""
+        self._container = ""  # the marks of quotes and lists before the fence
         self._line_begins = True
         self._cut = False
         self._final = False
@@ -121,6 +125,8 @@ class MarkdownScanner(ABC):
         run = len(line) - at - len(line[at:].lstrip(mark)) if mark in ("`", "~") else 0
         if run:
             self._known(at + run)
+        if self._fence and not _continues(line, self._container):
+            self._fence = ""  # with the quote or list that it is in
         taken = 0
         if run >= 3:
             taken = self._close_fence(at, mark * run) if self._fence else self._open_fence(at, mark * run)
@@ -137,10 +143,22 @@ class MarkdownScanner(ABC):
         info = self._rest_of_line(at + len(fence))
         if "`" in info and fence[0] == "`":
             return 0
-        self._fence = fence
+        self._fence, self._container = fence, self._text[:at]
         return at + len(fence)
 
     def _close_fence(self, at: int, fence: str) -> int:
         if fence.startswith(self._fence) and not self._rest_of_line(at + len(fence)).strip():
             self._fence = ""
         return at + len(fence)
+
+
+def _continues(line: str, container: str) -> bool:
+    """Return whether `line` still belongs to the quotes and the list that `container` begins (CommonMark, 5.1, 5.2)."""
+    for _ in range(container.count(">")):
+        quoted = _QUOTE.match(line)
+        if quoted is None:
+            return False
+        line = line[quoted.end() :]
+    width = len(container.rpartition(">")[2].expandtabs(4)) if container.strip(" \t>") else 0
+    text = line.partition("\n")[0].expandtabs(4)
+    return len(text) - len(text.lstrip()) >= width or not text.strip()

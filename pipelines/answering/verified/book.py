@@ -96,16 +96,19 @@ class AnswerBook:
         self._editions: dict[str, tuple[float, _Edition]] = {}
 
     async def find(
-        self, question: str, collection: str | None = None, filters: Filters = Filters()
+        self, question: str, collection: str | None = None, filters: Filters = Filters(), version: str | None = None
     ) -> VerifiedMatch | None:
-        """Return the verified answer to a question, if there is one. Raises as the store and the embedder do."""
+        """Return the verified answer to a question, if there is one. Raises as the store and the embedder do.
+
+        `filters` keep its sections, and none is of another `version` than that of the reader's page.
+        """
         name = collection or self._collection
         edition = await self._edition(name, self._check_s)
-        match = await self._match(edition, question, name, filters)
+        match = await self._match(edition, question, name, filters, version)
         if match is None:
             return None
         now = await self._edition(name, 0.0)
-        return match if now is edition else await self._match(now, question, name, filters)
+        return match if now is edition else await self._match(now, question, name, filters, version)
 
     async def _edition(self, name: str, most_age_s: float) -> _Edition:
         """Return the edition of a collection, read or checked at most that many seconds ago."""
@@ -132,9 +135,11 @@ class AnswerBook:
         same_model = before is not None and before.index.settings == index.settings
         return _Edition(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
 
-    async def _match(self, edition: _Edition, question: str, name: str, filters: Filters) -> VerifiedMatch | None:
-        kept = [wording for wording in edition.wordings if are_kept(wording.sections, filters)]
-        same = next((one for one in kept if wording_key(one.text) == wording_key(question)), None)
+    async def _match(
+        self, edition: _Edition, question: str, name: str, filters: Filters, version: str | None
+    ) -> VerifiedMatch | None:
+        kept = [one for one in edition.wordings if are_kept(one.sections, filters, version)]
+        same = next((one for one in reversed(kept) if wording_key(one.text) == wording_key(question)), None)
         if same:
             return _match(edition, same, 1.0)
         meaning = Meaning.of(question) if kept else None

@@ -43,12 +43,13 @@ def changed_sections(pinned: Iterable[PinnedSection], now: Mapping[str, Hit]) ->
     return [one.source for one in pinned if one.source not in now or section_hash(now[one.source]) != one.text_hash]
 
 
-def are_kept(sections: Sequence[Hit], filters: Filters) -> bool:
-    """Return whether `filters` keep every one of these sections."""
+def are_kept(sections: Sequence[Hit], filters: Filters, version: str | None = None) -> bool:
+    """Return whether `filters` keep every one of these sections, and none is of another version than `version`."""
     return all(
         (not filters.tags or not set(filters.tags).isdisjoint(hit.tags))
         and filters.version in (None, hit.version)
         and filters.language in (None, hit.language)
         and hit.url.startswith(filters.url_prefix or "")
+        and (version is None or hit.version in (None, version))
         for hit in sections
     )

@@ -90,7 +90,7 @@ def write_answer(
     if not wordings:
         raise UnusableAnswer("no question is named: give one with `--question`")
     _check_text(text, sources)
-    _check_new(store, collection, wordings, id)
+    _check_new(store, collection, wordings, sources, id)
     return VerifiedAnswer(collection, wordings, text.strip(), tuple(pin_sections(store, collection, sources)), id)
 
 
@@ -126,15 +126,24 @@ def _check_text(text: str, sources: Sequence[str]) -> None:
         raise UnusableAnswer(f"the answer cites [{beyond[0]}] and {len(sources)} sections are named: [1] is the first")
 
 
-def _check_new(store: Store, collection: str, wordings: Sequence[str], id: int) -> None:
-    keys = {wording_key(wording): wording for wording in wordings}
+def _check_new(store: Store, collection: str, wordings: Sequence[str], sources: Sequence[str], id: int) -> None:
+    """Raise UnusableAnswer if a wording is answered already, but for another version."""
+    keys = {wording_key(wording) for wording in wordings}
     for other in store.verified_answers(collection):
-        for wording in other.questions:
-            if other.id != id and not other.retired and wording_key(wording) in keys:
-                raise UnusableAnswer(
-                    f"{wording!r} has the verified answer {other.id}: `raydex answers accept {other.id} --file FILE` "
-                    f"replaces its text, `raydex answers retire {other.id}` takes it back"
-                )
+        same = [wording for wording in other.questions if wording_key(wording) in keys]
+        if not same or other.id == id or other.retired:
+            continue
+        if not _differ_in_version(store, collection, sources, [section.source for section in other.sections]):
+            raise UnusableAnswer(
+                f"{same[0]!r} has the verified answer {other.id}: `raydex answers accept {other.id} --file FILE` "
+                f"replaces its text, `raydex answers retire {other.id}` takes it back"
+            )
+
+
+def _differ_in_version(store: Store, collection: str, sources: Sequence[str], others: Sequence[str]) -> bool:
+    now = _sections(store, store.live_index(collection), [*sources, *others])
+    these, those = ({now[source].version for source in named if source in now} for named in (sources, others))
+    return bool(these and those) and these.isdisjoint(those)
 
 
 def _sanitized(text: str, sources: Sequence[str]) -> str:
