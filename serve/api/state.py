@@ -82,12 +82,13 @@ class KnownOutlines:
             if known == revision:
                 return outline
             outline = await self._threads.run(self._store.outline, name, row["index"])
-            sections = await self._threads.run(self._store.section_starts, name, row["index"])
-            examples = await asyncio.to_thread(choose_examples, sections, _TRIED * MOST)
+            examples: Sequence[ExampleQuestion] = ()
             try:
+                sections = await self._threads.run(self._store.section_starts, name, row["index"])
+                examples = await asyncio.to_thread(choose_examples, sections, _TRIED * MOST)
                 outline = replace(outline, examples=tuple(await self._that_find(name, examples)))
             except Exception as error:
-                log.info("the example questions of %r were not tried: %s", name, error)
+                log.info("the example questions of %r were not made or not tried: %s", name, error)
                 return replace(outline, examples=tuple(example.question for example in examples[:MOST]))
             self._known[name] = revision, outline
             return outline

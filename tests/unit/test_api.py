@@ -419,6 +419,15 @@ def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore
     assert client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 3
 
 
+def test_a_collection_is_shown_without_examples_if_none_can_be_made(client: TestClient, store: FakeStore) -> None:
+    def away(collection: str, index: int) -> list[SectionStart]:
+        raise StoreUnavailable("too slow")
+
+    store.section_starts = away  # type: ignore[method-assign]
+    reply = client.get("/collections/docs")
+    assert reply.status_code == 200 and reply.json()["examples"] == [] and reply.json()["versions"] == ["2", "1"]
+
+
 def test_a_collection_without_an_index_says_what_to_run(client: TestClient) -> None:
     for name in ("unpublished", "none"):
         reply = client.get(f"/collections/{name}")
