@@ -192,6 +192,12 @@ class FakeStore:
             }
         ]
 
+    def common_url(self, index: int) -> str:
+        return "https://d.test/"
+
+    def list_pages(self, index: int, after: str = "", most: int = 1_000) -> list[Any]:
+        return []
+
     def outline(self, collection: str, index: int) -> Outline:
         self.outlined += 1
         return Outline("The docs", ("2", "1"), ("en",))
