@@ -15,9 +15,15 @@ _MARK = re.compile(r"<(?=\s*/?\s*(?:documentation|answer)\b)", re.IGNORECASE)
 CUT = "…"
 
 
-def quote(text: str, source: str) -> str:
-    """Return `text` between marks that name its source and that nothing in it can close."""
-    return f'<documentation source="{source.replace(chr(34), "%22")}">\n{_MARK.sub("&lt;", text)}\n</documentation>'
+def quote(text: str, source: str, title: str = "") -> str:
+    """Return `text` between marks that name its source and its title, and that nothing in it can close."""
+    named = f' title="{_attribute(title)}"' if title else ""
+    return f'<documentation source="{_attribute(source)}"{named}>\n{_MARK.sub("&lt;", text)}\n</documentation>'
+
+
+def _attribute(text: str) -> str:
+    """Return a text that stays within its quotation marks."""
+    return " ".join(text.replace('"', "'").replace("<", "&lt;").split())
 
 
 def quote_answer(text: str) -> str:

@@ -43,7 +43,7 @@ class FoundSection(BaseModel):
 
     def to_text(self) -> str:
         more = f'\n(cut: `read_page(url="{self.source}")` has the whole section)' if self.cut else ""
-        return f"{self.n}. {self.title}\n{quote(self.text, self.source)}{more}"
+        return f"{self.n}.\n{quote(self.text, self.source, self.title)}{more}"
 
 
 class FoundSections(ToolResult):
@@ -123,17 +123,16 @@ class CitedAnswer(ToolResult):
         )
 
     def to_text(self) -> str:
-        answer = quote_answer(self.answer)
-        judged = self._judged()
         if not self.sources:
-            return f"{answer}\n\n{judged}"
+            return f"{quote_answer(self.answer)}\n\n{self._judged()}"
         weak = " (weak support)"
         sources = "\n".join(
             f"[{one.n}] {one.title}{'' if one.supported or not self.known else weak}\n    {one.source}"
             for one in self.sources
         )
         follow = f'Follow-up: `ask_docs(question=…, conversation="{self.conversation}")`.'
-        return f"{answer}\n\nSources:\n{sources}\n\n{judged} {self.notice} {follow}"
+        answer = quote_answer(f"{self.answer}\n\nSources:\n{sources}")
+        return f"{answer}\n\n{self._judged()} {self.notice} {follow}"
 
     def _judged(self) -> str:
         """Return how far the answer can be relied on, in words."""
@@ -179,8 +178,8 @@ class PagePart(ToolResult):
     def to_text(self) -> str:
         place = f", part {self.part} of {self.parts}" if self.parts > 1 else ""
         outline = "Sections:\n" + "\n".join(one.to_text() for one in self.outline) + "\n\n" if self.outline else ""
-        head = f"{self.title}\n{self.source} (collection {self.collection!r}{place})\n{self.notice}"
-        return f"{head}\n\n{outline}{quote(self.text, self.source)}{self._more()}"
+        head = f"{self.source} (collection {self.collection!r}{place})\n{self.notice}"
+        return f"{head}\n\n{quote(f'{outline}{self.text}', self.source, self.title)}{self._more()}"
 
     def _more(self) -> str:
         if self.part >= self.parts:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, QueryEngine, Question
+from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.session import READING, Status
@@ -26,6 +27,7 @@ from serve.session import Origin, SessionFactory
 from serve.threads import DatabaseThreads
 
 CHANNEL = "mcp"
+MOST_TITLE = 80  # characters of a collection's title, which a page wrote
 
 
 class NotThere(LookupError):
@@ -162,7 +164,7 @@ class Toolbox:
         outline = self._store.outline(row["name"], index) if indexed else Outline()
         return CollectionInfo(
             name=row["name"],
-            title=clean(outline.title),
+            title=snippet(clean(outline.title), MOST_TITLE),
             default=default,
             indexed=indexed,
             url=self._store.common_url(index) if indexed else "",

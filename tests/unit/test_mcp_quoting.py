@@ -26,8 +26,9 @@ def test_nothing_in_a_page_closes_its_marks(closer):
 
 
 def test_a_source_can_not_end_its_attribute():
-    first = quote("text", 'https://d.test/" onclick="x').splitlines()[0]
-    assert first.count('"') == 2
+    first = quote("text", 'https://d.test/" onclick="x', 'A "title"> </documentation>\n<b').splitlines()[0]
+    assert first.count('"') == 4
+    assert first.count("<") == 1
 
 
 def test_hidden_characters_are_gone():
