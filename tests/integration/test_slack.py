@@ -409,8 +409,19 @@ def test_a_thumbs_down_asks_for_reasons(slack):
         slack.wait_for(lambda: len(rated) == 2)
         envelope = slack.submit(dialog.arguments["view"], ["wrong", "outdated"], "It is `read_csv` now.")
         slack.wait_for(lambda: len(rated) == 3 and envelope in slack.acknowledged)
+    raters = {one.pop("rater") for one in rated[1:]}
+    assert len(raters) == 1 and "U0READER" not in str(raters)
     given = {"id": "a1", "rating": -1, "comment": "", "reasons": []}
     assert rated[1:] == [given, {**given, "comment": "It is `read_csv` now.", "reasons": ["wrong", "outdated"]}]
+
+
+def test_each_person_has_a_rating_of_an_answer(slack, bot, engine):
+    (message,) = slack.wait_for_answer(slack.say("How?"))
+    for user, action in (("U1", RATE_UP), ("U2", RATE_DOWN), ("U1", RATE_UP)):
+        slack.press(message, action, user=user)
+    given = slack.wait_for(lambda: len(engine._store.given) == 3 and engine._store.given)
+    first, again, other = (key for _, _, _, key, *_ in sorted(given, key=lambda one: one[1], reverse=True))
+    assert first == again != other
 
 
 def test_a_rating_that_can_not_be_stored_is_said(slack):

@@ -113,11 +113,13 @@ class SlackServer:
         retry = {"retry_attempt": attempt, "retry_reason": "timeout" if attempt else ""}
         return self.send({"type": "events_api", "accepts_response_payload": False, "payload": payload, **retry}, socket)
 
-    def press(self, message: dict[str, Any], action: str, *, team: str = "T1", channel: str = "C1") -> str:
+    def press(
+        self, message: dict[str, Any], action: str, *, team: str = "T1", channel: str = "C1", user: str = READER
+    ) -> str:
         """A person presses the button of a message whose action id is `action`."""
         buttons = [e for b in message["blocks"] if b["type"] == "actions" for e in b["elements"]]
         button = next(one for one in buttons if one["action_id"] == action)
-        payload = {"type": "block_actions", "team": {"id": team}, "user": {"id": READER, "team_id": team},
+        payload = {"type": "block_actions", "team": {"id": team}, "user": {"id": user, "team_id": team},
                    "channel": {"id": channel}, "message": message, "trigger_id": f"trigger-{next(self._numbers)}",
                    "container": {"type": "message", "channel_id": channel, "message_ts": message["ts"]},
                    "actions": [{"type": "button", "action_id": action, "value": button["value"],
