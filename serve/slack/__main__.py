@@ -45,22 +45,22 @@ def main(words: list[str]) -> int:
         return _failed(f"{words[0]}: `python -m serve.slack` takes no flags, `raydex slack` does", 2)
     logging.basicConfig(format="raydex slack: %(message)s", level=logging.WARNING)
     try:
-        asyncio.run(_run(SlackVariables(), only_check=bool(words)))
+        well = asyncio.run(_run(SlackVariables(), only_check=bool(words)))
     except ValidationError as error:
         return _failed(describe_errors(error), 2)
     except (BadWorkspaces, SlackRefused, SlackUnreachable) as error:
         return _failed(str(error), 1 if isinstance(error, SlackUnreachable) else 2)
-    return 0
+    return 0 if well or not words else 1
 
 
-async def _run(settings: SlackVariables, *, only_check: bool) -> None:
+async def _run(settings: SlackVariables, *, only_check: bool) -> bool:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     workspaces = read_workspaces(settings.slack_workspaces, os.environ, settings.collection)
     url = settings.slack_service or next((one.url for one in find_services(settings.home)), OWN_SERVICE)
     folder = settings.home / "slack"
-    await run_bot(settings, workspaces, url, folder, stop, say=_say, only_check=only_check)
+    return await run_bot(settings, workspaces, url, folder, stop, say=_say, only_check=only_check)
 
 
 def _failed(message: str, code: int) -> int:

@@ -35,6 +35,7 @@ ACKNOWLEDGE_S = 2.0
 MOST_ASKS, LONGEST_WAIT_S = 3, 30.0
 # The answers in progress get that long at the end; Ray Serve kills a replica after 20 s.
 END_S = 10.0
+PING_S = 5.0  # a socket that is torn without a word is replaced after about that long
 LEFT_OVER_EVERY_S = 15.0  # another process that was killed may have left something
 STALE_S = 3600.0  # what was asked longer ago is not answered after a restart
 STALE = "I was stopped before I could answer. Please ask again."
@@ -61,7 +62,7 @@ class SlackBot:
 
     async def run(self, app_token: str, stop: asyncio.Event) -> None:
         """Serve until `stop`. Raises SlackRefused and SlackUnreachable at the start; later it reconnects."""
-        handler = AsyncSocketModeHandler(self._app(), app_token, web_client=self._client)
+        handler = AsyncSocketModeHandler(self._app(), app_token, web_client=self._client, ping_interval=PING_S)
         try:
             handler.client.wss_uri = await open_socket(self._client, app_token)
             await handler.connect_async()  # type: ignore[no-untyped-call]
@@ -85,8 +86,11 @@ class SlackBot:
         ) -> AuthorizeResult | None:  # no method: Bolt looks at the names of arguments
             return self._authorize(team_id or "")
 
+        quiet = logging.getLogger("serve.slack.bolt")
+        quiet.setLevel(logging.ERROR)  # it warns of a SLACK_BOT_TOKEN that it does not use
         app = AsyncApp(
             name="raydex",
+            logger=quiet,
             client=self._client,
             authorize=authorize,  # type: ignore[arg-type]
             process_before_response=True,

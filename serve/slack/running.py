@@ -36,8 +36,8 @@ async def run_bot(
     say: Say,
     only_check: bool = False,
     make_calls: MakeCalls = SlackCalls,
-) -> None:
-    """Serve until `stop`; with `only_check` end once everything was checked.
+) -> bool:
+    """Serve until `stop`; with `only_check` end once everything was checked. Return whether the service was well.
 
     `folder` keeps what was taken to be answered; `make_calls` gives the calls of a workspace's bot from its client.
     Raises SlackRefused and SlackUnreachable.
@@ -48,14 +48,15 @@ async def run_bot(
         installations = [await install(client, token) for token in tokens]
         for one in installations:
             say(_describe(one))
-        await _check_service(service, workspaces, say)
+        well = await _check_service(service, workspaces, say)
         if only_check:
             await open_socket(client, app_token)
             say("the tokens are good")
             await service.close()
-            return
+            return well
         say(f"answering from the service at {service_url}; Ctrl-C ends it")
         await SlackBot(client, installations, service, workspaces, Inbox(folder), make_calls).run(app_token, stop)
+        return well
 
 
 class BackgroundBot:
@@ -103,13 +104,14 @@ def _describe(one: Installation) -> str:
     return f"workspace {one.name or one.team} ({one.team}){lacks}"
 
 
-async def _check_service(service: ServiceClient, workspaces: Workspaces, say: Say) -> None:
+async def _check_service(service: ServiceClient, workspaces: Workspaces, say: Say) -> bool:
     """Say what would keep questions from being answered now; it may be mended while the bot runs."""
     try:
         published = {row["name"] for row in await service.collections() if row.get("index") is not None}
     except AskFailed as error:
         say(f"the service at {service.url} does not answer yet: {error.detail}")
-        return
+        return False
     if unknown := sorted(workspaces.collections - published):
         have = ", ".join(sorted(published)) or "none"
         say(f"the service has no published index of {', '.join(unknown)}; those that it has: {have}")
+    return not unknown

@@ -3,12 +3,21 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, Field, SecretStr
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, SecretStr
 
 from serve.slack.workspaces import Workspaces
 
 SLACK_API = "https://slack.com/api/"
 TELL = "docs/slack.md says how to make the app, `raydex slack --manifest` prints its manifest"
+
+
+def _check_url(url: str) -> str:
+    if url and not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url!r} is no address: it begins with http:// or https://")
+    return url
+
+
+Url = Annotated[str, AfterValidator(_check_url)]
 
 
 class SlackRefused(ValueError):
@@ -37,9 +46,9 @@ class SlackSettings(BaseModel):
     slack_app_token: Annotated[
         SecretStr, Field(validation_alias=AliasChoices("slack_app_token", "SLACK_APP_TOKEN"))
     ] = SecretStr("")
-    slack_api_url: Annotated[str, Field(validation_alias=AliasChoices("slack_api_url", "SLACK_API_URL"))] = SLACK_API
+    slack_api_url: Annotated[Url, Field(validation_alias=AliasChoices("slack_api_url", "SLACK_API_URL"))] = SLACK_API
     slack_workspaces: str = ""  # YAML file: bot tokens of workspaces, collections of channels
-    slack_service: Annotated[str, Field(validation_alias=AliasChoices("slack_service", "RAYDEX_SERVICE"))] = ""
+    slack_service: Annotated[Url, Field(validation_alias=AliasChoices("slack_service", "RAYDEX_SERVICE"))] = ""
     slack_key: Annotated[SecretStr, Field(validation_alias=AliasChoices("slack_key", "RAYDEX_KEY"))] = SecretStr("")
 
 

@@ -10,7 +10,7 @@ import pytest
 from kit.api import FakeEngine, FakeStore, run_server
 from kit.scripted_server import Raw, ScriptedServer
 from kit.slack_bot import RunningBot, answer, run_slack_bot, start_slack_command, stream
-from kit.slack_server import Limit, SlackServer
+from kit.slack_server import HTML, Limit, SlackServer
 
 from pipelines.store import StoreUnavailable
 from serve.api.routes import create_app
@@ -212,8 +212,9 @@ def test_a_refused_first_message_is_sent_again_and_its_event_acknowledged_in_tim
     assert posted.at - refused.at >= 3.0
 
 
-def test_a_fault_of_slack_that_passes_costs_nothing(slack, bot):
-    slack.refusals["chat.update"] = "internal_error"
+@pytest.mark.parametrize("fault", ["internal_error", HTML])
+def test_a_fault_of_slack_that_passes_costs_nothing(slack, bot, fault):
+    slack.refusals["chat.update"] = fault
     ts = slack.say("How?")
     slack.wait_for(lambda: slack.of("chat.update"))
     del slack.refusals["chat.update"]
@@ -334,6 +335,12 @@ def test_a_bot_that_is_stopped_finishes_what_it_has_begun(slack, service, engine
 def test_a_disconnect_is_followed_by_a_new_connection(slack, bot, reason):
     slack.wait_for_answer(slack.say("How?"))
     slack.disconnect(reason)
+    slack.wait_for(lambda: len(slack.sockets) == 2)
+    slack.wait_for_answer(slack.say("And now?"))
+
+
+def test_a_torn_connection_is_replaced(slack, bot):
+    slack.tear()
     slack.wait_for(lambda: len(slack.sockets) == 2)
     slack.wait_for_answer(slack.say("And now?"))
 

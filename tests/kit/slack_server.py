@@ -25,6 +25,7 @@ from aiohttp import WSMsgType, web
 
 SCOPES = "app_mentions:read,chat:write,im:history,channels:history,groups:history,mpim:history"
 APP_TOKEN, BOT_USER, READER = "xapp-1", "U0BOT", "U0READER"
+HTML = "<html>"  # as the error of a method: a page with status 502, as of a proxy
 MOST_TEXT, MOST_UPDATE_TEXT, MOST_SECTION, MOST_BLOCKS = 40_000, 4_000, 3_000, 50
 
 
@@ -146,6 +147,12 @@ class SlackServer:
         body = json.dumps({"type": "disconnect", "reason": reason, "debug_info": {"host": "stand-in"}})
         asyncio.run_coroutine_threadsafe(socket.send_str(body), self._loop).result(5)
 
+    def tear(self) -> None:
+        """Tear the last socket without a word."""
+        request = self.sockets[-1]._req
+        assert request is not None and request.transport is not None
+        self._loop.call_soon_threadsafe(request.transport.abort)
+
     # ------------------------------------------------------------------------------------------ what was asked of it
 
     def thread(self, ts: str, channel: str = "C1") -> list[dict[str, Any]]:
@@ -224,6 +231,9 @@ class SlackServer:
             if call.at - self._written.get(channel, -1.0) < 0.9:
                 return self._reply(call, {"ok": False, "error": "ratelimited"}, 429, Limit(0, 1))
             self._written[channel] = call.at
+        if self.refusals.get(method) == HTML:
+            call.status = 502
+            return web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html")
         if error := self.refusals.get(method) or self._refusal(call):
             return self._reply(call, {"ok": False, "error": error})
         known = getattr(self, "_" + method.replace(".", "_"), None)
