@@ -39,6 +39,7 @@ PING_S = 5.0  # a socket that is torn without a word is replaced after about tha
 LEFT_OVER_EVERY_S = 15.0  # another process that was killed may have left something
 STALE_S = 3600.0  # what was asked longer ago is not answered after a restart
 STALE = "I was stopped before I could answer. Please ask again."
+FAILED = "Something went wrong on my side. Please ask again."
 MakeCalls = Callable[[AsyncWebClient], SlackCalls]
 RETRY = "x-slack-retry-num"
 
@@ -81,9 +82,7 @@ class SlackBot:
     def _app(self) -> AsyncApp:
         """Return the Bolt app. It acknowledges when a handler is through: what takes longer is started as a task."""
 
-        async def authorize(
-            team_id: str | None,
-        ) -> AuthorizeResult | None:  # no method: Bolt looks at the names of arguments
+        async def authorize(team_id: str | None) -> AuthorizeResult | None:  # a function: Bolt takes no method here
             return self._authorize(team_id or "")
 
         quiet = logging.getLogger("serve.slack.bolt")
@@ -148,13 +147,14 @@ class SlackBot:
         began = began or asyncio.Event()
         try:
             calls = self._calls_of(taken.asked.team)
-            if calls and not (again and await self._replied(calls, taken.asked)):
+            elsewhere = again and not taken.first and calls and await self._replied(calls, taken.asked)
+            if calls and not elsewhere:
                 await self._reply(calls, taken, began)
-        except SlackApiError as error:
-            log.error("a message was not answered: %s", error)
         except OSError as error:
             log.error("a message was not answered, the next start tries again: %s", error)
             return
+        except SlackApiError as error:
+            log.error("a message was not answered: %s", error)
         finally:
             began.set()
         self._inbox.close(taken.asked)
@@ -170,7 +170,11 @@ class SlackBot:
         if taken.age_s > STALE_S:
             view.fail(STALE)
         elif asked.question:
-            await self._ask(asked, view, live)
+            try:
+                await self._ask(asked, view, live)
+            except Exception as error:  # a fault of ours: who asked must not wait for ever
+                log.error("the bot failed", exc_info=error)
+                view.fail(FAILED)
         await live.finish()
 
     async def _ask(self, asked: Asked, view: AnswerView, live: LiveAnswer) -> None:
@@ -217,8 +221,9 @@ class SlackBot:
         """Let the answers in progress end; those that take too long are left to the next process."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=END_S)
-        for task in self._tasks:
+        for task in (left := list(self._tasks)):
             task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         self._inbox.release()
         await self._service.close()
 

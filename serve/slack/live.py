@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 METADATA = "raydex_answer"  # the type of the metadata that says which message an answer belongs to
 # A message that can no longer be changed: someone deleted it, or the channel. Nothing more is to be shown.
 GONE = frozenset({"message_not_found", "channel_not_found", "is_archived", "thread_not_found", "not_in_channel"})
+# A message that the workspace's rules let nobody edit any more: what it should say is posted.
+CLOSED = frozenset({"edit_window_closed", "cant_update_message"})
 # Slack dislikes the blocks: the text says the same.
 UNFIT = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "invalid_arguments"})
 
@@ -97,12 +99,17 @@ class LiveAnswer:
     async def _post(self, place: int) -> None:
         reply = await self._write("chat.postMessage", place, unfurl_links=False, unfurl_media=False)
         if reply:
-            self._posted.append((str(reply["ts"]), self._sent))
+            self._posted[place : place + 1] = [(str(reply["ts"]), self._sent)]
 
     async def _edit(self, place: int) -> None:
         ts = self._posted[place][0]
-        if await self._write("chat.update", place, ts=ts):
-            self._posted[place] = ts, self._sent
+        try:
+            if await self._write("chat.update", place, ts=ts):
+                self._posted[place] = ts, self._sent
+        except SlackApiError as error:
+            if error_of(error) not in CLOSED:
+                raise
+            await self._post(place)
 
     async def _write(self, method: str, place: int, **more: Any) -> dict[str, Any] | None:
         """Send the message at `place` as it is to be shown; None if the conversation is gone."""

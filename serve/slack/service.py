@@ -97,13 +97,11 @@ def refusal(response: httpx.Response) -> AskFailed:
     said = str(body.get("error") or response.reason_phrase) if isinstance(body, dict) else response.reason_phrase
     wait = response.headers.get("retry-after", "")
     status, seconds = response.status_code, float(wait) if wait.isdecimal() else None
-    if status in (401, 403):
+    if status == 401:
         told = "The service does not accept this bot's API key. Whoever runs the bot can mend that."
         return AskFailed(told, f"{status}: {said}; set RAYDEX_KEY to a key of the service")
-    if status == 404:
+    if status in (403, 404, 422):
         return AskFailed(f"This can't be asked: {said}", f"{status}: {said}")
-    if status == 422:
-        return AskFailed(f"This question can't be asked: {said}", f"{status}: {said}")
     if status == 429:
         return AskFailed("Too many questions at once. Please ask again in a minute.", f"{status}: {said}", seconds)
     return _failure(f"{status}: {said}", seconds)

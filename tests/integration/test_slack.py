@@ -228,6 +228,20 @@ def test_blocks_that_slack_refuses_are_sent_as_text(slack, bot):
     assert message["blocks"] == []
 
 
+def test_an_answer_that_can_not_be_edited_any_more_is_posted(slack, bot):
+    slack.refusals["chat.update"] = "edit_window_closed"
+    ts = slack.say("How?")
+    messages = slack.wait_for_answer(ts)
+    assert texts(messages)[-1].endswith("done")
+
+
+def test_an_event_that_the_bot_does_not_understand_is_said(slack):
+    odd = Raw(200, 'event: delta\ndata: {"words": "It is"}\n\n', "text/event-stream")
+    with scripted(odd) as service, run_slack_bot(slack, service.url):
+        ts = slack.say("How?")
+        slack.wait_for(lambda: "Something went wrong on my side" in "".join(texts(slack.thread(ts))))
+
+
 def test_an_answer_that_someone_deleted_is_not_posted_again(slack, bot, engine):
     engine.delay_s = 0.5
     ts = slack.say("How?")
@@ -381,6 +395,7 @@ def test_a_busy_service_is_asked_again(slack, bot, engine):
     (401, "an API key is required", "The service does not accept this bot's API key"),
     (404, "collection 'x' has no published index: run `raydex index` first", "run `raydex index` first"),
     (422, "question: too long", "question: too long"),
+    (403, "question: without an API key it may have 2,000 characters", "it may have 2,000 characters"),
     (429, "slow down", "Too many questions at once"),
     (500, "boom", "The service failed while answering"),
 ])  # fmt: skip
