@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio")
-START_S, ANSWER_S = 60.0, 15.0
+START_S, ANSWER_S = 60.0, 60.0
 REPORTED = ("Page.javascriptDialogOpening", "Log.entryAdded", "Network.requestWillBeSent")
 
 

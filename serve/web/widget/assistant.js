@@ -1,7 +1,7 @@
 /** What the launcher, the search box and an inline chat share: a client of the service, and the chat, loaded on first use. */
 
 import {make, withCode} from "../chat/dom.js";
-import {loadStyles, makeSheet} from "./shell.js";
+import {load, loadStyles, makeSheet} from "./shell.js";
 
 /** The chat in the colours of the page around it, and in its header room for the button that closes the panel. */
 const LOOK = `
@@ -17,12 +17,14 @@ export class Assistant {
 
   /** Return the client of the service; its session lives as long as the page, and in memory alone. */
   get client() {
-    return (this.#client ??= this.#makeClient());
+    this.#client ??= this.#makeClient();
+    this.#client.catch(() => (this.#client = undefined));
+    return this.#client;
   }
 
   /** Load the chat, for it will soon be opened. */
   preload() {
-    if (!this.settings.refusal) import("../chat/chat.js").catch(() => {});
+    if (!this.settings.refusal) load("../chat/chat.js").catch(() => {});
   }
 
   /** Show a chat in `root`, a ShadowRoot. Returns it, null where it can't be shown: the reason stands there then. */
@@ -31,7 +33,7 @@ export class Assistant {
     if (refusal) return explain(root, "The assistant is not set up", refusal);
     root.replaceChildren(make("p", {class: "wait", role: "status"}, "Loading the assistant …"));
     try {
-      const [{mountChat}, client, styles] = await Promise.all([import("../chat/chat.js"), this.client, loadStyles("../chat/chat.css")]);
+      const [{mountChat}, client, styles] = await Promise.all([load("../chat/chat.js"), this.client, loadStyles("../chat/chat.css")]);
       root.adoptedStyleSheets = [root.adoptedStyleSheets[0], styles, makeSheet(LOOK)];
       root.replaceChildren();
       return mountChat(root, client, {title, placeholder, heading: 2, autofocus: false, keys: false, sharing: false, place: placeOf(this.settings)});
@@ -44,7 +46,7 @@ export class Assistant {
 
   async #makeClient() {
     const {base, key, collection, version, language} = this.settings;
-    const {Client} = await import("../chat/client.js");
+    const {Client} = await load("../chat/client.js");
     const client = new Client({base, key, collection, version, language, channel: "widget"});
     Object.defineProperty(client, "page", {get: () => location.href}); // an application changes it without loading
     return client;

@@ -1,10 +1,11 @@
 /** What the attributes of the script tag mean. Says what is wrong with them instead of guessing. */
 
+const PUBLISHABLE = /^pk_[\w-]+$/;
 const MODES = ["launcher", "search", "inline"];
 const POSITIONS = ["bottom-right", "bottom-left"];
 const SCHEMES = ["auto", "light", "dark"];
 const NAMES = [
-  "accent", "collection", "colorScheme", "examples", "hotkey", "key", "label", "language", "mode", "placeholder",
+  "accent", "collection", "colorScheme", "hotkey", "key", "label", "language", "mode", "placeholder",
   "position", "selection", "target", "title", "version",
 ];
 
@@ -13,38 +14,29 @@ const NAMES = [
  *
  * `base` is the service's address, `told` maps the names of attributes without data- to their values.
  */
-export function readSettings(base, told) {
+export async function readSettings(base, told) {
   const unknown = Object.keys(told).filter(name => !NAMES.includes(name));
-  if (unknown.length) warn(`unknown attributes: ${unknown.map(attributeOf).join(", ")}`);
-  const refusal = refuse((told.key ?? "").trim());
-  if (refusal) console.error(`Raydex: ${refusal}`);
+  if (unknown.length) console.info(`Raydex: unknown attributes: ${unknown.map(attributeOf).join(", ")}`);
+  const key = (told.key ?? "").trim();
+  const refusal = !key || PUBLISHABLE.test(key) ? "" : (await import("./refusal.js")).explainRefusal(key);
   return {
     base,
     refusal,
-    key: refusal ? "" : (told.key ?? "").trim(),
+    key: refusal ? "" : key,
     collection: told.collection ?? "",
     version: told.version ?? "",
     language: told.language ?? "",
     modes: readModes(told),
-    target: told.target ?? "",
+    target: valid("target", told, isSelector, "a CSS selector"),
     title: told.title || "Ask the documentation",
     label: told.label || "Ask",
     placeholder: told.placeholder || "How do I …?",
-    accent: told.accent ?? "",
+    accent: valid("accent", told, value => CSS.supports("color", value), "a CSS colour"),
     position: among("position", told, POSITIONS),
     scheme: among("colorScheme", told, SCHEMES),
     hotkey: told.hotkey !== "off",
     selection: told.selection !== "off",
   };
-}
-
-/** Return why a key is not to be used in a page, "" for a publishable one or none. */
-function refuse(key) {
-  const create = `Create one with \`raydex keys create NAME --publishable --origin ${location.origin}\``;
-  if (!key || /^pk_[\w-]+$/.test(key)) return "";
-  if (/^rdx_/i.test(key))
-    return `data-key is a secret key (rdx_…): whoever reads this page's source could use it. It was not sent. A page needs a publishable key (pk_…). ${create}, and revoke the secret one.`;
-  return `data-key is not a publishable key: those begin with pk_. It was not sent. ${create}.`;
 }
 
 function readModes(told) {
@@ -58,6 +50,21 @@ function among(name, told, choices) {
   if (!told[name] || choices.includes(told[name])) return told[name] || choices[0];
   warn(`${attributeOf(name)}="${told[name]}": it may be ${choices.join(", ")}`);
   return choices[0];
+}
+
+function valid(name, told, isValid, what) {
+  if (!told[name] || isValid(told[name])) return told[name] ?? "";
+  warn(`${attributeOf(name)}="${told[name]}" is not ${what}`);
+  return "";
+}
+
+function isSelector(text) {
+  try {
+    document.querySelector(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function attributeOf(name) {

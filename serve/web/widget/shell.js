@@ -9,10 +9,20 @@ import {schemeOfPage, watchScheme} from "./scheme.js";
  * A rem is the size that the page gave its root, and many give it 10 px: here it is the text size that the reader chose.
  */
 export async function loadStyles(path) {
+  const size = readersTextSize();
+  return makeSheet((await fetchText(path)).replace(/([\d.]+)rem\b/g, (_, number) => `${number * size}px`));
+}
+
+/** Return a module. It is fetched first: a browser never asks again for a module that it could not load. */
+export async function load(path) {
+  await fetchText(path);
+  return import(new URL(path, import.meta.url));
+}
+
+async function fetchText(path) {
   const reply = await fetch(new URL(path, import.meta.url), {credentials: "omit"});
   if (!reply.ok) throw new Error(`${path}: ${reply.status}`);
-  const size = readersTextSize();
-  return makeSheet((await reply.text()).replace(/([\d.]+)rem\b/g, (_, number) => `${number * size}px`));
+  return reply.text();
 }
 
 /** Return a style sheet from its text. */

@@ -2,19 +2,20 @@
 
 import {icon, make} from "../chat/dom.js";
 import {readSettings} from "./settings.js";
-import {isHotkey, keepInPage, loadStyles, makeShell} from "./shell.js";
+import {isHotkey, keepInPage, load, loadStyles, makeShell} from "./shell.js";
 
 /** What other tags of this page have put there already, also with another copy of this module. */
 const TAKEN = Symbol.for("raydex.widget");
+const SHOWN_MS = 6000; // long enough to read one sentence twice
 
 /** Start the widget that `tag` asks for; `told` are its settings as texts. */
 export async function start(base, told, tag) {
-  const settings = readSettings(base, told);
+  const settings = await readSettings(base, told);
   const modes = takeModes(settings);
   if (!modes.size) return;
   const [sheet] = await Promise.all([loadStyles("./widget.css"), documentRead()]);
   const parts = new Parts(settings, [sheet]);
-  if (modes.has("inline")) parts.addInline(tag);
+  if (modes.has("inline")) (await import("./inline.js")).addInline(parts, tag);
   if (modes.has("launcher") || modes.has("search")) parts.addOverlay(modes);
 }
 
@@ -40,26 +41,6 @@ class Parts {
     Object.assign(this, {settings, sheets});
   }
 
-  /** Put a chat into the element that `data-target` selects; without one, behind the script tag. */
-  addInline(tag) {
-    const {target} = this.settings;
-    const shell = makeShell("raydex-chat", this.settings, this.sheets);
-    shell.className = "inline";
-    const place = () => {
-      const into = target && document.querySelector(target);
-      if (into) into.append(shell);
-      else if (!target && document.body.contains(tag)) tag.after(shell);
-    };
-    keepInPage(shell, place);
-    if (!shell.isConnected) console.warn(`Raydex: nothing in this page yet is data-target="${target}", where the chat goes`);
-    const seen = new IntersectionObserver(async ([entry]) => {
-      if (!entry.isIntersecting) return;
-      seen.disconnect();
-      (await this.assistant).mountChat(shell.shadowRoot);
-    }, {rootMargin: "300px"});
-    seen.observe(shell);
-  }
-
   /** Put over the page: a launcher, the panel and the search box that it opens, the offer to ask about a selection. */
   addOverlay(modes) {
     const {settings} = this;
@@ -67,7 +48,8 @@ class Parts {
     const launcher = modes.has("launcher")
       ? makeLauncher("spark", settings.label, settings.title, () => this.open())
       : makeLauncher("search", "Search", "Search the documentation", () => this.search());
-    this.overlay = make("div", {class: "overlay"}, launcher);
+    const alone = modes.has("launcher") || !window[TAKEN].has("launcher"); // one button, not two in one place
+    this.overlay = make("div", {class: "overlay"}, alone && launcher);
     shell.shadowRoot.append(this.overlay);
     keepInPage(shell, () => document.body.append(shell));
     launcher.addEventListener("pointerenter", async () => (await this.panel).preload(), {once: true});
@@ -93,40 +75,38 @@ class Parts {
   }
 
   get panel() {
-    return this.#load("panel", async ({Panel}) => this.#addDialog(new Panel(await this.assistant, this.settings, this.sheets)));
+    return this.#load("panel", async ({Panel}) => this.#show(new Panel(await this.assistant, this.settings, this.sheets)));
   }
 
   get searchBox() {
-    return this.#load("search", async ({Search}) => this.#addDialog(new Search(await this.assistant, this.settings, question => this.ask(question))));
+    return this.#load("search", async ({Search}) => this.#show(new Search(await this.assistant, this.settings, question => this.ask(question))));
   }
 
   get selection() {
-    return this.#load("selection", ({SelectionOffer}) => this.#add(new SelectionOffer(async text => (await this.panel).compose(`“${text}”\n\n`))));
+    return this.#load("selection", ({SelectionOffer}) => this.#show(new SelectionOffer(async text => (await this.panel).compose(`“${text}”\n\n`))));
   }
 
   /** Load a module once and make its part; a service that was away is asked again the next time. */
   #load(name, makePart) {
-    if (!this.#loaded.has(name)) this.#loaded.set(name, this.#import(name).then(makePart));
+    if (!this.#loaded.has(name)) {
+      const part = load(`./${name}.js`).then(makePart);
+      this.#loaded.set(name, part);
+      part.catch(() => this.#fail(name));
+    }
     return this.#loaded.get(name);
   }
 
-  async #import(name) {
-    try {
-      return await import(`./${name}.js`);
-    } catch (error) {
-      this.#loaded.delete(name);
-      console.error(`Raydex: the assistant can't be loaded from ${this.settings.base}.`, error);
-      throw error;
-    }
+  #fail(name) {
+    this.#loaded.delete(name);
+    this.failure ??= make("p", {class: "failed", role: "alert"});
+    this.failure.textContent = "The assistant can't be reached. Try again in a moment.";
+    this.overlay?.append(this.failure);
+    setTimeout(() => this.failure.remove(), SHOWN_MS);
   }
 
-  async #addDialog(part) {
-    this.dialogSheet ??= loadStyles("./dialogs.css");
-    this.shell.shadowRoot.adoptedStyleSheets = [...this.sheets, await this.dialogSheet];
-    return this.#add(part);
-  }
-
-  #add(part) {
+  async #show(part) {
+    this.laterSheet ??= await loadStyles("./dialogs.css");
+    this.shell.shadowRoot.adoptedStyleSheets = [...this.sheets, this.laterSheet];
     this.overlay.append(part.element);
     return part;
   }

@@ -10,8 +10,7 @@
   const address = new URL(tag.src);
   const told = {...Object.fromEntries(new URLSearchParams(address.hash.slice(1))), ...tag.dataset};
   const base = new URL(".", address.origin + address.pathname);
-  import(new URL("web/widget/start.js", base)).then(
-    ({start}) => start(base, told, tag),
-    error => console.error(`Raydex: the assistant can't be loaded from ${base}.`, error),
-  );
+  import(new URL("web/widget/start.js", base))
+    .then(({start}) => start(base, told, tag))
+    .catch(error => console.error(`Raydex: the assistant can't be loaded from ${base}.`, error));
 })();
