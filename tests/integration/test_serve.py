@@ -114,7 +114,7 @@ def test_an_agent_asks_over_mcp(client: httpx.Client, mode: str) -> None:
 def test_collections_are_listed_and_the_page_is_served(client: httpx.Client) -> None:
     (docs,) = client.get("/collections").json()
     assert docs["name"] == "docs" and docs["revision"] >= 1
-    assert "<form>" in client.get("/").text
+    assert '<script type="module"' in client.get("/").text
 
 
 def test_a_publish_is_followed_at_once(client: httpx.Client, workshop: Workshop) -> None:
