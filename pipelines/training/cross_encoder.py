@@ -105,7 +105,8 @@ def gather_reranker_data(
     )
     judging = JudgingHits.retrieve(collection, held_out, selection.depth)
     seconds = time.monotonic() - started
-    progress(f"{len(triples):,} questions mined, {len(held_out):,} to judge by, {seconds:.0f} s")
+    named = mining.describe_named(train)
+    progress(f"{len(triples):,} questions mined{named}, {len(held_out):,} to judge by, {seconds:.0f} s")
     base = load_tokenizer(selection.model or collection.index.settings.model)
     return RerankerData(base, collection.index.collection, train, judging, triples, selection, seconds)
 

@@ -89,7 +89,8 @@ def gather_embedder_data(
         raise NothingToLearn(f"{base.model} has no weights here: train a packaged model, a folder or a hub model")
     corpus = collection.corpus
     train, held_out = fine_tuning.divide(examples, corpus, selection)
-    progress(f"{len(train):,} questions to learn from, {len(held_out):,} to judge by")
+    named = mining.describe_named(train)
+    progress(f"{len(train):,} questions to learn from{named}, {len(held_out):,} to judge by")
     judging = mining.pages_of(held_out)
 
     def find_negatives(example: Example) -> list[Hit]:

@@ -178,6 +178,12 @@ def take_first(named: Sequence[Hit], mined: Sequence[Hit], most: int) -> list[Hi
     return [*named, *(hit for hit in mined if hit.chunk_id not in ids)][:most]
 
 
+def describe_named(examples: Sequence[Example]) -> str:
+    """Return how many of the examples have sources that a person found wrong; "" for none."""
+    named = sum(bool(example.negatives) for example in examples)
+    return f", {named:,} with wrong sources that people named" if named else ""
+
+
 def named_negatives(
     example: Example, corpus: Corpus, forbidden: Collection[str] = (), most: int | None = None
 ) -> list[Hit]:

@@ -1,4 +1,4 @@
-"""Looks up the verified answer to a question, as a step of the engine: what fails is recorded and left out."""
+"""Looks up the verified answer to a question, as a step of the engine that may fail."""
 
 import logging
 
