@@ -1,4 +1,4 @@
-"""The report: one HTML file that loads nothing, the page that loads its data from the service, and JSON.
+"""Writes the report: one HTML file that loads nothing, the page that loads its data, and JSON.
 
 Texts of questions, comments and documents reach the page as JSON and are shown as text.
 """
