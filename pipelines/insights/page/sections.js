@@ -1,7 +1,7 @@
 // Shows the sections of a view.
 const REASONS = { wrong: "wrong", incomplete: "incomplete", outdated: "outdated", not_asked: "not what was asked" };
 const CHANNELS = { page: "chat page", widget: "widget", slack: "Slack", mcp: "MCP", api: "HTTP API", openai: "OpenAI API", "": "not recorded" };
-const AGENTS = { extractive: "quotations (no model)", smalltalk: "small talk", "": "none: it failed" };
+const AGENTS = { verified: "a person (verified answer)", extractive: "quotations (no model)", smalltalk: "small talk", "": "none: it failed" };
 
 /** Show a view. */
 function show(view) {
