@@ -324,6 +324,32 @@ def test_a_draft_survives_a_reload(site: Site) -> None:
     assert page.evaluate("document.querySelector('[name=question]').value") == "Half a ques"
 
 
+def test_a_question_that_is_not_answered_yet_survives_a_reload(site: Site) -> None:
+    site.engine.holds_at = 0
+    page = site.open()
+    site.send()
+    page.wait_for("!!document.querySelector('.busy')")
+    assert page.evaluate("document.querySelector('[name=question]').value") == ""
+    page = site.open()
+    assert page.evaluate("document.querySelector('[name=question]').value") == QUESTION
+
+
+def test_a_tap_shows_a_source_and_a_second_one_opens_it(site: Site) -> None:
+    page = site.open(width=390)
+    site.ask()
+    opened: list[str] = []
+    page.do(lambda page: page.context.on("page", lambda other: opened.append(other.url)))
+    touch = page.do(lambda page: page.locator(".answer .number").bounding_box())
+    assert touch
+    points = [{"x": touch["x"] + touch["width"] / 2, "y": touch["y"] + touch["height"] / 2}]
+    for expected in (0, 1):
+        page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=points)
+        page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        page.wait_for("document.querySelector('.pointed').matches(':popover-open')")
+        page.do(lambda page: page.wait_for_timeout(300))
+        assert len(opened) == expected
+
+
 def test_the_keyboard_alone_does(site: Site) -> None:
     page = site.open()
     page.wait_for("document.activeElement.name === 'question'")

@@ -75,12 +75,14 @@ class Chat {
     } catch (error) {
       this.trouble = error;
     }
+    this.loaded = true;
     if (!this.turns.length) this.#welcome();
   }
 
   /** Ask a question in this conversation. */
   async ask(question) {
     this.stop();
+    if (this.turns.at(-1)?.failed) this.turns.pop().element.remove();
     const turn = this.#add(new Turn(question, this.#handlers()));
     this.#scrollTo(turn);
     this.composer.send(question);
@@ -266,7 +268,7 @@ class Chat {
     else if (about?.pages) parts.push(make("p", {class: "place"}, `Answers come from ${about.pages.toLocaleString()} pages of the documentation, with their sources.`));
     const examples = (about?.examples ?? []).map(text => make("li", {}, make("button", {type: "button", onclick: () => this.ask(text)}, text)));
     if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": "Example questions"}, examples));
-    this.thread.replaceChildren(make("div", {class: "welcome"}, parts));
+    this.thread.replaceChildren(make("div", {class: this.loaded ? "welcome" : "welcome waiting"}, parts));
   }
 
   #toggleSide(open = !this.element.classList.contains("listing")) {

@@ -2,14 +2,12 @@
 
 import {icon, make} from "./dom.js";
 
-const MOST = 2000; // characters: the most that a reader without a key may ask
-
 /** Enter asks, Shift+Enter begins a line, Escape stops the answer. */
 export class Composer {
   /** `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. */
   constructor({ask, stop, placeholder, store, name}) {
     Object.assign(this, {ask, stop, placeholder, store, name: `raydex-draft ${name}`});
-    this.box = make("textarea", {name: "question", rows: "1", maxlength: MOST, "aria-label": "Your question", placeholder, enterkeyhint: "send", autocomplete: "off"});
+    this.box = make("textarea", {name: "question", rows: "1", "aria-label": "Your question", placeholder, enterkeyhint: "send", autocomplete: "off"});
     this.button = make("button", {class: "send"});
     this.context = make("div", {class: "context", hidden: true});
     const onsubmit = event => {

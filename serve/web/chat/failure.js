@@ -10,7 +10,7 @@ const SAYINGS = {
   invalid: ["The service can't take this question", ""],
   model: ["The service is still loading its models", "This takes a minute at most. Your question is kept."],
   no_index: ["Nothing is indexed yet", ""],
-  no_key: ["An API key is needed", "This service answers only with a key. Whoever runs it can create one."],
+  no_key: ["An API key is needed", "This service answers only with a key. Whoever runs it creates one with `raydex keys create NAME`."],
   rate: ["Too many questions in a short time", "The service limits how often one may ask. Your question is kept."],
   unavailable: ["The service is busy or starting", "It will be back in a moment. Your question is kept."],
   unreachable: ["The service can't be reached", "It may be restarting, or you may be offline. Your question is kept."],
@@ -18,6 +18,8 @@ const SAYINGS = {
 /** A reader of another site can't mend its key: what the service says is for those who run the site. */
 const NOT_SET_UP = ["The assistant is not set up", ""];
 const FAILED = ["Something went wrong", ""];
+/** Nothing is broken: there is something to do, or to wait for. */
+const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "unavailable"]);
 
 /**
  * Return an element for a ServiceError. `again` asks once more, null where that is no use; `enterKey` is called with an
@@ -27,7 +29,7 @@ const FAILED = ["Something went wrong", ""];
 export function showFailure(error, {again, enterKey}) {
   const keyed = ["no_key", "bad_key"].includes(error.kind);
   const [title, advice] = keyed && !enterKey ? NOT_SET_UP : SAYINGS[error.kind] ?? FAILED;
-  const box = make("div", {class: "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || sentence(error.message))));
+  const box = make("div", {class: CALM.has(error.kind) ? "failure calm" : "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || sentence(error.message))));
   if (keyed && enterKey) box.append(askForKey(enterKey));
   else if (again) box.append(...askAgain(again, error.seconds));
   return box;

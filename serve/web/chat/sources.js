@@ -65,7 +65,9 @@ export class PointedCard {
     this.card = make("div", {class: "pointed", role: "tooltip", id: "pointed-source", popover: "manual"});
     root.append(this.card);
     for (const begins of ["pointerover", "focusin"]) root.addEventListener(begins, event => this.#begin(event));
-    for (const ends of ["pointerout", "focusout"]) root.addEventListener(ends, () => this.#end());
+    root.addEventListener("pointerdown", event => (this.tapped = event.pointerType === "touch" && !this.#isOpenFor(event.target)));
+    root.addEventListener("click", event => this.#tap(event));
+    for (const ends of ["pointerout", "focusout"]) root.addEventListener(ends, event => event.pointerType !== "touch" && this.#end());
     root.addEventListener("keydown", event => event.key === "Escape" && this.close());
     for (const moves of ["scroll", "resize"]) root.ownerDocument.defaultView.addEventListener(moves, () => this.#follow(), true);
   }
@@ -75,6 +77,18 @@ export class PointedCard {
     this.at?.removeAttribute("aria-describedby");
     this.at = null;
     if (this.card.matches(":popover-open")) this.card.hidePopover();
+  }
+
+  /** Show a number's card at the first tap, where there is nothing to point with; the second one follows the link. */
+  #tap(event) {
+    const at = event.target.closest?.(".number");
+    if (!at || !this.tapped) return;
+    event.preventDefault();
+    if (!this.#isOpenFor(at)) this.#open(at, sourceOf.get(at));
+  }
+
+  #isOpenFor(target) {
+    return !!this.at && this.at === target.closest?.("[data-source]");
   }
 
   #begin(event) {

@@ -26,6 +26,7 @@ export class Turn {
   constructor(question, on, {editable = true} = {}) {
     Object.assign(this, {question, on});
     this.answer = null;
+    this.failed = false;
     this.rating = 0;
     this.text = "";
     this.citations = new Map();
@@ -76,6 +77,7 @@ export class Turn {
   }
 
   fail(error) {
+    this.failed = true;
     this.#settle();
     this.foot.replaceChildren(showFailure(error, {again: () => this.on.again(this), enterKey: this.on.enterKey}));
   }
