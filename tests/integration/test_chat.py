@@ -129,6 +129,17 @@ def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site)
         page.do(lambda page: page.mouse.move(2, 2))
 
 
+def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) -> None:
+    site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
+    page = site.open(height=500)
+    site.ask()
+    page.evaluate("document.querySelector('.thread').scrollTo({top: 1e6, behavior: 'instant'})")
+    page.do(lambda page: page.focus(".answer .number"))
+    page.do(lambda page: page.wait_for_timeout(1000))  # the page scrolls smoothly
+    box = page.evaluate("JSON.parse(JSON.stringify(document.querySelector('.pointed').getBoundingClientRect()))")
+    assert 0 < box["top"] and box["bottom"] < 500 and box["height"] > 20
+
+
 def test_a_follow_up_keeps_and_shows_its_context(site: Site) -> None:
     page = site.open()
     site.ask()

@@ -120,7 +120,7 @@ export class PointedCard {
   #follow() {
     if (!this.at) return;
     const at = this.at.getBoundingClientRect(), card = this.card.getBoundingClientRect();
-    if (!this.at.isConnected || at.bottom < 0 || at.top > innerHeight) return this.close();
+    if (!this.at.isConnected) return this.close();
     const left = Math.max(EDGE, Math.min(at.left, innerWidth - card.width - EDGE));
     const above = at.top - card.height - EDGE;
     this.card.style.left = `${left}px`;
