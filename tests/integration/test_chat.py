@@ -92,6 +92,26 @@ def test_what_comes_half_is_not_shown_as_something_else(site: Site, text: str) -
     assert not set(page.evaluate(f"(text => {grow})({text!r})")) & {"H1", "H2", "H3", "H4", "HR"}
 
 
+@pytest.mark.parametrize(
+    ("code", "coloured"),
+    [
+        ("import ray\nray.init()", True),
+        (">>> ray.init()\n{}", True),
+        ("ALTER TABLE t ADD COLUMN c text;", True),
+        ("$ echo ray", True),
+        ('{"a": 1}', True),
+        ("Number of trials: 3/3\n| Trial | loss |", False),
+        ("With all of it, nothing from here imports.", False),
+    ],
+)
+def test_code_without_a_language_is_coloured_where_it_tells(site: Site, code: str, coloured: bool) -> None:
+    site.engine.says = f"So:\n\n```\n{code}\n```\n"
+    page = site.open()
+    site.ask()
+    assert (page.count(".answer pre span") > 0) is coloured
+    assert page.evaluate("document.querySelector('.answer pre').textContent") == f"{code}\n"
+
+
 def test_code_is_copied_by_its_button(site: Site) -> None:
     site.engine.says = RICH
     page = site.open()
@@ -137,7 +157,7 @@ def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) ->
     page.do(lambda page: page.focus(".answer .number"))
     page.do(lambda page: page.wait_for_timeout(1000))  # the page scrolls smoothly
     box = page.evaluate("JSON.parse(JSON.stringify(document.querySelector('.pointed').getBoundingClientRect()))")
-    assert 0 < box["top"] and box["bottom"] < 500 and box["height"] > 20
+    assert box["top"] > 0 and box["bottom"] < 500 and box["height"] > 20
 
 
 def test_a_follow_up_keeps_and_shows_its_context(site: Site) -> None:

@@ -5,9 +5,9 @@
  */
 
 import DOMPurify from "../vendor/dompurify.js";
-import hljs from "../vendor/highlight.js";
 import {Marked} from "../vendor/marked.js";
-import {confirmOn, copyText, icon, make} from "./dom.js";
+import {escape, frameCode, makeCode} from "./code.js";
+import {make} from "./dom.js";
 import {makeNumber, renewNumbers} from "./sources.js";
 
 const TAGS = [
@@ -104,7 +104,7 @@ function renderBlock(token, level, citations) {
     if (citations.has(n) && before?.nodeType === Node.TEXT_NODE) before.data = before.data.replace(/ $/, "\u00a0"); // no number begins a line
     sup.replaceWith(makeNumber(n, citations));
   });
-  clean.querySelectorAll("pre").forEach(addCopyButton);
+  clean.querySelectorAll("pre").forEach(frameCode);
   clean.querySelectorAll("table").forEach(table => {
     const frame = make("div", {class: "table", tabindex: "0", role: "group", "aria-label": "Table"});
     table.replaceWith(frame);
@@ -119,30 +119,4 @@ function guardLink(link) {
   if (!/^https?:\/\//i.test(href)) return link.replaceWith(...link.childNodes);
   for (const {name} of [...link.attributes]) link.removeAttribute(name);
   for (const [name, value] of Object.entries({href, rel: "noopener nofollow", target: "_blank"})) link.setAttribute(name, value);
-}
-
-function makeCode(text, lang = "") {
-  const language = hljs.getLanguage(/^[\w+#-]*/.exec(lang)[0]) ? /^[\w+#-]*/.exec(lang)[0] : "";
-  const code = language ? hljs.highlight(text, {language, ignoreIllegals: true}).value : escape(text);
-  return `<pre class="${language}"><code>${code}\n</code></pre>`;
-}
-
-function addCopyButton(pre) {
-  const language = pre.className;
-  pre.removeAttribute("class");
-  pre.tabIndex = 0;
-  pre.setAttribute("role", "group");
-  pre.setAttribute("aria-label", language ? `Code, ${language}` : "Code");
-  const copy = async () => {
-    await copyText(pre.textContent.replace(/\n$/, ""));
-    confirmOn(button, "Copied");
-  };
-  const button = make("button", {type: "button", class: "quiet", onclick: copy}, icon("copy"), make("span", {}, "Copy"));
-  const frame = make("div", {class: "code"}, make("div", {class: "bar"}, make("span", {}, language), button));
-  pre.replaceWith(frame);
-  frame.append(pre);
-}
-
-function escape(text) {
-  return text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`);
 }
