@@ -94,6 +94,18 @@ def test_every_text_keeps_its_brackets_escaped(text):
     assert re.findall(r"<(?!https?://)", rendered(text)) == []
 
 
+@pytest.mark.parametrize(
+    "url", ["https://d.test/?" + "a=1&" * 450, "https://d.test/" + "漢" * 400, "https://d.test/" + "a" * 2500]
+)
+def test_a_link_is_never_cut_however_long_its_address_and_its_label(url):
+    hits = [{"source": f"{url}{n}", "title": "T & " * 200, "headings": []} for n in range(3)]
+    view = AnswerView()
+    view.take("hits", {"hits": hits})
+    shown = [*blocks_of(view, "context"), *pack_sections(to_fragments(f"[{'label ' * 900}]({url}) [x]({url})", {}))]
+    for text in shown:
+        assert len(text) <= MOST_SECTION and not re.search(r"<[^>]*$|&[a-z]*$", text)
+
+
 def test_short_pieces_share_a_section_and_long_ones_are_split_between_words():
     assert pack_sections(to_fragments("a\n\nb", {})) == ["a\n\nb"]
     sections = pack_sections(to_fragments("word &amp; " * 1500, {}))
@@ -139,7 +151,8 @@ def test_a_heading_stays_with_what_it_is_about():
 
 def blocks_of(view: AnswerView, kind: str) -> list[str]:
     blocks = [block for message in view.messages() for block in message.blocks if block["type"] == kind]
-    return [b["text"]["text"] if kind == "section" else b["elements"][0]["text"] for b in blocks]
+    shown = [[b["text"]] if kind == "section" else b["elements"] for b in blocks]
+    return [one["text"] for ones in shown for one in ones]
 
 
 def whole(**more):
@@ -183,7 +196,7 @@ def test_the_view_follows_the_stream():
     view = AnswerView("ray")
     assert blocks_of(view, "section") == ["_Looking in *ray* …_"]
     view.take("hits", {"hits": [{"source": LINKS[1], "title": "Data", "headings": ["Data", "CSV"]}]})
-    assert blocks_of(view, "context") == [f"Found: <{LINKS[1]}|Data › CSV>"]
+    assert blocks_of(view, "context") == ["Found:", f"<{LINKS[1]}|Data › CSV>"]
     view.take("status", {"stage": "reading", "passages": 5, "tokens": 900, "seconds": 41.2})
     assert blocks_of(view, "section") == ["_Reading 5 passages, about 41 s …_"]
     view.take("delta", {"text": "Never"})

@@ -7,7 +7,6 @@ from serve.slack.text.mrkdwn import Fragment, escape, link, to_fragments
 from serve.slack.text.packing import Block, SlackMessage, context, pack_messages, pack_sections, section
 
 MOST_SOURCES = 10  # more help nobody; the page has them all
-MOST_TITLE = 150
 CLOSEST = 3  # sections that are named while a model reads them
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
 RATE_UP, RATE_DOWN = "raydex_rate_up", "raydex_rate_down"
@@ -86,7 +85,7 @@ class AnswerView:
         """Return the closest sections, which a reader may open while a model still reads them."""
         hits = {str(hit["source"]): hit for hit in reversed(self._hits[:CLOSEST])}
         names = [link(source, _title(hit)) for source, hit in reversed(hits.items())]
-        return [context("Found: " + " · ".join(names))] if names else []
+        return [context("Found:", *names)] if names else []
 
 
 def help_message() -> list[SlackMessage]:
@@ -130,8 +129,7 @@ def _source(citation: Mapping[str, Any], known: bool) -> str:
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    title = " › ".join(source.get("headings") or ()) or source.get("title") or source["source"]
-    return title if len(title) <= MOST_TITLE else title[: MOST_TITLE - 1] + "…"
+    return " › ".join(source.get("headings") or ()) or source.get("title") or source["source"]
 
 
 def _notes(answer: Mapping[str, Any]) -> list[str]:

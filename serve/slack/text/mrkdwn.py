@@ -14,7 +14,8 @@ from markdown_it.tree import SyntaxTreeNode
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 FENCE = "```"
 MARKS = {"strong": "*", "em": "_", "s": "~"}
-MOST_URL = 2_000  # a longer one would leave a section no room for its text
+# Together, escaped, they fit into a section. A longer address is left out, a longer label cut.
+MOST_URL, MOST_LABEL = 2_000, 150
 ZERO_WIDTH_SPACE, WORD_JOINER = "\u200b", "\u2060"
 GRAVE = "ˋ"  # U+02CB, for a backtick within code: Slack has no longer fence
 INDENT = "    "
@@ -56,12 +57,13 @@ def escape(text: str) -> str:
 
 
 def link(url: str, label: str) -> str:
-    """Return a link of which neither part can end it early; only the label if the URL is no web address."""
+    """Return a link of which no part can end it early; only the label if the URL is too long or no web address."""
     label = " ".join(label.split())
-    if not re.match(r"https?://", url, re.IGNORECASE) or len(url) > MOST_URL:
-        return escape(label)
-    quoted = "".join(_quote(character) for character in url).replace("&", "&amp;")
-    return f"<{quoted}|{escape(label)}>" if label else f"<{quoted}>"
+    shown = escape(label if len(label) <= MOST_LABEL else label[: MOST_LABEL - 1] + "…")
+    quoted = "".join(map(_quote, url[: MOST_URL + 1])).replace("&", "&amp;")
+    if not re.match(r"https?://", url, re.IGNORECASE) or len(quoted) > MOST_URL:
+        return shown
+    return f"<{quoted}|{shown}>" if shown else f"<{quoted}>"
 
 
 def _quote(character: str) -> str:

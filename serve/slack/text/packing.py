@@ -35,9 +35,9 @@ def section(text: str) -> Block:
     return {"type": "section", "expand": True, "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
-def context(text: str) -> Block:
-    """Return a block in small grey letters."""
-    return {"type": "context", "elements": [{"type": "mrkdwn", "text": text[:MOST_SECTION], "verbatim": True}]}
+def context(*texts: str) -> Block:
+    """Return a block of up to ten texts in small grey letters."""
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": text, "verbatim": True} for text in texts]}
 
 
 def pack_messages(fragments: Iterable[Fragment]) -> list[SlackMessage]:
