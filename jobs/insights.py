@@ -64,7 +64,7 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput(f"--out is {args.out}: name a folder, or a file that ends with .html or .json")
     with open_store() as store, Messages() as messages:
         insights = gather_insights(store, embedders(store), period, args.collection, messages)
-        view = insights.view()
+        view = insights.view(args.collection or "")
         written = write_report(args.out, insights) if args.out else []
     seconds = time.monotonic() - started
     summary = {**view, "written": [str(path) for path in written], "took": round(seconds, 1)}

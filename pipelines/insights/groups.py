@@ -14,6 +14,7 @@ from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import is_smalltalk, is_unknown
 from pipelines.insights.gaps import is_elsewhere, is_troubled
+from pipelines.progress import Passing
 from pipelines.store import AskedQuestion
 
 # Wordings of a collection that are clustered: with 20,000, two cores take about a minute, and 150 MB.
@@ -47,13 +48,17 @@ class Meanings:
 
     @classmethod
     def of(
-        cls, rows: Sequence[AskedQuestion], embedder: QuestionEmbedder | None, most: int = MOST_WORDINGS
+        cls,
+        rows: Sequence[AskedQuestion],
+        embedder: QuestionEmbedder | None,
+        most: int = MOST_WORDINGS,
+        say: Callable[[str], None] = lambda _: None,
     ) -> "Meanings":
         """Cluster the questions of `rows`, which are of one collection, newest first."""
         found = _wordings(rows)
         chosen = _choose(found, rows, most)
         texts = [found[wording].question for wording in chosen]
-        vectors = _embed(texts, embedder)
+        vectors = _embed(texts, embedder, say)
         yardstick = Yardstick.of(embedder) if embedder and texts else None
         points = place(vectors, [_as_compared(found[wording], yardstick) for wording in chosen], yardstick)
         labels = cluster(points)
@@ -121,8 +126,12 @@ def _choose(found: Mapping[str, AskedQuestion], rows: Sequence[AskedQuestion], m
     return sorted(found, key=lambda wording: (-counts[wording], wording not in troubled))[:most]
 
 
-def _embed(texts: Sequence[str], embedder: QuestionEmbedder | None) -> np.ndarray:
+def _embed(texts: Sequence[str], embedder: QuestionEmbedder | None, say: Callable[[str], None]) -> np.ndarray:
     """Return a vector for each text; without an embedder zeros, so that the sections found decide alone."""
     if embedder is None or not texts:
         return np.zeros((len(texts), 1), np.float32)
-    return np.vstack([embedder.embed_chunks(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)])
+    vectors = []
+    for at in range(0, len(texts), AT_ONCE):
+        vectors.append(embedder.embed_chunks(texts[at : at + AT_ONCE]))
+        say(Passing(f"embedded {min(at + AT_ONCE, len(texts)):,} of {len(texts):,} wordings"))
+    return np.vstack(vectors)

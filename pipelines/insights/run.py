@@ -71,11 +71,11 @@ class Insights:
 
     def views(self) -> list[dict[str, Any]]:
         """Return the views of a report: of all and of each collection, of the whole time and its last days."""
-        names = [name for name in self._sites if name]
-        several = names[:MOST_VIEWS_OF] if len(self._sites) > 1 else []
+        names = [name for name in self._sites if name][:MOST_VIEWS_OF]
+        chosen = names if len(self._sites) == 1 else ["", *names]
         return [
             {"window": days, **self.view(name, self._last(days) if days else None)}
-            for name in ("", *several)
+            for name in chosen or [""]
             for days in (0, *self._windows())
         ]
 
@@ -128,7 +128,7 @@ def _site(
     own = [row for row in rows if row.collection == name]
     say(f"{name or 'no collection'}: clustering {len(own):,} questions")
     embedder = embedder_of(name) if index is not None and own else None
-    meanings = Meanings.of(own, embedder)
+    meanings = Meanings.of(own, embedder, say=say)
     if index is None:
         return AskedSite(meanings)
     return AskedSite(meanings, store.indexed_pages(index), partial(store.indexed_sections, index))

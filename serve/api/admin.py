@@ -87,7 +87,7 @@ class AdminRoutes:
         def make() -> dict[str, Any]:
             names = [row["name"] for row in self._store.collections() if not is_copy(row["name"])]
             found = gather_insights(self._store, lambda name: self._embedder(name, loop), period, collection)
-            return {"choices": names, **found.view()}
+            return {"choices": names, **found.view(collection or "")}
 
         async with self._one_at_a_time:
             return await asyncio.to_thread(make)
