@@ -19,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import httpx  # noqa: E402
 from kit.api import run_server  # noqa: E402
 from kit.scripted_llm import Reply, Request, ScriptedLLM  # noqa: E402
 from kit.slack_bot import run_slack_bot  # noqa: E402
@@ -152,6 +153,8 @@ def real_service(home: Path) -> Iterator[tuple[str, Store]]:
             contextlib.closing(recorder),
             run_server(create_app(make_engine(settings, retriever), store, recorder=recorder)) as service,
         ):
+            for collection in ("raydocs", "pgdocs"):  # which loads the model and builds BM25
+                httpx.post(f"{service}/search", json={"question": "warm", "collection": collection}, timeout=120)
             yield service, store
 
 
