@@ -46,8 +46,8 @@ def arguments() -> argparse.ArgumentParser:
     for one in (add, accept):
         wording = "the question, or another wording of it; repeatable"
         one.add_argument("--question", action="append", default=[], metavar="TEXT", help=wording)
-        asked = "a question that was asked, by its id; repeatable: all questions of a cluster"
-        one.add_argument("--asked", action="append", default=[], metavar="ID", help=asked)
+        asked = "a question that was asked, by its id or its words; repeatable: the questions of a cluster"
+        one.add_argument("--asked", action="append", default=[], metavar="QUESTION", help=asked)
         source = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
         one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
         text = one.add_mutually_exclusive_group(required=one is add)
@@ -139,9 +139,11 @@ def named_collection(store: Store, name: str | None) -> str:
 
 def asked_questions(store: Store, ids: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return the recorded questions with these ids. Raises BadInput."""
-    rows = {id: store.question(id) for id in ids}
+    rows = {id: store.named_question(id) for id in ids}
     if missing := [id for id, row in rows.items() if row is None]:
-        raise BadInput(f"no question with the id {missing[0]!r} is recorded: `raydex insights` shows the ids")
+        raise BadInput(
+            f"no question with the id, or the words, {missing[0]!r} is recorded: `raydex insights` shows what is asked"
+        )
     return [row for row in rows.values() if row]
 
 

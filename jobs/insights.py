@@ -102,6 +102,10 @@ def describe(view: Mapping[str, Any]) -> str:
         *_table("the documentation lacks", [(gap["weight"], _gap(gap)) for gap in view["gaps"]]),
         *_table("most asked", [(top["count"], _shown(top)) for top in view["top"] if top["count"] > 1]),
     ]
+    if view["gaps"]:
+        lines.append(
+            "\nto mend one: its section, or an answer by `raydex answers add --asked QUESTION …` (docs/feedback.md)"
+        )
     if pages["indexed"]:
         lines.append(f"\n{pages['cited']:,} of {pages['indexed']:,} pages were cited, {pages['never_count']:,} never")
     lines += ["", *view["notes"]] if view["notes"] else []

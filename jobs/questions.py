@@ -77,10 +77,10 @@ def arguments() -> argparse.ArgumentParser:
     people.add_argument("--reject", nargs="+", default=[], metavar="N", help="reject these rows, or all drafts")
     source = "with --accept N, --regression, --correct: the right source; repeatable"
     people.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
-    regression = "the question that was answered wrongly, by its id, becomes a row of --out, to evaluate by"
-    people.add_argument("--regression", metavar="ID", help=regression)
+    regression = "the question that was answered wrongly, by id or words, becomes a row of --out, to evaluate by"
+    people.add_argument("--regression", metavar="QUESTION", help=regression)
     correct = "it becomes a training pair of --out: the right source, and the wrongly cited ones"
-    people.add_argument("--correct", metavar="ID", help=correct)
+    people.add_argument("--correct", metavar="QUESTION", help=correct)
     unknown = "with --regression: no source answers it, the right answer is that it is not known"
     people.add_argument("--unknown", action="store_true", help=unknown)
     parser.add_argument("--style", type=Path, metavar="FILE", help="write in the manner of these questions of users")
@@ -192,9 +192,11 @@ def describe_row(row: Mapping[str, Any], number: int) -> str:
 
 def correct(store: Store, id: str, out: Path, sources: Sequence[str], *, pair: bool, as_json: bool) -> None:
     """Write the row of a question that was answered wrongly into `out`. Raises BadInput and NoSuchSection."""
-    asked = store.question(id)
+    asked = store.named_question(id)
     if asked is None:
-        raise BadInput(f"no question with the id {id!r} is recorded: `raydex insights` shows the ids")
+        raise BadInput(
+            f"no question with the id, or the words, {id!r} is recorded: `raydex insights` shows what is asked"
+        )
     collection = asked["collection"] or choose_collection(store.collections())
     checked = [section.source for section in pin_sections(store, collection, sources)] if sources else []
     row = corrected_row(asked, checked, pair=pair)

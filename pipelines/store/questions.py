@@ -86,6 +86,15 @@ class Questions(Database):
         row = self._one("question", {"id": clean_for_storage(id)})
         return dict(row) if row else None
 
+    def named_question(self, name: str) -> dict[str, Any] | None:
+        """Return the row of the question with this id, or with these words; None without one.
+
+        Case and blanks make no difference. Of several askings it is the one rated worst, then the newest.
+        """
+        name = clean_for_storage(name)
+        row = self._one("named_question", {"name": name, "words": " ".join(name.lower().split())})
+        return dict(row) if row else None
+
     def conversation(
         self, id: str, most: int = 5, key_name: str = "", among: Sequence[str] | None = None
     ) -> list[Turn]:

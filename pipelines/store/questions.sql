@@ -8,6 +8,16 @@ on conflict do nothing;
 -- name: question
 select * from question where id = %(id)s;
 
+-- name: named_question
+-- By its id, or by its words: of several askings the one rated worst, then the newest.
+select q.* from question q left join lateral (
+    select sum(rating) as rating from feedback where question_id = q.id
+) f on true
+where q.id = %(name)s or (q.error is null and %(words)s in (
+    lower(btrim(regexp_replace(q.question, '\s+', ' ', 'g'))), lower(btrim(regexp_replace(q.standalone, '\s+', ' ', 'g')))
+))
+order by q.id <> %(name)s, coalesce(f.rating, 0), q.asked_at desc limit 1;
+
 -- name: readable_answer
 select q.*, f.rating
 from question q left join feedback f on f.question_id = q.id and f.key_name = %(key_name)s

@@ -148,7 +148,7 @@ def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(jo
     code, made = job("--regression", "bad", "--source", right, out="regressions.jsonl")
     assert (code, made["row"]["question"], made["row"]["source"]) == (0, "How many copies run?", right)
     assert job("--regression", "off", "--unknown", out="regressions.jsonl")[0] == 0
-    assert job("--regression", "bad", "--source", right, out="regressions.jsonl")[0] == 0
+    assert job("--regression", "  how many Copies run?", "--source", right, out="regressions.jsonl")[0] == 0
     examples = read_dataset(tmp_path / "regressions.jsonl")
     assert examples == [Example("How many copies run?", (right,)), Example("Who won?", ())]
     assert job("--correct", "bad", "--source", right, out="pairs.jsonl")[0] == 0
