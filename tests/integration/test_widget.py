@@ -95,6 +95,15 @@ def test_a_reader_asks_from_another_origin(service: Hosting, browser: Browser) -
     assert complaints(browser) == []
 
 
+def test_what_is_typed_while_the_chat_is_loaded_is_not_lost(service: Hosting, browser: Browser) -> None:
+    show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
+    browser.evaluate(f"{SHADOW}.querySelector('.launcher').click()")
+    browser.do(lambda page: page.keyboard.type("How do I load"))
+    browser.do(lambda page: page.locator("raydex-chat .welcome").wait_for())
+    browser.do(lambda page: page.keyboard.type(" csv?"))
+    browser.wait_for(f"{CHAT}.querySelector('textarea').value === 'How do I load csv?'")
+
+
 def test_what_a_page_loads_before_the_chat_is_opened_is_small(service: Hosting, browser: Browser) -> None:
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
     loaded = [url for url in browser.requests() if url.startswith(service.url)]
@@ -338,9 +347,22 @@ def test_an_inline_chat_without_a_target_stands_beside_its_tag(service: Hosting,
 def test_search_alone(service: Hosting, browser: Browser) -> None:
     show(browser, service.put("/guide.html", head=service.tag(mode="search"), body=GUIDE))
     browser.click("raydex-widget .launcher")
-    browser.wait_for(f"{SHADOW}.querySelector('dialog.search')?.open === true")
-    browser.do(lambda page: page.keyboard.type("zz"))
-    browser.press("Enter")
+    browser.do(lambda page: page.keyboard.type("comma"))
+    browser.do(lambda page: page.locator("raydex-widget a.result").first.wait_for())
+    browser.press("ArrowUp", "Enter")
+    browser.do(lambda page: page.locator("raydex-chat .foot .actions").wait_for())
+
+
+def test_a_search_field_stands_where_the_page_wants_it(service: Hosting, browser: Browser) -> None:
+    tag = service.tag(mode="search", target="header")
+    browser.open(service.put("/guide.html", head=tag, body=f"<header></header>{GUIDE}"))
+    browser.do(lambda page: page.locator("header raydex-search .field").wait_for())
+    assert "Ctrl K" in browser.text("header raydex-search .field")
+    assert browser.count("raydex-widget .launcher") == 0
+    browser.click("header raydex-search .field")
+    browser.do(lambda page: page.keyboard.type("comma"))
+    browser.do(lambda page: page.locator("raydex-widget a.result").first.wait_for())
+    assert browser.violations() == []
 
 
 def test_it_works_under_a_strict_policy(service: Hosting, browser: Browser) -> None:

@@ -62,9 +62,13 @@ function keepKeys(event) {
   if (outermost && !isHotkey(event)) event.stopPropagation();
 }
 
+export function isMac() {
+  return /^Mac|^iP/.test(navigator.platform);
+}
+
 /** Return whether a key opens the search box: Ctrl-K, on a Mac Cmd-K (there Ctrl-K cuts a line in a field). */
 export function isHotkey(event) {
-  const control = event.ctrlKey && !/^Mac|^iP/.test(navigator.platform);
+  const control = event.ctrlKey && !isMac();
   return event.key?.toLowerCase() === "k" && (event.metaKey || control) && !event.altKey && !event.shiftKey;
 }
 

@@ -15,7 +15,8 @@ export async function start(base, told, tag) {
   if (!modes.size) return;
   const [sheet] = await Promise.all([loadStyles("./widget.css"), documentRead()]);
   const parts = new Parts(settings, [sheet]);
-  if (modes.has("inline")) (await import("./inline.js")).addInline(parts, tag);
+  if (modes.has("inline")) (await import("./inline.js")).addChat(parts, tag);
+  else if (modes.has("search") && settings.target) (await import("./inline.js")).addSearchField(parts, tag);
   if (modes.has("launcher") || modes.has("search")) parts.addOverlay(modes);
 }
 
@@ -48,7 +49,7 @@ class Parts {
     const launcher = modes.has("launcher")
       ? makeLauncher("spark", settings.label, settings.title, () => this.open())
       : makeLauncher("search", "Search", "Search the documentation", () => this.search());
-    const alone = modes.has("launcher") || !window[TAKEN].has("launcher"); // one button, not two in one place
+    const alone = modes.has("launcher") || !(settings.target || window[TAKEN].has("launcher")); // one button is enough
     this.overlay = make("div", {class: "overlay"}, alone && launcher);
     shell.shadowRoot.append(this.overlay);
     keepInPage(shell, () => document.body.append(shell));
@@ -59,15 +60,19 @@ class Parts {
   }
 
   async open() {
-    (await this.panel).open();
+    const stop = keepTyped();
+    const chat = await this.panel.then(panel => panel.open()).finally(stop);
+    if (stop()) chat?.compose(stop());
   }
 
   async ask(question) {
     (await this.panel).ask(question);
   }
 
-  async search(text) {
-    (await this.searchBox).open(text);
+  async search(text = "", how = "open") {
+    const stop = keepTyped();
+    const box = await this.searchBox.finally(stop);
+    box[how](text + stop());
   }
 
   get assistant() {
@@ -113,17 +118,15 @@ class Parts {
 
   /** Open the search box with Ctrl-K or Cmd-K, unless the page has that shortcut itself. */
   #listenForHotkey() {
-    addEventListener("keydown", async event => {
+    addEventListener("keydown", event => {
       if (!isHotkey(event) || event.defaultPrevented) return;
       event.preventDefault();
-      const stop = keepTyped();
-      const box = await this.searchBox.finally(stop);
-      box.toggle(stop());
+      this.search("", "toggle");
     });
   }
 }
 
-/** Keep what is typed from now on; returns a function that ends this and returns what was typed. */
+/** Keep what is typed while a part is loaded; returns a function that ends this and returns what was typed. */
 function keepTyped() {
   let typed = "";
   const take = event => {
