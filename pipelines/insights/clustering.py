@@ -1,4 +1,4 @@
-"""Clusters questions that mean the same: by their vectors, by the sections that the search found, and by their words.
+"""Clusters questions that mean the same: by vectors, by the sections that were found, by words.
 
 Knows vectors, sources and texts; no database and no model.
 """

@@ -1,4 +1,4 @@
-"""Groups rows by what they ask: questions of one wording, and wordings of one meaning, in one collection.
+"""Groups rows by what they ask: equal wordings, and wordings of one meaning, of one collection.
 
 Knows rows and an embedder; no database.
 """
