@@ -1,4 +1,4 @@
-"""Shows what the recorded questions teach: what is asked, what the documentation lacks, which pages are never cited.
+"""Shows what the recorded questions teach: what is asked, and what the documentation lacks.
 
 With --out it writes a report for a browser and the same as JSON. Without --days and --since it takes every question
 that is kept. Exit codes: 0 done, 1 failed, 2 bad input.

@@ -1,4 +1,4 @@
-"""Finds what the documentation lacks: questions without a good answer, weighed by how often and how clearly.
+"""Finds what the documentation lacks: questions without a good answer, weighed by how often.
 
 Knows rows of questions, grouped; no model and no database.
 """

@@ -1,4 +1,4 @@
-"""What insights read of the database: questions as rows without names, pages and sections of an index."""
+"""What insights read of the database: questions without names, pages and sections of an index."""
 
 from pipelines.store.insights.asked import FOUND, AskedQuestion, AskedQuestions
 
