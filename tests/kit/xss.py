@@ -123,6 +123,9 @@ class PoisonedRetriever:
     async def aready(self, collection: str | None = None) -> Index:
         return INDEX
 
+    async def aplace(self, url: str, collection: str | None = None) -> None:
+        """The index does not hold the page that the reader has open."""
+
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         return np.ones((len(texts), 1), np.float32)
 
