@@ -153,14 +153,15 @@ def test_a_question_about_other_things_counts_in_no_score_of_hits_and_is_refused
     egg = Example("How long do I boil an egg?", (), "Ten minutes.")
     judge, plan = CountingJudge(), replace(PLAN, answers=True)
     rows = by_id(Evaluator(engine, plan, judge=judge).ask([EXAMPLES[0], egg]))
-    assert set(rows[egg.id].scores) == {"refused"} and len(judge.answers) == 1
+    assert set(rows[egg.id].scores) == {"refused", "source_cited"} and len(judge.answers) == 1
     both, alone = [results.summarise(asked, rows, plan) for asked in ([EXAMPLES[0], egg], [egg])]
     assert (both["num_questions"], both["num_unanswerable"]) == (2, 1)
     assert both["retrieval_score"]["1"] == both["mrr"] == 1
     assert both["refused"] == 1 and (both["num_true"]["refused"], both["num_scored"]["refused"]) == (1, 1)
     assert "mrr" not in alone and alone["refused"] == 1
     first, second = results.per_question([EXAMPLES[0], egg], rows, plan)
-    assert first["scores"]["mrr"] == 1 and second["scores"] == {"refused": 1} and second["answerable"] is False
+    assert first["scores"]["mrr"] == 1 and second["scores"] == {"refused": 1, "source_cited": 1}
+    assert second["answerable"] is False
     lines = as_text({**both, **DESCRIBED}).splitlines()
     assert lines[0].endswith("2 questions of three, 1 about other things")
     assert any("refused" in line and line.endswith("1 of 1 questions about other things") for line in lines)
