@@ -1,4 +1,4 @@
-"""Handlers of /admin, for admin keys: recorded questions, what they teach, and the state of collections."""
+"""Handlers of /admin, for admin keys: recorded questions, what they teach, state of collections."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
