@@ -4,12 +4,18 @@ import {mountAnswer, mountChat} from "./chat/chat.js";
 import {Client} from "./chat/client.js";
 
 const KEY = "raydex-key";
-const store = open("localStorage"), tab = open("sessionStorage");
+const store = open("localStorage"),
+  tab = open("sessionStorage");
 const shared = /\/a\/([^/]+)$/.exec(location.pathname);
 const home = new URL(shared ? ".." : ".", location.href);
 const wanted = new URLSearchParams(location.search);
 const place = Object.fromEntries(["collection", "version", "language"].map(name => [name, wanted.get(name) ?? ""]));
-const client = new Client({base: home.href.replace(/[?#].*$/, ""), key: tab?.getItem(KEY) ?? "", channel: "page", store});
+const client = new Client({
+  base: home.href.replace(/[?#].*$/, ""),
+  key: tab?.getItem(KEY) ?? "",
+  channel: "page",
+  store,
+});
 const main = document.querySelector("main");
 
 const onKey = key => tab?.setItem(KEY, key);
@@ -20,7 +26,8 @@ else mountChat(main, client, {store, sidebar: true, place, onPlace: keepPlace, o
 /** Keep what was chosen in the address, so that it can be bookmarked. */
 function keepPlace(chosen) {
   const url = new URL(location);
-  for (const [name, value] of Object.entries(chosen)) value ? url.searchParams.set(name, value) : url.searchParams.delete(name);
+  for (const [name, value] of Object.entries(chosen))
+    value ? url.searchParams.set(name, value) : url.searchParams.delete(name);
   history.replaceState(null, "", url);
 }
 

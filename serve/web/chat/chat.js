@@ -9,7 +9,8 @@ import {Places} from "./places.js";
 import {PointedCard} from "./sources.js";
 import {Turn} from "./turn.js";
 
-const INDEX = "Run `raydex index https://docs.example.com` with the address of your documentation, then load this page again.";
+const INDEX =
+  "Run `raydex index https://docs.example.com` with the address of your documentation, then load this page again.";
 
 /**
  * Show a chat in `root`, an Element or a ShadowRoot that has chat.css. Returns the Chat.
@@ -27,14 +28,27 @@ export function mountChat(root, client, options = {}) {
 export async function mountAnswer(root, client, id, {home, onKey}) {
   const status = make("div", {class: "sr", role: "status"});
   const thread = make("div", {class: "thread single"});
-  const top = make("header", {class: "top"}, make("h1", {}, "An answer"), make("a", {class: "outlined", href: home}, "Ask a question of your own"));
-  const chat = make("div", {class: "rdx"}, make("section", {class: "main", "aria-label": "Answer"}, top, thread, status));
+  const top = make(
+    "header",
+    {class: "top"},
+    make("h1", {}, "An answer"),
+    make("a", {class: "outlined", href: home}, "Ask a question of your own"),
+  );
+  const chat = make(
+    "div",
+    {class: "rdx"},
+    make("section", {class: "main", "aria-label": "Answer"}, top, thread, status),
+  );
   root.append(chat);
   new PointedCard(chat);
   const show = async () => {
     try {
       const answer = await client.answer(id);
-      const turn = new Turn(answer.question, {say: text => (status.textContent = text), link: shown => copyText(client.linkTo(shown))}, {editable: false});
+      const turn = new Turn(
+        answer.question,
+        {say: text => (status.textContent = text), link: shown => copyText(client.linkTo(shown))},
+        {editable: false},
+      );
       turn.show(answer);
       thread.replaceChildren(turn.element);
       document.title = answer.question;
@@ -55,11 +69,27 @@ export async function mountAnswer(root, client, id, {home, onKey}) {
 class Chat {
   constructor(root, client, options) {
     this.client = client;
-    this.options = {title: "Ask the documentation", placeholder: "Ask a question …", store: null, sidebar: false, heading: 1, autofocus: true, keys: true, sharing: true, ...options};
+    this.options = {
+      title: "Ask the documentation",
+      placeholder: "Ask a question …",
+      store: null,
+      sidebar: false,
+      heading: 1,
+      autofocus: true,
+      keys: true,
+      sharing: true,
+      ...options,
+    };
     const name = new URL(client.base).pathname;
     this.history = new History(this.options.store, name);
     this.places = new Places(client, this.options.place, other => this.#moved(other));
-    this.composer = new Composer({ask: question => this.ask(question), stop: () => this.stop(), placeholder: this.options.placeholder, store: this.options.store, name});
+    this.composer = new Composer({
+      ask: question => this.ask(question),
+      stop: () => this.stop(),
+      placeholder: this.options.placeholder,
+      store: this.options.store,
+      name,
+    });
     this.#build(root);
     this.#start();
     if (this.options.autofocus) this.focus();
@@ -147,10 +177,22 @@ class Chat {
     this.status = make("div", {class: "sr", role: "status"});
     this.thread = make("div", {class: "thread"});
     const fresh = iconButton("plus", "New conversation", () => this.begin(), {class: "quiet bare fresh"});
-    this.menu = this.options.sidebar && iconButton("menu", "Conversations", () => this.#toggleSide(), {class: "quiet bare menu", "aria-expanded": "false"});
+    this.menu =
+      this.options.sidebar &&
+      iconButton("menu", "Conversations", () => this.#toggleSide(), {
+        class: "quiet bare menu",
+        "aria-expanded": "false",
+      });
     const title = make(`h${this.options.heading}`, {class: "name"}, this.options.title);
     const top = make("header", {class: "top"}, this.menu, title, this.places.element, fresh);
-    const main = make("section", {class: "main", "aria-label": "Conversation"}, top, this.thread, this.composer.element, this.status);
+    const main = make(
+      "section",
+      {class: "main", "aria-label": "Conversation"},
+      top,
+      this.thread,
+      this.composer.element,
+      this.status,
+    );
     this.side = this.options.sidebar && make("nav", {class: "side", "aria-label": "Conversations"});
     this.element = make("div", {class: "rdx"}, this.side, main);
     this.card = new PointedCard(this.element);
@@ -230,7 +272,9 @@ class Chat {
   }
 
   #save() {
-    const turns = this.turns.filter(turn => turn.answer).map(({question, answer, rating}) => ({question, rating, answer: keep(answer)}));
+    const turns = this.turns
+      .filter(turn => turn.answer)
+      .map(({question, answer, rating}) => ({question, rating, answer: keep(answer)}));
     if (!turns.length) return;
     const {id, server} = this.conversation;
     this.history.save({id, server, title: turns[0].question, at: Date.now(), place: this.places.place, turns});
@@ -263,10 +307,25 @@ class Chat {
   #welcome() {
     this.element.classList.add("empty");
     const {about} = this.places;
-    const parts = [make("p", {class: "lead"}, about?.title ? `What would you like to know about ${about.title}?` : "What would you like to know?")];
+    const parts = [
+      make(
+        "p",
+        {class: "lead"},
+        about?.title ? `What would you like to know about ${about.title}?` : "What would you like to know?",
+      ),
+    ];
     if (this.trouble) parts.push(showFailure(this.trouble, {again: () => this.load(), enterKey: this.#enterKey}));
-    else if (about?.pages) parts.push(make("p", {class: "place"}, `Answers come from ${about.pages.toLocaleString()} pages of the documentation, with their sources.`));
-    const examples = (about?.examples ?? []).map(text => make("li", {}, make("button", {type: "button", onclick: () => this.ask(text)}, text)));
+    else if (about?.pages)
+      parts.push(
+        make(
+          "p",
+          {class: "place"},
+          `Answers come from ${about.pages.toLocaleString()} pages of the documentation, with their sources.`,
+        ),
+      );
+    const examples = (about?.examples ?? []).map(text =>
+      make("li", {}, make("button", {type: "button", onclick: () => this.ask(text)}, text)),
+    );
     if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": "Example questions"}, examples));
     this.thread.replaceChildren(make("div", {class: this.loaded ? "welcome" : "welcome waiting"}, parts));
   }
@@ -290,7 +349,11 @@ class Chat {
       this.#open(kept);
       this.places.choose(kept.place);
     };
-    const open = make("button", {type: "button", class: "open", "aria-current": kept.id === this.conversation.id && "true", onclick: show}, kept.title);
+    const open = make(
+      "button",
+      {type: "button", class: "open", "aria-current": kept.id === this.conversation.id && "true", onclick: show},
+      kept.title,
+    );
     const remove = iconButton("trash", `Delete “${kept.title}”`, () => {
       this.history.remove(kept.id);
       if (kept.id === this.conversation.id) this.begin();

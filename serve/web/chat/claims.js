@@ -15,7 +15,10 @@ export function markClaims(root, claims) {
   for (const claim of claims) {
     const letters = lettersBelow(root); // anew, since a mark splits texts
     const wanted = [...claim.replace(/^\s*(`{3,}|~{3,}).*\n/, "")].filter(letter => MEANINGFUL.test(letter)).join("");
-    const at = letters.map(({letter}) => letter).join("").indexOf(wanted, after);
+    const at = letters
+      .map(({letter}) => letter)
+      .join("")
+      .indexOf(wanted, after);
     if (!wanted || at < 0) continue;
     after = at + wanted.length;
     markLetters(letters.slice(at, after));
@@ -31,7 +34,8 @@ function lettersBelow(root) {
     if (node.parentElement.closest(NOT_TEXT)) continue;
     let at = 0;
     for (const letter of node.data) {
-      if (MEANINGFUL.test(letter)) for (let unit = 0; unit < letter.length; unit++) letters.push({letter: letter[unit], node, at: at + unit});
+      if (MEANINGFUL.test(letter))
+        for (let unit = 0; unit < letter.length; unit++) letters.push({letter: letter[unit], node, at: at + unit});
       at += letter.length;
     }
   }
@@ -41,11 +45,17 @@ function lettersBelow(root) {
 function markLetters(letters) {
   const code = letters[0].node.parentElement.closest(".code");
   if (code) return code.classList.add("unsupported");
-  const nodes = [...new Set(letters.map(({node}) => node))], last = letters.at(-1);
+  const nodes = [...new Set(letters.map(({node}) => node))],
+    last = letters.at(-1);
   for (const node of nodes) {
     const range = document.createRange();
     range.setStart(node, node === letters[0].node ? letters[0].at : 0);
-    range.setEnd(node, node === last.node ? last.at + 1 + /^[^\s\p{L}\p{N}]*/u.exec(node.data.slice(last.at + 1))[0].length : node.length);
+    range.setEnd(
+      node,
+      node === last.node
+        ? last.at + 1 + /^[^\s\p{L}\p{N}]*/u.exec(node.data.slice(last.at + 1))[0].length
+        : node.length,
+    );
     range.surroundContents(make("mark", {class: "unsupported"}));
   }
 }

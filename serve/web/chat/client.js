@@ -2,11 +2,19 @@
 
 import {readEvents} from "./events.js";
 
-const KINDS = {401: "no_key", 403: "forbidden", 404: "not_found", 413: "invalid", 422: "invalid", 429: "rate", 503: "unavailable"};
+const KINDS = {
+  401: "no_key",
+  403: "forbidden",
+  404: "not_found",
+  413: "invalid",
+  422: "invalid",
+  429: "rate",
+  503: "unavailable",
+};
 
 /**
- * Why a request failed. `kind` is the service's own (`no_key`, `bad_key`, `rate`, `no_index`, `unavailable`, …; see docs/api.md),
- * or `unreachable` (no service answers) or `cut` (the stream ended too early); `seconds` is how long to wait.
+ * Why a request failed. `kind` is the service's own (`no_key`, `rate`, `no_index`, …; see docs/api.md), or
+ * `unreachable` (no service answers), or `cut` (the stream ended too early); `seconds` is how long to wait.
  */
 export class ServiceError extends Error {
   constructor(kind, message, seconds = 0) {
@@ -42,7 +50,11 @@ export class Client {
    * the ids `after` in `conversation`. Throws ServiceError, or AbortError.
    */
   async *ask(question, {conversation, after, signal} = {}) {
-    const reply = await this.#post("query/stream", {...this.#question(question), conversation, after: conversation && after}, signal);
+    const reply = await this.#post(
+      "query/stream",
+      {...this.#question(question), conversation, after: conversation && after},
+      signal,
+    );
     let whole = false;
     try {
       for await (const [name, data] of readEvents(reply.body)) {
@@ -135,10 +147,17 @@ export class Client {
 
   /** Browsers don't tell a script why it got no reply: a service that still serves this file does not answer this site. */
   async #noReply() {
-    const alive = await fetch(import.meta.url, {method: "HEAD", cache: "no-store"}).then(reply => reply.ok, () => false);
-    if (!alive || new URL(this.base).origin === location.origin) return new ServiceError("unreachable", "The service can't be reached.");
+    const alive = await fetch(import.meta.url, {method: "HEAD", cache: "no-store"}).then(
+      reply => reply.ok,
+      () => false,
+    );
+    if (!alive || new URL(this.base).origin === location.origin)
+      return new ServiceError("unreachable", "The service can't be reached.");
     const create = `raydex keys create NAME --publishable --origin ${location.origin}`;
-    return new ServiceError("forbidden", `The service does not answer pages of ${location.origin}. Its operator allows them with a key of \`${create}\`.`);
+    return new ServiceError(
+      "forbidden",
+      `The service does not answer pages of ${location.origin}. Its operator allows them with a key of \`${create}\`.`,
+    );
   }
 
   async #refusal(reply) {

@@ -7,7 +7,10 @@ import {confirmOn, copyText, icon, make} from "./dom.js";
 const TELLING = [
   ["python-repl", /^>>> /],
   ["shell", /^\$ \w/],
-  ["python", /^(?:import [\w.]+(?: as \w+)?|from [\w.]+ import .*|@[\w.]+(?:\(.*\))?|(?:async )?def \w+\(.*|class \w+.*:|for .+ in .+:|with .+:)$/m],
+  [
+    "python",
+    /^(?:import [\w.]+(?: as \w+)?|from [\w.]+ import .*|@[\w.]+(?:\(.*\))?|(?:async )?def \w+\(.*|class \w+.*:)$/m,
+  ],
   ["c", /^#include [<"]/m],
   ["java", /^\s*(?:public|private|protected) (?:static |final )*[\w<>[\]]+ \w+/m],
   ["rust", /^(?:pub )?fn \w+|^use \w+::/m],
@@ -38,7 +41,12 @@ export function frameCode(pre) {
     await copyText(pre.textContent.replace(/\n$/, ""));
     confirmOn(button, "Copied");
   };
-  const button = make("button", {type: "button", class: "quiet", onclick: copy}, icon("copy"), make("span", {}, "Copy"));
+  const button = make(
+    "button",
+    {type: "button", class: "quiet", onclick: copy},
+    icon("copy"),
+    make("span", {}, "Copy"),
+  );
   const frame = make("div", {class: "code"}, make("div", {class: "bar"}, make("span", {}, language), button));
   pre.replaceWith(frame);
   frame.append(pre);

@@ -7,14 +7,26 @@ export class Composer {
   /** `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. */
   constructor({ask, stop, placeholder, store, name}) {
     Object.assign(this, {ask, stop, placeholder, store, name: `raydex-draft ${name}`});
-    this.box = make("textarea", {name: "question", rows: "1", "aria-label": "Your question", placeholder, enterkeyhint: "send", autocomplete: "off"});
+    this.box = make("textarea", {
+      name: "question",
+      rows: "1",
+      "aria-label": "Your question",
+      placeholder,
+      enterkeyhint: "send",
+      autocomplete: "off",
+    });
     this.button = make("button", {class: "send"});
     this.context = make("div", {class: "context", hidden: true});
     const onsubmit = event => {
       event.preventDefault();
       this.#submit();
     };
-    this.element = make("form", {class: "composer", onsubmit}, this.context, make("div", {class: "box"}, this.box, this.button));
+    this.element = make(
+      "form",
+      {class: "composer", onsubmit},
+      this.context,
+      make("div", {class: "box"}, this.box, this.button),
+    );
     this.box.addEventListener("input", () => {
       this.#changed();
       if (!this.busy) this.#keep(this.box.value);

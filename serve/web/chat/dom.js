@@ -39,7 +39,8 @@ export function make(tag, attributes = {}, ...children) {
 
 /** Return a drawing that says nothing to a screen reader. */
 export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path");
+  const svg = document.createElementNS(SVG, "svg"),
+    path = document.createElementNS(SVG, "path");
   for (const [key, value] of Object.entries({viewBox: "0 0 24 24", "aria-hidden": "true", class: "icon"}))
     svg.setAttribute(key, value);
   path.setAttribute("d", ICONS[name]);
@@ -50,7 +51,12 @@ export function icon(name) {
 /** Return a button with a drawing; `label` is its name, shown as its tooltip, unless `text` is shown beside it. */
 export function iconButton(name, label, onclick, {text = "", ...more} = {}) {
   const named = text ? {} : {"aria-label": label, title: label};
-  return make("button", {type: "button", class: text ? "quiet" : "quiet bare", ...named, onclick, ...more}, icon(name), text && make("span", {}, text));
+  return make(
+    "button",
+    {type: "button", class: text ? "quiet" : "quiet bare", ...named, onclick, ...more},
+    icon(name),
+    text && make("span", {}, text),
+  );
 }
 
 /** Return `3 pages` or `1 page`. */

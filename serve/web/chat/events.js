@@ -21,7 +21,10 @@ export async function* readEvents(body, silenceMs = SILENCE_MS) {
 }
 
 function parseEvent(block) {
-  const fields = block.split(/\r?\n/).map(line => /^(\w+): ?(.*)$/.exec(line)).filter(Boolean);
+  const fields = block
+    .split(/\r?\n/)
+    .map(line => /^(\w+): ?(.*)$/.exec(line))
+    .filter(Boolean);
   const all = name => fields.filter(field => field[1] === name).map(field => field[2]);
   const data = all("data").join("\n");
   return data ? [all("event").at(-1) ?? "message", JSON.parse(data)] : null;

@@ -3,14 +3,20 @@
 import {count, make, withCode} from "./dom.js";
 
 const SAYINGS = {
-  bad_key: ["This API key is not accepted", "It is unknown, revoked or expired. Check it, or ask whoever runs this service for another one."],
+  bad_key: [
+    "This API key is not accepted",
+    "It is unknown, revoked or expired. Check it, or ask whoever runs this service for another one.",
+  ],
   cut: ["The answer broke off", "The connection closed before it was complete. What came so far stands above."],
   forbidden: ["This is not allowed", ""],
   gone: ["This answer can't be shown", "It was deleted, or whoever asked has not shared it."],
   invalid: ["The service can't take this question", ""],
   model: ["The service is still loading its models", "This takes a minute at most. Your question is kept."],
   no_index: ["Nothing is indexed yet", ""],
-  no_key: ["An API key is needed", "This service answers only with a key. Whoever runs it creates one with `raydex keys create NAME`."],
+  no_key: [
+    "An API key is needed",
+    "This service answers only with a key. Whoever runs it creates one with `raydex keys create NAME`.",
+  ],
   rate: ["Too many questions in a short time", "The service limits how often one may ask. Your question is kept."],
   unavailable: ["The service is busy or starting", "It will be back in a moment. Your question is kept."],
   unreachable: ["The service can't be reached", "It may be restarting, or you may be offline. Your question is kept."],
@@ -28,8 +34,13 @@ const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "unavailabl
  */
 export function showFailure(error, {again, enterKey}) {
   const keyed = ["no_key", "bad_key"].includes(error.kind);
-  const [title, advice] = keyed && !enterKey ? NOT_SET_UP : SAYINGS[error.kind] ?? FAILED;
-  const box = make("div", {class: CALM.has(error.kind) ? "failure calm" : "failure", role: "alert"}, make("strong", {}, title), make("p", {}, withCode(advice || sentence(error.message))));
+  const [title, advice] = keyed && !enterKey ? NOT_SET_UP : (SAYINGS[error.kind] ?? FAILED);
+  const box = make(
+    "div",
+    {class: CALM.has(error.kind) ? "failure calm" : "failure", role: "alert"},
+    make("strong", {}, title),
+    make("p", {}, withCode(advice || sentence(error.message))),
+  );
   if (keyed && enterKey) box.append(askForKey(enterKey));
   else if (again) box.append(...askAgain(again, error.seconds));
   return box;
@@ -37,7 +48,13 @@ export function showFailure(error, {again, enterKey}) {
 
 /** Return a form that takes an API key. */
 export function askForKey(enterKey) {
-  const input = make("input", {type: "password", autocomplete: "off", "aria-label": "API key", placeholder: "rdx_…", required: true});
+  const input = make("input", {
+    type: "password",
+    autocomplete: "off",
+    "aria-label": "API key",
+    placeholder: "rdx_…",
+    required: true,
+  });
   const onsubmit = event => {
     event.preventDefault();
     enterKey(input.value.trim());

@@ -37,13 +37,25 @@ export class Feedback {
       make("label", {}, make("input", {type: "checkbox", name: "reason", value: name}), make("span", {}, text)),
     );
     const what = make("fieldset", {}, make("legend", {}, "What was wrong with it?"), reasons);
-    const comment = make("textarea", {name: "comment", rows: "2", maxlength: MOST_COMMENT, "aria-label": "Comment", placeholder: this.rating < 0 ? "What would have been right? (optional)" : "What was good about it? (optional)"});
+    const comment = make("textarea", {
+      name: "comment",
+      rows: "2",
+      maxlength: MOST_COMMENT,
+      "aria-label": "Comment",
+      placeholder: this.rating < 0 ? "What would have been right? (optional)" : "What was good about it? (optional)",
+    });
     const onsubmit = event => {
       event.preventDefault();
       const chosen = [...this.panel.querySelectorAll(":checked")].map(box => box.value);
       this.#tell({reasons: chosen, comment: comment.value.trim()}).then(told => told && this.#thank());
     };
-    const form = make("form", {onsubmit}, this.rating < 0 && what, comment, make("div", {class: "row"}, make("button", {class: "outlined"}, "Send")));
+    const form = make(
+      "form",
+      {onsubmit},
+      this.rating < 0 && what,
+      comment,
+      make("div", {class: "row"}, make("button", {class: "outlined"}, "Send")),
+    );
     this.panel.replaceChildren(form);
   }
 
@@ -59,7 +71,9 @@ export class Feedback {
   }
 
   #thank() {
-    this.panel.replaceChildren(make("p", {role: "status"}, "Thank you. This goes to the people who write the documentation."));
+    this.panel.replaceChildren(
+      make("p", {role: "status"}, "Thank you. This goes to the people who write the documentation."),
+    );
   }
 
   #say(text) {

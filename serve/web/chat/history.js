@@ -2,8 +2,19 @@
 
 const MOST = 30; // conversations; a list that is longer is not read
 const KEPT = [
-  "agent", "answer", "citations", "claims", "confidence", "conversation", "degraded", "finish_reason", "id", "known",
-  "notes", "queries", "written_by",
+  "agent",
+  "answer",
+  "citations",
+  "claims",
+  "confidence",
+  "conversation",
+  "degraded",
+  "finish_reason",
+  "id",
+  "known",
+  "notes",
+  "queries",
+  "written_by",
 ];
 
 /** Conversations as `{id, title, at, place, turns: [{question, answer, rating}]}`, the latest first. */

@@ -10,13 +10,11 @@ import {escape, frameCode, makeCode} from "./code.js";
 import {make} from "./dom.js";
 import {makeNumber, renewNumbers} from "./sources.js";
 
-const TAGS = [
-  "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span", "strong",
-  "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
-];
+const TAGS =
+  "a blockquote br code del em h3 h4 h5 h6 hr li ol p pre span strong sup table tbody td th thead tr ul".split(" ");
 /** A page has one h1, and each question is an h2. */
 const QUESTION_LEVEL = 2;
-/** What a stream may end with that will mean something else with the next word: a list's dash under a line is a heading's. */
+/** What a stream may end with that the next word changes: a list's dash under a line is a heading's. */
 const UNDECIDED = /\n[ \t]*(?:[-=*+#>|`~]{1,3}|\d{1,2}\.?)[ \t]*$/;
 
 const marked = new Marked({
@@ -63,7 +61,9 @@ export class LiveMarkdown {
 
   /** Show a text, of which more may come. */
   show(text, citations, {open = false} = {}) {
-    const tokens = marked.lexer(open ? text.replace(UNDECIDED, "") : text).filter(token => token.type !== "space" && token.type !== "def");
+    const tokens = marked
+      .lexer(open ? text.replace(UNDECIDED, "") : text)
+      .filter(token => token.type !== "space" && token.type !== "def");
     let level = QUESTION_LEVEL;
     tokens.forEach((token, i) => {
       if (token.type === "heading") level = Math.min(token.depth + QUESTION_LEVEL, level + 1, 6);
@@ -90,7 +90,10 @@ function placesIn(raw, citations) {
 }
 
 function renderBlock(token, level, citations) {
-  const heading = token.type === "heading" ? `<h${level}>${marked.Parser.parseInline(token.tokens, marked.defaults)}</h${level}>` : "";
+  const heading =
+    token.type === "heading"
+      ? `<h${level}>${marked.Parser.parseInline(token.tokens, marked.defaults)}</h${level}>`
+      : "";
   const clean = DOMPurify.sanitize(heading || marked.parser([token]), {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ["align", "class", "data-n", "href", "start"],
@@ -100,8 +103,10 @@ function renderBlock(token, level, citations) {
   });
   clean.querySelectorAll("a").forEach(guardLink);
   clean.querySelectorAll("sup").forEach(sup => {
-    const before = sup.previousSibling, n = Number(sup.dataset.n);
-    if (citations.has(n) && before?.nodeType === Node.TEXT_NODE) before.data = before.data.replace(/ $/, "\u00a0"); // no number begins a line
+    const before = sup.previousSibling,
+      n = Number(sup.dataset.n);
+    // No number begins a line.
+    if (citations.has(n) && before?.nodeType === Node.TEXT_NODE) before.data = before.data.replace(/ $/, "\u00a0");
     sup.replaceWith(makeNumber(n, citations));
   });
   clean.querySelectorAll("pre").forEach(frameCode);
@@ -118,5 +123,6 @@ function guardLink(link) {
   const href = link.getAttribute("href") ?? "";
   if (!/^https?:\/\//i.test(href)) return link.replaceWith(...link.childNodes);
   for (const {name} of [...link.attributes]) link.removeAttribute(name);
-  for (const [name, value] of Object.entries({href, rel: "noopener nofollow", target: "_blank"})) link.setAttribute(name, value);
+  for (const [name, value] of Object.entries({href, rel: "noopener nofollow", target: "_blank"}))
+    link.setAttribute(name, value);
 }

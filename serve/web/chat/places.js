@@ -7,7 +7,10 @@ const ANY = {version: "All versions", language: "All languages"};
 
 /** The pickers; `place` is `{collection, version, language}`, "" for any. */
 export class Places {
-  /** `changed()` is called when another place was chosen; `wanted` is the place to begin with; with `fixed`, its collection is the only one. */
+  /**
+   * `changed()` is called when another place was chosen; `wanted` is the place to begin with; with `fixed`, its
+   * collection is the only one.
+   */
   constructor(client, wanted, changed) {
     Object.assign(this, {client, wanted, changed});
     this.place = {collection: "", version: "", language: "", ...wanted};

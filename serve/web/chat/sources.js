@@ -21,8 +21,21 @@ export function renewNumbers(root, citations) {
 
 /** Return the card of a source in the row above an answer. */
 export function makeCard(n, source) {
-  const parts = {badge: String(n), title: titleOf(source), place: placeOf(source), snippet: shorten(source.snippet ?? "")};
-  return make("li", {}, makeLink(source, {class: "card"}, Object.entries(parts).map(([name, text]) => make("span", {class: name}, text))));
+  const parts = {
+    badge: String(n),
+    title: titleOf(source),
+    place: placeOf(source),
+    snippet: shorten(source.snippet ?? ""),
+  };
+  return make(
+    "li",
+    {},
+    makeLink(
+      source,
+      {class: "card"},
+      Object.entries(parts).map(([name, text]) => make("span", {class: name}, text)),
+    ),
+  );
 }
 
 function makeLink(source, attributes, ...children) {
@@ -65,11 +78,16 @@ export class PointedCard {
     this.card = make("div", {class: "pointed", role: "tooltip", id: "pointed-source", popover: "manual"});
     root.append(this.card);
     for (const begins of ["pointerover", "focusin"]) root.addEventListener(begins, event => this.#begin(event));
-    root.addEventListener("pointerdown", event => (this.tapped = event.pointerType === "touch" && !this.#isOpenFor(event.target)));
+    root.addEventListener(
+      "pointerdown",
+      event => (this.tapped = event.pointerType === "touch" && !this.#isOpenFor(event.target)),
+    );
     root.addEventListener("click", event => this.#tap(event));
-    for (const ends of ["pointerout", "focusout"]) root.addEventListener(ends, event => event.pointerType !== "touch" && this.#end());
+    for (const ends of ["pointerout", "focusout"])
+      root.addEventListener(ends, event => event.pointerType !== "touch" && this.#end());
     root.addEventListener("keydown", event => event.key === "Escape" && this.close());
-    for (const moves of ["scroll", "resize"]) root.ownerDocument.defaultView.addEventListener(moves, () => this.#follow(), true);
+    for (const moves of ["scroll", "resize"])
+      root.ownerDocument.defaultView.addEventListener(moves, () => this.#follow(), true);
   }
 
   close() {
@@ -108,7 +126,8 @@ export class PointedCard {
     this.at = at;
     const parts = [make("strong", {}, titleOf(source)), make("span", {class: "place"}, placeOf(source))];
     if (source.snippet) parts.push(make("p", {}, shorten(source.snippet)));
-    if (source.supported === false) parts.push(make("p", {class: "caution"}, "Supports its sentence only weakly: read it before you rely on it."));
+    if (source.supported === false)
+      parts.push(make("p", {class: "caution"}, "Supports its sentence only weakly: read it before you rely on it."));
     else if (source.by === "attributed") parts.push(make("p", {class: "place"}, "Source found by Raydex"));
     this.card.replaceChildren(...parts);
     this.card.showPopover?.();
@@ -119,7 +138,8 @@ export class PointedCard {
   /** Put the card above what it belongs to, or below where there is no room. */
   #follow() {
     if (!this.at) return;
-    const at = this.at.getBoundingClientRect(), card = this.card.getBoundingClientRect();
+    const at = this.at.getBoundingClientRect(),
+      card = this.card.getBoundingClientRect();
     if (!this.at.isConnected) return this.close();
     const left = Math.max(EDGE, Math.min(at.left, innerWidth - card.width - EDGE));
     const above = at.top - card.height - EDGE;

@@ -32,7 +32,8 @@ export class Turn {
     this.citations = new Map();
     this.hits = [];
     this.heading = make("h2", {class: "question"}, question);
-    this.edit = editable && iconButton("edit", "Edit and ask again", () => this.#openEditor(), {class: "quiet bare edit"});
+    this.edit =
+      editable && iconButton("edit", "Edit and ask again", () => this.#openEditor(), {class: "quiet bare edit"});
     this.top = make("div", {class: "asked"}, this.heading, this.edit);
     this.label = make("p", {class: "label", id: `sources-${++labels}`});
     this.sources = make("ol", {class: "sources", "aria-labelledby": this.label.id});
@@ -40,7 +41,15 @@ export class Turn {
     this.notice = make("p", {class: "notice", hidden: true});
     this.body = make("div", {class: "answer"});
     this.foot = make("div", {class: "foot"});
-    this.element = make("article", {class: "turn", "aria-label": question}, this.top, this.shelf, this.notice, this.body, this.foot);
+    this.element = make(
+      "article",
+      {class: "turn", "aria-label": question},
+      this.top,
+      this.shelf,
+      this.notice,
+      this.body,
+      this.foot,
+    );
     this.markdown = new LiveMarkdown(this.body);
   }
 
@@ -60,7 +69,9 @@ export class Turn {
   show(answer) {
     this.answer = answer;
     this.text = answer.answer;
-    this.citations = new Map(answer.citations.map(citation => [citation.n, answer.known ? citation : {...citation, supported: undefined}]));
+    this.citations = new Map(
+      answer.citations.map(citation => [citation.n, answer.known ? citation : {...citation, supported: undefined}]),
+    );
     this.#settle();
     if (!answer.known) this.body.after(this.shelf);
     this.shelf.classList.toggle("closest", !answer.known);
@@ -73,7 +84,10 @@ export class Turn {
   /** Say that the answer was stopped; what came of it stays. */
   stop() {
     this.#settle();
-    this.foot.replaceChildren(make("p", {class: "mark"}, this.text ? "You stopped this answer." : "Stopped."), make("div", {class: "actions"}, this.#againButton()));
+    this.foot.replaceChildren(
+      make("p", {class: "mark"}, this.text ? "You stopped this answer." : "Stopped."),
+      make("div", {class: "actions"}, this.#againButton()),
+    );
   }
 
   fail(error) {
@@ -137,23 +151,38 @@ export class Turn {
   #marks() {
     const {known, claims, confidence, finish_reason, degraded, written_by, asked_at, collection} = this.answer;
     const marks = [];
-    if (asked_at) marks.push(make("p", {class: "mark"}, `Answered on ${new Date(asked_at).toLocaleDateString(undefined, {dateStyle: "long"})} from ${collection}`));
-    if (finish_reason !== "stop") marks.push(make("p", {class: "mark caution"}, "The language model was cut off: this answer is not complete."));
+    if (asked_at)
+      marks.push(
+        make(
+          "p",
+          {class: "mark"},
+          `Answered on ${new Date(asked_at).toLocaleDateString(undefined, {dateStyle: "long"})} from ${collection}`,
+        ),
+      );
+    if (finish_reason !== "stop")
+      marks.push(make("p", {class: "mark caution"}, "The language model was cut off: this answer is not complete."));
     if (written_by === "person") marks.push(make("p", {class: "mark good"}, "Answer written by a person"));
     else if (known && claims?.total) marks.push(this.#rely(claims, confidence));
-    for (const part of (degraded ?? []).filter(part => part !== "truncated")) marks.push(make("p", {class: "mark"}, this.#lost(part)));
+    for (const part of (degraded ?? []).filter(part => part !== "truncated"))
+      marks.push(make("p", {class: "mark"}, this.#lost(part)));
     return marks;
   }
 
   #lost(part) {
     if (!part.startsWith("llm:")) return LOST[part] ?? `Answered without ${part}.`;
-    return this.answer.agent === "extractive" ? "The language model failed: this is quoted from the documentation." : "A language model failed: another one answered.";
+    return this.answer.agent === "extractive"
+      ? "The language model failed: this is quoted from the documentation."
+      : "A language model failed: another one answered.";
   }
 
   #rely({supported, total, unsupported}, confidence) {
     const others = unsupported?.length && this.body.querySelector(".unsupported") ? "; the others are underlined" : "";
     const borne = `${supported} of ${count(total, "claim")} borne out by a source${others}`;
-    return make("p", {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`}, `${CONFIDENCE[confidence] ?? confidence} · ${borne}`);
+    return make(
+      "p",
+      {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`},
+      `${CONFIDENCE[confidence] ?? confidence} · ${borne}`,
+    );
   }
 
   #actions() {
@@ -162,8 +191,17 @@ export class Turn {
       return this.on.rate(this, rating, more);
     }, this.rating);
     const copy = iconButton("copy", "Copy answer", () => this.#done(copy, copyText(this.toMarkdown()), "Copied"));
-    const link = iconButton("link", "Copy link to this answer", () => this.#done(link, this.on.link(this.answer.id), "Link copied"));
-    return make("div", {class: "actions"}, copy, this.on.link && link, this.on.again && this.#againButton(), this.on.rate && this.feedback.buttons);
+    const link = iconButton("link", "Copy link to this answer", () =>
+      this.#done(link, this.on.link(this.answer.id), "Link copied"),
+    );
+    return make(
+      "div",
+      {class: "actions"},
+      copy,
+      this.on.link && link,
+      this.on.again && this.#againButton(),
+      this.on.rate && this.feedback.buttons,
+    );
   }
 
   #againButton() {
@@ -176,7 +214,9 @@ export class Turn {
       confirmOn(button, text);
       this.on.say(text);
     } catch (error) {
-      this.foot.querySelector(".actions").after(make("p", {class: "mark caution", role: "alert"}, withCode(error.message)));
+      this.foot
+        .querySelector(".actions")
+        .after(make("p", {class: "mark caution", role: "alert"}, withCode(error.message)));
     }
   }
 
@@ -197,7 +237,12 @@ export class Turn {
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) onsubmit(event);
     };
     const cancel = make("button", {type: "button", class: "quiet", onclick: close}, "Cancel");
-    const form = make("form", {class: "editor", onsubmit, onkeydown}, box, make("div", {class: "row"}, cancel, make("button", {class: "primary"}, "Ask again")));
+    const form = make(
+      "form",
+      {class: "editor", onsubmit, onkeydown},
+      box,
+      make("div", {class: "row"}, cancel, make("button", {class: "primary"}, "Ask again")),
+    );
     this.top.classList.add("sr");
     this.top.after(form);
     box.focus();
