@@ -1,4 +1,4 @@
-"""`python -m serve.mcp` and `raydex mcp`: speaks the Model Context Protocol over standard input and output.
+"""`raydex mcp`, `python -m serve.mcp`: speaks the Model Context Protocol on standard input and output.
 
 With RAYDEX_SERVICE it forwards to that service. Else it answers in this process, without Ray, from the same home and
 by the same settings as `raydex serve`. Standard output carries the protocol alone, messages go to standard error.

@@ -1,4 +1,4 @@
-"""Arguments of the tools: their fields, limits and defaults, as an agent reads them in each tool's schema."""
+"""Arguments of the tools: fields, limits and defaults, as an agent reads them in each schema."""
 
 from typing import Annotated, Any
 

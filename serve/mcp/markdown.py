@@ -1,4 +1,4 @@
-"""Writes a page as Markdown, section by section: headings with their anchors, prose, fenced code, tables.
+"""Writes a page as Markdown: headings with their anchors, prose, fenced code, tables.
 
 Knows neither where a page comes from nor who reads it.
 """

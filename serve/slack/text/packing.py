@@ -1,4 +1,6 @@
-"""Packs fragments of mrkdwn into sections and messages within Slack's limits; a code block is never left open.
+"""Packs fragments of mrkdwn into sections and messages within Slack's limits.
+
+A code block is never left open.
 
 Limits: https://docs.slack.dev/reference/block-kit/blocks/section-block (3,000 characters of text), chat.postMessage and
 chat.update (50 blocks; `text` should have up to 4,000 characters, and an update with more is refused).
