@@ -77,6 +77,30 @@ def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
     assert page.evaluate("[...document.querySelectorAll('.answer > *')].map(e => !!e.seen)")[:3] == [True, True, False]
 
 
+def test_a_link_is_one_when_its_definition_comes_after_it(site: Site) -> None:
+    site.engine.says = "See [the guide][g], it says more.\n\nAnd more.\n\n[g]: https://d.test/guide"
+    page = site.open()
+    site.ask()
+    assert page.evaluate("document.querySelector('.answer a')?.href") == "https://d.test/guide"
+
+
+def test_what_is_written_from_the_right_begins_there(site: Site) -> None:
+    site.engine.says = "`list.sort()` لفرز قائمة.\n\n- العنصر\n\n```python\nx = 1\n```\n\nIn English."
+    page = site.open()
+    site.ask("كيف أفرز قائمة؟")
+    direction = "e => getComputedStyle(e).direction"
+    written = f"[...document.querySelectorAll('.question, .answer > p, .answer > ul, .answer code')].map({direction})"
+    assert page.evaluate(written) == ["rtl", "rtl", "ltr", "rtl", "ltr", "ltr"]
+
+
+def test_a_long_question_leaves_room_for_its_answer(site: Site) -> None:
+    page = site.open()
+    question = "word " * 900
+    site.ask(question.strip())
+    assert page.evaluate("document.querySelector('.question').getBoundingClientRect().height < innerHeight / 3")
+    assert page.violations() == []
+
+
 @pytest.mark.parametrize("text", ["A line\n\n- item", "A line\n- item", "A line\n\n1. item", "A **bold** `code`"])
 def test_what_comes_half_is_not_shown_as_something_else(site: Site, text: str) -> None:
     """A dash below a line would make it a heading until the next word comes."""

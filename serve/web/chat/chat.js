@@ -6,7 +6,7 @@ import {copyText, count, iconButton, make} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {History, keep} from "./history.js";
 import {Places} from "./places.js";
-import {PointedCard} from "./sources.js";
+import {PointedCard, shorten} from "./sources.js";
 import {Turn} from "./turn.js";
 
 const INDEX =
@@ -277,7 +277,7 @@ class Chat {
       .map(({question, answer, rating}) => ({question, rating, answer: keep(answer)}));
     if (!turns.length) return;
     const {id, server} = this.conversation;
-    this.history.save({id, server, title: turns[0].question, at: Date.now(), place: this.places.place, turns});
+    this.history.save({id, server, title: shorten(turns[0].question), at: Date.now(), place: this.places.place, turns});
     this.#list();
   }
 
@@ -286,7 +286,7 @@ class Chat {
     const last = this.turns.findLast(turn => turn.answer);
     if (!last) return this.composer.setContext();
     const leave = iconButton("close", "Ask about something else", () => this.begin());
-    this.composer.setContext(make("span", {}, "Follows up on ", make("q", {}, last.question)), leave);
+    this.composer.setContext(make("span", {}, "Follows up on ", make("q", {dir: "auto"}, shorten(last.question))), leave);
   }
 
   #moved(otherCollection) {
@@ -324,7 +324,7 @@ class Chat {
         ),
       );
     const examples = (about?.examples ?? []).map(text =>
-      make("li", {}, make("button", {type: "button", onclick: () => this.ask(text)}, text)),
+      make("li", {}, make("button", {type: "button", dir: "auto", onclick: () => this.ask(text)}, text)),
     );
     if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": "Example questions"}, examples));
     this.thread.replaceChildren(make("div", {class: this.loaded ? "welcome" : "welcome waiting"}, parts));
@@ -351,7 +351,7 @@ class Chat {
     };
     const open = make(
       "button",
-      {type: "button", class: "open", "aria-current": kept.id === this.conversation.id && "true", onclick: show},
+      {type: "button", class: "open", dir: "auto", "aria-current": kept.id === this.conversation.id && "true", onclick: show},
       kept.title,
     );
     const remove = iconButton("trash", `Delete “${kept.title}”`, () => {

@@ -10,6 +10,7 @@ export class Composer {
     this.box = make("textarea", {
       name: "question",
       rows: "1",
+      dir: "auto",
       "aria-label": "Your question",
       placeholder,
       enterkeyhint: "send",

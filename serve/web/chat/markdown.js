@@ -61,13 +61,13 @@ export class LiveMarkdown {
 
   /** Show a text, of which more may come. */
   show(text, citations, {open = false} = {}) {
-    const tokens = marked
-      .lexer(open ? text.replace(UNDECIDED, "") : text)
-      .filter(token => token.type !== "space" && token.type !== "def");
+    const lexed = marked.lexer(open ? text.replace(UNDECIDED, "") : text);
+    const tokens = lexed.filter(token => token.type !== "space" && token.type !== "def");
+    const links = JSON.stringify(lexed.links); // a definition may come after what it makes a link
     let level = QUESTION_LEVEL;
     tokens.forEach((token, i) => {
       if (token.type === "heading") level = Math.min(token.depth + QUESTION_LEVEL, level + 1, 6);
-      const key = `${level} ${token.raw} ${placesIn(token.raw, citations)}`;
+      const key = `${level} ${token.raw} ${placesIn(token.raw, citations)} ${links}`;
       if (this.#blocks[i]?.key !== key) this.#put(i, {key, nodes: renderBlock(token, level, citations)});
     });
     for (const gone of this.#blocks.splice(tokens.length)) gone.nodes.forEach(node => node.remove());
@@ -115,6 +115,8 @@ function renderBlock(token, level, citations) {
     table.replaceWith(frame);
     frame.append(table);
   });
+  for (const block of clean.children) block.setAttribute("dir", "auto"); // Arabic and Hebrew begin at the right
+  clean.querySelectorAll("code").forEach(code => code.setAttribute("dir", "ltr"));
   return [...clean.childNodes];
 }
 

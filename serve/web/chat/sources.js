@@ -33,7 +33,7 @@ export function makeCard(n, source) {
     makeLink(
       source,
       {class: "card"},
-      Object.entries(parts).map(([name, text]) => make("span", {class: name}, text)),
+      Object.entries(parts).map(([name, text]) => make("span", {class: name, dir: "auto"}, text)),
     ),
   );
 }
@@ -148,6 +148,7 @@ export class PointedCard {
   }
 }
 
-function shorten(text, most = 280) {
+/** Return a text, or its first words where it has more than `most` characters. */
+export function shorten(text, most = 280) {
   return text.length <= most ? text : `${text.slice(0, most).replace(/\s+\S*$/, "")} …`;
 }

@@ -5,7 +5,7 @@ import {confirmOn, copyText, count, iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
 import {LiveMarkdown} from "./markdown.js";
-import {asCitation, makeCard, titleOf} from "./sources.js";
+import {asCitation, makeCard, shorten, titleOf} from "./sources.js";
 
 const CONFIDENCE = {high: "High confidence", some: "Some confidence", low: "Low confidence"};
 const LOST = {
@@ -14,6 +14,7 @@ const LOST = {
   rewrite: "The question was searched for as it was asked.",
   vector: "Search by meaning was not available.",
 };
+const LONG = 300; // characters of a question: more than four lines as a heading
 
 let labels = 0;
 
@@ -31,7 +32,8 @@ export class Turn {
     this.text = "";
     this.citations = new Map();
     this.hits = [];
-    this.heading = make("h2", {class: "question"}, question);
+    const long = question.length > LONG;
+    this.heading = make("h2", {class: long ? "question long" : "question", dir: "auto", tabindex: long && "0"}, question);
     this.edit =
       editable && iconButton("edit", "Edit and ask again", () => this.#openEditor(), {class: "quiet bare edit"});
     this.top = make("div", {class: "asked"}, this.heading, this.edit);
@@ -43,7 +45,7 @@ export class Turn {
     this.foot = make("div", {class: "foot"});
     this.element = make(
       "article",
-      {class: "turn", "aria-label": question},
+      {class: "turn", "aria-label": shorten(question)},
       this.top,
       this.shelf,
       this.notice,
@@ -221,7 +223,7 @@ export class Turn {
   }
 
   #openEditor() {
-    const box = make("textarea", {"aria-label": "Edit the question", rows: "2"}, this.question);
+    const box = make("textarea", {"aria-label": "Edit the question", rows: "2", dir: "auto"}, this.question);
     const close = () => {
       form.remove();
       this.top.classList.remove("sr");
