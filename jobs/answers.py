@@ -84,7 +84,7 @@ def show_changes(store: Store, flags: Mapping[str, Any]) -> None:
 
 
 def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
-    asked = asked_questions(store, flags["asked"])
+    asked = asked_questions(store, flags["asked"], flags["collection"])
     collection = named_collection(store, flags["collection"] or next((row["collection"] for row in asked), None))
     questions = [*flags["question"], *(row["standalone"] or row["question"] for row in asked)]
     if not flags["source"]:
@@ -97,7 +97,7 @@ def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
 
 def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
     known = store.verified_answer(flags["number"])
-    asked = asked_questions(store, flags["asked"])
+    asked = asked_questions(store, flags["asked"], known.collection)
     more = [*flags["question"], *(row["standalone"] or row["question"] for row in asked)]
     text = read_text(flags) if flags["file"] or flags["text"] else known.answer
     sources = flags["source"] or [section.source for section in known.sections]
@@ -137,10 +137,10 @@ def named_collection(store: Store, name: str | None) -> str:
     return name
 
 
-def asked_questions(store: Store, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the recorded questions with these ids. Raises BadInput."""
-    rows = {id: store.named_question(id) for id in ids}
-    if missing := [id for id, row in rows.items() if row is None]:
+def asked_questions(store: Store, names: Sequence[str], collection: str | None) -> list[Mapping[str, Any]]:
+    """Return the recorded questions with these ids or words. Raises BadInput."""
+    rows = {name: store.named_question(name, collection) for name in names}
+    if missing := [name for name, row in rows.items() if row is None]:
         raise BadInput(
             f"no question with the id, or the words, {missing[0]!r} is recorded: `raydex insights` shows what is asked"
         )

@@ -187,17 +187,28 @@ def describe_row(row: Mapping[str, Any], number: int) -> str:
     sources = row.get("sources") or [row.get("source") or "not known"]
     shown = [sources] if isinstance(sources, str) else sources
     wrong = [f"{'':14}not {source}" for source in row.get("negatives") or ()]
-    return "\n".join([f"{number:4} {review_of(row):8} {row['question']}", *(f"{'':14}{one}" for one in shown), *wrong])
+    return "\n".join(
+        [
+            f"{number:4} {review_of(row):8} {' '.join(row['question'].split())}",
+            *(f"{'':14}{one}" for one in shown),
+            *wrong,
+        ]
+    )
 
 
-def correct(store: Store, id: str, out: Path, sources: Sequence[str], *, pair: bool, as_json: bool) -> None:
-    """Write the row of a question that was answered wrongly into `out`. Raises BadInput and NoSuchSection."""
-    asked = store.named_question(id)
+def correct(
+    store: Store, id: str, wanted: str | None, out: Path, sources: Sequence[str], *, pair: bool, as_json: bool
+) -> None:
+    """Write the row of a question that was answered wrongly into `out`; `wanted` is the collection that is meant.
+
+    Raises BadInput and NoSuchSection.
+    """
+    asked = store.named_question(id, wanted)
     if asked is None:
         raise BadInput(
             f"no question with the id, or the words, {id!r} is recorded: `raydex insights` shows what is asked"
         )
-    collection = asked["collection"] or choose_collection(store.collections())
+    collection = wanted or asked["collection"] or choose_collection(store.collections())
     checked = [section.source for section in pin_sections(store, collection, sources)] if sources else []
     row = corrected_row(asked, checked, pair=pair)
     if pair and not row.get("negatives"):
@@ -216,7 +227,8 @@ def work(args: argparse.Namespace) -> int:
         return DONE
     if id := args.regression or args.correct:
         with open_store() as store:
-            correct(store, id, args.out, args.source, pair=bool(args.correct), as_json=args.json)
+            pair, as_json = bool(args.correct), args.json
+            correct(store, id, args.collection, args.out, args.source, pair=pair, as_json=as_json)
         return DONE
     settings, llm = read_configuration(), None
     examples = read_dataset(args.answers) if args.answers else []

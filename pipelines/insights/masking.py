@@ -1,6 +1,6 @@
 """Masks in a text what names a person or opens a door: addresses, numbers, keys, passwords.
 
-Knows patterns only: a name in a sentence stays.
+Knows patterns only: a name in a sentence stays. `Store.named_question` takes the masks for any text.
 """
 
 import ipaddress

@@ -3,6 +3,7 @@
 Knows no HTTP and nothing about how an answer is made.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ RATINGS = (-1, 0, 1)
 # Why an answer was rated down.
 REASONS = ("wrong", "incomplete", "outdated", "not_asked")
 DAY_S = 86_400
+# What pipelines.insights.masking writes for what it masks.
+MASK = re.compile(r"\[(?:e-mail|address|phone|user|login|secret|key|private key)\]")
 
 
 class BadRating(ValueError):
@@ -86,13 +89,14 @@ class Questions(Database):
         row = self._one("question", {"id": clean_for_storage(id)})
         return dict(row) if row else None
 
-    def named_question(self, name: str) -> dict[str, Any] | None:
+    def named_question(self, name: str, collection: str | None = None) -> dict[str, Any] | None:
         """Return the row of the question with this id, or with these words; None without one.
 
-        Case and blanks make no difference. Of several askings it is the one rated worst, then the newest.
+        Case and blanks make no difference; what insights mask ("[e-mail]"), or cut off ("…" at the end), is any text.
+        Of several askings it is one of `collection`, then the one rated worst, then the newest.
         """
         name = clean_for_storage(name)
-        row = self._one("named_question", {"name": name, "words": " ".join(name.lower().split())})
+        row = self._one("named_question", {"name": name, "words": _as_pattern(name), "collection": collection})
         return dict(row) if row else None
 
     def conversation(
@@ -181,3 +185,9 @@ class Questions(Database):
         """
         row = self._one("forget_questions", {"seconds": days * DAY_S})
         return int((row or {})["forgotten"])
+
+
+def _as_pattern(words: str) -> str:
+    """Return the pattern of LIKE for a question as insights show it: masks, and "…" at the end, are any text."""
+    words = re.sub(r"([\\%_])", r"\\\1", " ".join(words.split()))
+    return re.sub(r"…$", "%", MASK.sub("%", words))

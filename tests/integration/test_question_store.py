@@ -8,6 +8,8 @@ import numpy as np
 import psycopg
 import pytest
 
+from jobs.insights import _shown
+from pipelines.insights.masking import mask
 from pipelines.records import Answer, Citation, Hit, Usage
 from pipelines.store import BadRating, QuestionRow, Store, Turn
 from pipelines.store.connection import to_jsonb
@@ -184,3 +186,30 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
     assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]
     row = store.question("a")
     assert row is not None and row["hits"][0]["score"] == 0.5 and row["cost"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I reset the password of ann@example.com\n  on 203.0.113.9, token=abcdef123456?",
+        "如何\u3000删除\u00a0表？",
+        "How do I set the Straße İstanbul flag to 100%_\\?",
+        f"Which of {'very ' * 30}many ways?",
+        "И ЧТО дальше?",
+    ],
+)
+def test_a_question_is_named_by_what_insights_show_of_it(store, question):
+    store.record_questions([QuestionRow("other", "How do I set one?", "docs"), QuestionRow("this", question, "docs")])
+    shown = _shown({"question": mask(question)})
+    assert store.named_question(shown)["id"] == "this"
+    assert store.named_question(f" {mask(question)} ")["id"] == "this"
+
+
+def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named(store):
+    for id in ("one", "two", "three"):
+        store.record_questions([QuestionRow(id, "How?", id)])
+    store.record_feedback("three", -1)
+    assert [store.named_question("how?", name)["id"] for name in ("one", "two", "gone", None)] == [
+        "one", "two", "three", "three",
+    ]  # fmt: skip
+    assert store.named_question("how_") is None and store.named_question("h%") is None
