@@ -71,6 +71,43 @@ def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
     assert complete("how do I rename it?", before).question == "how do I rename an index in PostgreSQL?"
 
 
+@pytest.mark.parametrize(
+    ("before", "question", "alone"),
+    [
+        (["How do I scale a Serve deployment?", "its minimum number of replicas?"], "the maximum?",
+         "its maximum number of replicas? (How do I scale a Serve deployment)"),
+        (["How do I scale a Serve deployment?", "its minimum number of replicas?", "the maximum?"], "can I change it?",
+         "can I change it? (How do I scale a Serve deployment: its maximum number of replicas)"),
+        (["How do I log slow queries?", "the minimum duration?", "and its default?"], "can I sample them?",
+         "can I sample them? (How do I log slow queries: the minimum duration)"),
+        (["How do I run a subprocess?", "how do I get its output?"], "what about a timeout?",
+         "a timeout? (How do I run a subprocess)"),
+        (["How do I retry a failed task?", "what is the default number of its retries?"], "and for actors?",
+         "for actors? (How do I retry a failed task: the default number of its retries)"),
+        (["What is a placement group?", "which strategies are there for it?"], "and how do I remove one?",
+         "how do I remove a placement group?"),
+        (["How do I read files with Ray Data?", "what about compressed ones?"], "and from S3?",
+         "How do I read compressed files from S3?"),
+        (["How do I scale a Serve deployment?", "its minimum number of replicas?", "What is VACUUM?"], "why?",
+         "why? (What is VACUUM)"),
+    ],
+)  # fmt: skip
+def test_a_chain_is_completed_by_its_topic_and_what_came_last(before: list[str], question: str, alone: str) -> None:
+    assert complete(question, before).question == alone
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the maximum size of a table?", "Which isolation levels are there in PostgreSQL?", "window functions",
+        "How does the garbage collector work when it finds a cycle?", "How do I install Ray on Windows?", "The GIL?",
+    ],
+)  # fmt: skip
+def test_a_question_that_stands_alone_stays_after_a_chain(question: str) -> None:
+    before = ["How do I scale a Serve deployment?", "its minimum number of replicas?", "the maximum?"]
+    assert complete(question, before).question == question
+
+
 def test_the_answer_says_what_was_searched_for(retriever: Retriever) -> None:
     history = turns("how do I create an index in PostgreSQL?")
     answer = QueryEngine(retriever).query("and how do I drop it?", history=history)

@@ -1,12 +1,13 @@
 """Completes a follow-up question from the questions before it, by rules.
 
 Knows English question forms, pronouns and prepositions. It puts the subject of the question before for "it", and the
-question before around "what about views?"; where it finds no form it adds that question in brackets.
+question before around "what about views?"; where it finds no form it adds the last question that stands alone in
+brackets, with what was asked about it since.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.answering.understanding.smalltalk import find_smalltalk, strip_smalltalk
 from pipelines.lexical import STOP_TERMS, terms
@@ -24,7 +25,7 @@ _PRONOUN = re.compile(
 # Words that refer to it otherwise: the question before stands in brackets.
 _OTHERWISE = re.compile(
     r"\b(?:its|their|there|the same|such an?|which one|which of (?:them|these|those)|another one|the other one"
-    r"|(?:does|do|did|will|would|can|could|is|are|should) (?:this|that|these|those))\b",
+    r"|(?:does|do|did|will|would|can|could|is|are|should) (?:this|that|these|those)|then(?=\s*[?.!]*$))\b",
     re.IGNORECASE,
 )
 _DO_THIS = re.compile(r"\bdo (?:this|that|it|so|the same)\b", re.IGNORECASE)
@@ -32,6 +33,11 @@ _PREPOSITION = re.compile(
     r"\b(?:in|on|with|from|for|to|into|using|by|at|inside|within|without|over|under|via|as|when|if|while|so)\b",
     re.IGNORECASE,
 )
+# A thing of what was spoken of: "the maximum?"; a name is one of its own.
+_DEFINITE = re.compile(r"(?:the|their|its)(?: [a-z-]+)+[ ?.!]*$")
+_WHICH_ARE_THERE = re.compile(r"(?:which|what) [a-z]+ are there[ ?.!]*", re.IGNORECASE)
+_ADVERB = re.compile(r"\w \w+ \w+ly$")  # "an index concurrently": not all a thing
+_ONE = re.compile(r"\bones?\b", re.IGNORECASE)
 # How a question begins: with a verb and its object, or with what is asked about.
 _HOW_TO = re.compile(
     r"(?P<start>(?:how (?:do|can|could|would|should|did|must|might|does) (?:i|we|you|one|someone|people)\b|how to\b"
@@ -55,12 +61,17 @@ _GENERAL = frozenset(
     terms(
         "example limit limits limitation default option options parameter parameters argument syntax alternative detail"
         " more difference advantage disadvantage drawback risk cost performance reason code show give explain mean work"
-        " further else"
+        " further else default minimum maximum"
     )
 )
+_OPPOSITES = (
+    ("minimum", "maximum"), ("min", "max"), ("lower", "upper"), ("lowest", "highest"), ("smallest", "largest"),
+    ("first", "last"), ("input", "output"), ("oldest", "newest"), ("shortest", "longest"),
+)  # fmt: skip
 # Content words before a pronoun; with more, it stands for something in the question itself. One more after an "and".
 MOST_BEFORE = 1
 SHORT = 4  # words of a fragment such as "in Python?"
+FEW = 1  # content words of a follow-up that says too little without the one before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,44 +87,98 @@ class FollowUp:
     by_form: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """What a conversation is about: its last question that stands alone, with its subject and the "in …" behind that.
+
+    `added` is what a follow-up has asked about it since, where the question has no form to take it in, "" for nothing.
+    """
+
+    question: str = ""
+    subject: str = ""
+    tail: str = ""
+    added: str = ""
+
+
 def complete(question: str, before: Sequence[str]) -> FollowUp:
     """Return `question` completed from the reader's questions `before` it, oldest first."""
     asked = [strip_smalltalk(message) for message in before if message.strip() and not find_smalltalk(message)]
-    previous = ""
+    thread = _Thread()
     for message in asked:
-        previous = _complete(message, previous).question
-    return _complete(strip_smalltalk(question), previous)
+        _, thread = _complete(message, thread)
+    return _complete(strip_smalltalk(question), thread)[0]
 
 
-def _complete(question: str, previous: str) -> FollowUp:
-    """Return `question` completed from the whole question before it, "" for none."""
+def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:
+    """Return `question` completed from the thread before it, and the thread with it."""
     bare = _CONNECTOR.sub("", question, count=1) if _CONNECTOR.match(question) else question
     about, connected = _ABOUT.fullmatch(bare), bare != question
     reference = _reference(bare, MOST_BEFORE + connected)
     content = _content(bare)
     general = bool(content <= _GENERAL)
     fragment = len(bare.split()) <= SHORT and not (_HOW_TO.match(bare) or _WHAT_IS.match(bare))
-    if not (about or reference or general or (fragment and connected) or (fragment and _PREPOSITION.match(bare))):
-        return FollowUp(bare if connected and len(content) > 1 else question)
-    if not previous:
-        return FollowUp(question, reference or (bare if about or connected else ""))
-    if about or (fragment and not reference and not general):
-        completed = _in_place(about[1] if about else bare, previous)
-    else:
-        completed = _with_subject(bare, previous) if reference else _in_brackets(bare, previous)
-    return FollowUp(completed, by_form=not completed.endswith(_brackets(previous)))
+    begins = connected or _PREPOSITION.match(bare) or _DEFINITE.match(bare)
+    if not (about or reference or general or (fragment and begins)):
+        alone = bare if connected and len(content) > 1 else question
+        return FollowUp(alone), _Thread(alone, *_subject(alone))
+    if not thread.question:
+        unclear = reference or (bare if about or connected else "")
+        return FollowUp(question, unclear), _Thread(question, *_subject(question))
+    part = fragment and bool(_DEFINITE.match(bare) or (reference and _PREPOSITION.match(bare)))
+    in_place = about or (fragment and not reference and not general)
+    asked = about[1] if about else bare
+    if thread.added or part:
+        return _add(asked, thread, beside=bool(in_place and not _PREPOSITION.match(asked)))
+    completed = _in_place(asked, thread) if in_place else _with_subject(bare, thread) if reference else ""
+    if not completed:
+        return _add(asked, thread)
+    subject, tail = _subject(completed)
+    if reference and not _HOW_TO.match(completed):
+        subject, tail = thread.subject, thread.tail  # a pronoun goes on about what it stood for
+    return FollowUp(completed, by_form=True), _Thread(completed, subject, tail)
+
+
+def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp, _Thread]:
+    """Return what is `asked` with the thread's question in brackets; `beside`: in the place of what was added before.
+
+    What was added before stays where little is asked: "can I change it?" of "its number of replicas".
+    """
+    asked = _opposite(asked, thread.added) or asked.strip(" ?.!")
+    own = _content(asked) - _GENERAL
+    kept = thread.added if len(own) <= FEW and not beside else ""
+    around = f"{thread.question.rstrip(' ?.!')}: {kept}" if kept and kept != asked else thread.question.rstrip(" ?.!")
+    return FollowUp(f"{asked}? ({around})"), replace(thread, added=_noun(asked) if own else thread.added)
+
+
+def _opposite(asked: str, added: str) -> str:
+    """Return "its minimum size" as "its maximum size" where "the maximum" is `asked`, "" for other questions."""
+    for one, other in (*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)):
+        if _content(asked) == _content(one) and (found := re.search(rf"\b{other}\b", added, re.IGNORECASE)):
+            return f"{added[: found.start()]}{one}{added[found.end() :]}"
+    return ""
+
+
+def _noun(asked: str) -> str:
+    """Return "what is its size" as "its size"."""
+    return re.sub(r"^(?:what(?: is| are|'s)|which|show me|explain)\s+(?=its|their|the)", "", asked, flags=re.IGNORECASE)
 
 
 def _reference(question: str, most_before: int) -> str:
     """Return the words that refer to something before the question, "" for none."""
     for found in (_PRONOUN.search(question), _OTHERWISE.search(question)):
-        if found and len(_content(question[: found.start()])) <= most_before and not _expletive(question, found):
+        if (
+            found
+            and len(_content(question[: found.start()]) - _GENERAL) <= most_before
+            and not _expletive(question, found)
+        ):
             return found[0]
     return ""
 
 
 def _expletive(question: str, found: re.Match[str]) -> bool:
     """Tell an "it" or "there" that stands for nothing: "is it possible", "is there a way", "one of"."""
+    if _WHICH_ARE_THERE.fullmatch(question.strip()):
+        return False
     around = question[max(0, found.start() - 5) : found.end() + 10].lower()
     return bool(
         re.search(
@@ -126,39 +191,31 @@ def _content(text: str) -> frozenset[str]:
     return frozenset(terms(text)) - STOP_TERMS
 
 
-def _in_place(fragment: str, previous: str) -> str:
-    """Return the question before with `fragment` in the place of its object, or of its "in …"."""
-    fragment, asked = fragment.strip(" ?.!"), previous.strip(" ?.!")
-    form = _HOW_TO.match(asked)
+def _in_place(fragment: str, thread: _Thread) -> str:
+    """Return the thread's question with `fragment` in the place of its object, or of its "in …"; "" without a form."""
+    fragment, form = fragment.strip(" ?.!"), _HOW_TO.match(thread.question.strip(" ?.!"))
     if not form:
-        return _in_brackets(fragment, previous)
+        return ""
     subject, tail = _split_tail(form["rest"])
     if _PREPOSITION.match(fragment):
         return f"{form['start']} {form['verb']} {subject} {fragment}?"
     own_tail = tail if not _PREPOSITION.search(fragment) else ""
-    return f"{form['start']} {form['verb']} {fragment} {own_tail}".strip() + "?"
+    named = _ONE.sub(lambda _: subject.split()[-1], fragment) if subject else fragment
+    return f"{form['start']} {form['verb']} {named} {own_tail}".strip() + "?"
 
 
-def _with_subject(question: str, previous: str) -> str:
-    """Return `question` with the subject of the question before for its pronoun, where both have a known form."""
-    subject, tail = _subject(previous)
-    asked, pronoun, form = question.rstrip(" ?.!"), _PRONOUN.search(question), _HOW_TO.match(previous)
+def _with_subject(question: str, thread: _Thread) -> str:
+    """Return `question` with the subject of the thread for its pronoun, "" unless both have a known form."""
+    subject, tail = thread.subject, thread.tail
+    asked, pronoun, form = question.rstrip(" ?.!"), _PRONOUN.search(question), _HOW_TO.match(thread.question)
     if form and _DO_THIS.search(asked):
         filled = _DO_THIS.sub(lambda _: f"{form['verb']} {subject}", asked, count=1)
-    elif subject and pronoun:
+    elif subject and pronoun and not _ADVERB.search(subject):
         filled = f"{asked[: pronoun.start()]}{subject}{asked[pronoun.end() :]}"
     else:
-        return _in_brackets(question, previous)
+        return ""
     own_tail = tail if not _PREPOSITION.search(asked) else ""
     return f"{filled} {own_tail}".strip() + "?"
-
-
-def _in_brackets(question: str, previous: str) -> str:
-    return f"{question.rstrip(' ?.!')}? {_brackets(previous)}"
-
-
-def _brackets(previous: str) -> str:
-    return f"({previous.rstrip(' ?.!')})"
 
 
 def _subject(question: str) -> tuple[str, str]:
