@@ -19,7 +19,7 @@ from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
-from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, write
+from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, keep_signs, write
 from pipelines.records import Hit
 
 CSV = make_hit(
@@ -226,3 +226,24 @@ def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> No
     for asked in (question, "How does Ray read files?"):
         made = re.sub(r"`[^`]*`|```.*?```", "", answer(asked, *hits), flags=re.DOTALL)
         assert {int(n) for n in re.findall(r"\[(\d+)\]", made)} <= set(range(1, len(hits) + 1))
+
+
+@pytest.mark.parametrize(
+    ("quoted", "written"),
+    [
+        ("Call __init__() first.", "Call `__init__()` first."),
+        ("the end marker, \\., may follow", "the end marker, `\\.`, may follow"),
+        ("takes (*args, **kwargs).", "takes (`*args`, `**kwargs`)."),
+        ("a*b and c*d, _private, name_", "`a*b` and `c*d`, `_private`, `name_`"),
+        ("`__init__` is code, snake_case is not, 2 * 3 too", "`__init__` is code, snake_case is not, 2 * 3 too"),
+        ("see https://d.test/_static/__a__.", "see https://d.test/_static/__a__."),
+    ],
+)
+def test_signs_that_markdown_would_take_are_kept(quoted: str, written: str) -> None:
+    assert keep_signs(quoted) == written
+
+
+def test_a_quote_shows_the_signs_of_its_source() -> None:
+    hit = make_hit("https://d.test/new#init", "The method __init__() runs after \\. was read.", ("Objects", "__init__"))
+    text, *_ = ask("What does the method __init__ run after?", hit)
+    assert "`__init__()` runs after `\\.` was read" in text and "`__init__`**" in text

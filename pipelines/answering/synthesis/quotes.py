@@ -23,6 +23,10 @@ CLOSEST = "Nothing here answers that for certain. This comes closest:"
 UNSURE = 0.1
 
 _NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
+_WORDS = re.compile(r"`+[^`]*`+|[^\s`]+")  # code in backticks is one
+_CORE = re.compile(r"""([(\[{"'“‘]*)((?:\\.|.)+?(?:\(\))?)([)\]}"'”’.,;:!?]*)""")
+# What Markdown takes for its own: the backslash of `\\.`, the underscores of `__init__`, the stars of `*args`.
+_TAKEN = re.compile(r"\\[!-/:-@\[-_{-~]|__|(?<!\w)_\w|\w_(?!\w)|\*\w|\w\*|~~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def _write_quote(quote: Quote, hit: Hit) -> str:
     gaps = [n for n, (one, other) in enumerate(itertools.pairwise(quote.passages)) if other.place > one.place + 1]
     for n in gaps:
         written[n].append("…")
-    return "\n\n".join([f"**{heading(hit)}**", *itertools.chain.from_iterable(written)])
+    return "\n\n".join([f"**{keep_signs(heading(hit))}**", *itertools.chain.from_iterable(written)])
 
 
 def _write_passage(passage: Passage) -> list[str]:
@@ -93,12 +97,27 @@ def _write_block(block: TextBlock) -> str:
         return fence(block.text)
     if block.kind is Kind.LABEL and (is_code(block.text) or "(" in block.text) and "`" not in block.text:
         return f"`{snippet(block.text, LONGEST_SIGNATURE)}`"
-    return hide_numbers(block.text)
+    return keep_signs(hide_numbers(block.text))
 
 
 def hide_numbers(prose: str) -> str:
     """Return prose with its own numbers in brackets, which are no citations, as code."""
     return _NUMBERS.sub(lambda found: f"`{found[0]}`", prose)
+
+
+def keep_signs(prose: str) -> str:
+    """Return prose with the words as code that Markdown would show without their signs, such as `__init__`."""
+    return _WORDS.sub(lambda word: _keep_word(word[0]), prose)
+
+
+def _keep_word(word: str) -> str:
+    if word.startswith("`") or "://" in word or not _TAKEN.search(word):
+        return word
+    parts = _CORE.fullmatch(word)
+    if parts is None:
+        return word
+    before, core, after = parts.groups()
+    return f"{before}`{core}`{after}"
 
 
 def fence(code: str) -> str:
