@@ -3,7 +3,6 @@
 A page is read anew from the body that the index was made of; where that is gone, its chunks are put together.
 """
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -60,10 +59,10 @@ class PageShelf:
             url=address,
             title=clean(title),
             collection=index.collection,
-            section=chosen[0].anchor or section if section and chosen else "",
+            section=_name_of(chosen, sections, section) if section else "",
             part=part,
             parts=len(parts),
-            outline=outline(sections) if len(parts) > 1 and part == 1 else [],
+            outline=outline(chosen) if len(parts) > 1 and part == 1 else [],
             text="\n\n".join([*_place(parts[: part - 1]), *parts[part - 1]]),
         )
 
@@ -149,15 +148,38 @@ def _spellings(url: str) -> list[str]:
 
 
 def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[MarkdownSection]:
-    """Return the section with that anchor or heading, and what is below it. Raises NoSuchPage."""
-    wanted = " ".join(name.casefold().split())
+    """Return the section with that anchor or heading, and what is below it. Raises NoSuchPage.
+
+    Case makes no difference where no anchor is exactly that, nor does the number of a heading where no heading is.
+    """
+    wanted = _plain(name)
     for chosen in (
         [one for one in sections if name in one.anchors],
-        [one for one in sections if wanted in (" ".join(heading.casefold().split()) for heading in one.headings)],
+        [one for one in sections if wanted in map(_plain, one.anchors)],
+        [one for one in sections if wanted in map(_plain, one.headings)],
+        [one for one in sections if _unnumbered(wanted) in map(_unnumbered, map(_plain, one.headings))],
     ):
         if chosen:
             return chosen
-    names = [one.anchor or one.headings[-1] for one in sections if one.anchor or one.headings]
-    near = difflib.get_close_matches(name, names, NEAR, 0.5) or names[:NEAR]
-    has = f"; it has {', '.join(near)}" if near else ""
+    names = list(dict.fromkeys(one.anchor or one.headings[-1] for one in sections if one.anchor or one.headings))
+    near = [found for found, _, _ in process.extract(name, names, processor=_plain, limit=NEAR, score_cutoff=ALIKE)]
+    shown = f"near it are {', '.join(near)}" if near else f"it has {len(names)}, such as {', '.join(names[:NEAR])}"
+    has = f"; {shown}" if names else ""
     raise NoSuchPage(f"{url} has no section {name!r}{has}; without `section` the page is read from its beginning")
+
+
+def _name_of(chosen: Sequence[MarkdownSection], sections: Sequence[MarkdownSection], name: str) -> str:
+    """Return the finest anchor that means these sections and no other, `name` if none does."""
+    for anchor in reversed(chosen[0].anchors):
+        if [one for one in sections if anchor in one.anchors] == chosen:
+            return anchor
+    return name
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def _unnumbered(heading: str) -> str:
+    """Return a heading without the number that a generator writes before it: "20.11.1. ", "3 ", "F.44. "."""
+    return re.sub(r"^(?:\d+|[a-z](?=\.))(?:\.\d+)*\.?\s+", "", heading)

@@ -76,6 +76,13 @@ def test_a_line_without_an_end_is_split():
     assert all(estimate("".join(part)) <= 100 for part in parts)
 
 
+def test_no_part_ends_with_a_heading():
+    blocks = ["# One", "a " * 60, "## Two", "### Three", "b " * 60, "## Four"]
+    parts = pack(blocks, estimate(blocks[1]) + 20)
+    assert parts == [blocks[:2], blocks[2:]]
+    assert pack(["# One", "# Two", "c " * 60], 10)[0][:2] == ["# One", "# Two"]
+
+
 def test_what_a_chunk_holds_of_a_section_is_written_as_the_section_has_it():
     blocks = (
         Block("prose", "Load it:"),
