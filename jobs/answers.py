@@ -50,7 +50,7 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--asked", action="append", default=[], metavar="QUESTION", help=asked)
         source = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
         one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
-        text = one.add_mutually_exclusive_group(required=one is add)
+        text = one.add_mutually_exclusive_group()
         text.add_argument("--file", type=Path, help="the answer as Markdown; - reads it from standard input")
         text.add_argument("--text", help="the answer as Markdown")
     for one in (listing, review, add, accept, retire):
@@ -152,6 +152,8 @@ def read_text(flags: Mapping[str, Any]) -> str:
     text, file = flags["text"], flags["file"]
     if text is not None:
         return str(text)
+    if file is None:
+        raise BadInput("write the answer as Markdown: --file FILE, --file - for standard input, or --text TEXT")
     try:
         return sys.stdin.read() if str(file) == "-" else str(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -163,7 +163,7 @@ def review(path: Path, accept: Sequence[str], reject: Sequence[str], sources: Se
     if accept or reject:
         write_rows(path, rows)
     counts = Counter(review_of(row) for row in rows)
-    lines = [f"{path}: {', '.join(f'{of:,} {state}' for state, of in counts.items())}"]
+    lines = [f"{path}: {', '.join(f'{of:,} {state}' for state, of in counts.items()) or 'no row'}"]
     lines += [describe_row(row, number) for number, row in enumerate(rows, 1)]
     finish({"file": str(path), "rows": rows, "counts": dict(counts)}, as_json, "\n".join(lines))
 
@@ -253,11 +253,12 @@ def work(args: argparse.Namespace) -> int:
     if args.feedback:
         rows, new = add_drafts(read_rows(args.out) if args.out.exists() else [], draft.examples)
         result |= {"new": new, "kept": len(rows) - new}
-        write_rows(args.out, rows)
+        if rows:
+            write_rows(args.out, rows)
     elif draft.examples:
         write_dataset(args.out, draft.examples)
     finish(result, args.json, describe(result))
-    return DONE if draft.examples else FAILED
+    return DONE if draft.examples or args.feedback else FAILED
 
 
 def summary(draft: DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
@@ -277,7 +278,8 @@ def describe(summary: Mapping[str, Any]) -> str:
     lines = [f"  {name:12} {shown.get(name, str)(value)}" for name, value in counted.items() if value is not None]
     lines += [f"  {count:>5,} × {reason}" for reason, count in summary["errors"].items()]
     written = f"{summary['written']:,} questions in {summary['out']}"
-    head = written if summary["written"] else "no question could be made"
+    none = "no answer was rated well" if "new" in summary else "no question could be made"
+    head = written if summary["written"] else none
     lines += [f"  {line}" for line in describe_precision(summary.get("precision", ()))]
     return "\n".join([f"collection {summary['collection']}: {head}", *lines])
 

@@ -106,6 +106,16 @@ def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, database_
     assert job("--feedback", "--without-llm")[0] == 2
 
 
+def test_without_a_good_rating_no_draft_is_written(job, database_url, tmp_path):
+    with Store(database_url) as store:
+        store.record_questions([QuestionRow("bad", "bad?", "docs", answer="So.")])
+        store.record_feedback("bad", -1)
+    code, summary = job("--feedback")
+    assert (code, summary["written"], summary["new"]) == (0, 0, 0)
+    assert "no answer was rated well" in questions.describe(summary)
+    assert not (tmp_path / "made.jsonl").exists()
+
+
 @pytest.fixture
 def review(database_url, capsys, tmp_path):
     """`raydex questions --review made.jsonl …`: what it prints."""

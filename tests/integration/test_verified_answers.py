@@ -72,6 +72,14 @@ def test_a_person_writes_reviews_and_retires(job: Job, docs: Workshop, store: St
     assert job("accept", 1)[1]["state"] == "given"
 
 
+def test_an_answer_needs_its_text_only_once_its_section_is_named(job: Job, store: Store) -> None:
+    code, said = job("add", "--question", ASKED, "--source", READING)
+    assert code == 2 and "--file" in said and "--text" in said
+    code, said = job("add", "--question", ASKED)
+    assert code == 2 and "--source" in said and READING in said
+    assert store.verified_answers("docs") == []
+
+
 def test_a_cluster_of_questions_that_were_asked_gets_one_answer(job: Job, store: Store) -> None:
     rows = [QuestionRow("a", "reading csv", "docs"), QuestionRow("b", "and it?", "docs", standalone="How is CSV read?")]
     store.record_questions(rows)
