@@ -47,7 +47,7 @@ from pipelines.evaluation.questions.run import (
     rated_questions,
 )
 from pipelines.llm.cached import CachedModel
-from pipelines.store import Store
+from pipelines.store import NoSuchCollection, Store
 
 RANGES = {
     "limit": (0, 10**9),
@@ -241,6 +241,9 @@ def work(args: argparse.Namespace) -> int:
     with open_store() as store:
         if args.feedback:
             draft = rated_questions(store, args.collection)
+            names = [row["name"] for row in store.collections()]
+            if not draft.examples and args.collection not in names:
+                raise NoSuchCollection(args.collection, names)
         elif args.answers and llm:
             draft = answer_questions(store, args.collection, llm, examples, args.at_once, say)
         elif args.label is not None:

@@ -14,7 +14,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.characters import clean_for_storage
-from pipelines.store import NoLiveIndex, StoreUnavailable
+from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
 from serve.failure import RETRY_AFTER_S, Failure
 from serve.telemetry import CLIENT_LEFT, request_id
 
@@ -40,7 +40,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
             return Failure(503, message, retry_after=RETRY_AFTER_S)
         case CollectionNotNamed():
             return Failure(422, message, "collection", tuple(error.names), kind="" if error.names else "no_index")
-        case NoLiveIndex():
+        case NoLiveIndex() | NoSuchCollection():
             return Failure(404, message, "collection", kind="no_index")
         case ModeNeedsModel():
             return Failure(400, message, "mode", error.choices)
@@ -66,6 +66,7 @@ EXPECTED = (
     StepUnavailable,
     CollectionNotNamed,
     NoLiveIndex,
+    NoSuchCollection,
     UnknownMode,
     TemplateError,
     RequestValidationError,

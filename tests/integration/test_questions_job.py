@@ -114,6 +114,8 @@ def test_without_a_good_rating_no_draft_is_written(job, database_url, tmp_path):
     assert (code, summary["written"], summary["new"]) == (0, 0, 0)
     assert "no answer was rated well" in questions.describe(summary)
     assert not (tmp_path / "made.jsonl").exists()
+    code, said = job("--feedback", "--collection", "dosc")
+    assert code == 2 and "no collection 'dosc'; there are: docs" in said
 
 
 @pytest.fixture

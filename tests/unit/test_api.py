@@ -445,6 +445,13 @@ def test_operators_read_what_was_asked(client: TestClient) -> None:
     assert client.get("/admin/status", params={"collection": "nope"}).status_code == 404
 
 
+def test_insights_of_an_unknown_collection_name_those_there_are(client: TestClient, store: FakeStore) -> None:
+    store.count_asked = lambda *_: 0  # type: ignore[attr-defined]
+    reply = client.get("/admin/insights", params={"collection": "nope"})
+    assert (reply.status_code, reply.json()["field"]) == (404, "collection")
+    assert "there is no collection 'nope'; there are: docs" in reply.json()["error"]
+
+
 def test_every_route_is_described_with_examples_and_errors(client: TestClient) -> None:
     schema = client.get("/openapi.json").json()
     assert schema["info"]["title"] == "Raydex"
