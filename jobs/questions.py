@@ -1,4 +1,4 @@
-"""Makes questions for an evaluation out of a collection's own chunks.
+"""Makes questions to evaluate by: of a collection's own chunks, or of what people asked and rated.
 
 The first configured language model writes them, or headings and first sentences do without one (--without-llm); each
 is kept once, and only if retrieval finds its source. With --answers DATASET the model writes the reference answers that

@@ -93,7 +93,7 @@ class Questions(Database):
         """Return the row of the question with this id, or with these words; None without one.
 
         Case and blanks make no difference; what insights mask ("[e-mail]"), or cut off ("…" at the end), is any text.
-        Of several askings it is one of `collection`, then the one rated worst, then the newest.
+        Of several askings it is one that did not fail, of `collection`, the one rated worst, then the newest.
         """
         name = clean_for_storage(name)
         row = self._one("named_question", {"name": name, "words": _as_pattern(name), "collection": collection})

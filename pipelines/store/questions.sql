@@ -9,16 +9,16 @@ on conflict do nothing;
 select * from question where id = %(id)s;
 
 -- name: named_question
--- By its id, or by its words, as a pattern of LIKE with single blanks: of several askings one of the collection that is
--- meant, then the one rated worst, then the newest. The class names the blanks that \s leaves out in some locales.
+-- By its id, or by its words, as a pattern of LIKE with single blanks: of several askings one that did not fail, of the
+-- collection that is meant, rated worst, then the newest. The class names the blanks that \s leaves out in some locales.
 select q.* from question q left join lateral (
     select sum(rating) as rating from feedback where question_id = q.id
 ) f on true
-where q.id = %(name)s or (q.error is null and exists (
+where q.id = %(name)s or exists (
     select from unnest(array[q.question, q.standalone]) as worded (text)
     where btrim(regexp_replace(worded.text, '[\s\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+', ' ', 'g')) ilike %(words)s
-))
-order by q.id <> %(name)s, q.collection is distinct from %(collection)s, coalesce(f.rating, 0), q.asked_at desc limit 1;
+)
+order by q.id <> %(name)s, q.error is not null, q.collection is distinct from %(collection)s, coalesce(f.rating, 0), q.asked_at desc limit 1;
 
 -- name: readable_answer
 select q.*, f.rating

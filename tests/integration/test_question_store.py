@@ -213,3 +213,10 @@ def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named
         "one", "two", "three", "three",
     ]  # fmt: skip
     assert store.named_question("how_") is None and store.named_question("h%") is None
+
+
+def test_a_question_that_failed_has_a_name_too(store):
+    store.record_questions([question("failed", error="the model is away"), QuestionRow("other", "How?")])
+    assert store.named_question("question failed")["id"] == "failed"
+    store.record_questions([QuestionRow("answered", "question failed", asked_at=NOW - timedelta(days=9))])
+    assert store.named_question("question failed")["id"] == "answered"
