@@ -92,8 +92,9 @@ def embedders(store: Store) -> EmbedderOf:
 def describe(view: Mapping[str, Any]) -> str:
     """Return the summary for a person."""
     totals, pages = view["totals"], view["pages"]
+    reports = [f"report: {path}" for path in view["written"]]
     if not totals["questions"]:
-        return "no question was recorded in this time: ask some, or choose a longer time"
+        return "\n".join(["no question was recorded in this time: ask some, or choose a longer time", *reports])
     bad = f"{totals['unknown']:,} not known, {totals['low']:,} of low confidence, {totals['failed']:,} failed"
     rated = f"rated {totals['up']:,} up, {totals['down']:,} down"
     lines = [
@@ -109,8 +110,7 @@ def describe(view: Mapping[str, Any]) -> str:
     if pages["indexed"]:
         lines.append(f"\n{pages['cited']:,} of {pages['indexed']:,} pages were cited, {pages['never_count']:,} never")
     lines += ["", *view["notes"]] if view["notes"] else []
-    lines += [f"report: {path}" for path in view["written"]]
-    return "\n".join([*lines, f"took {describe_seconds(view['took'])}"])
+    return "\n".join([*lines, *reports, f"took {describe_seconds(view['took'])}"])
 
 
 def _table(title: str, rows: Sequence[tuple[float, str]]) -> list[str]:
