@@ -40,8 +40,8 @@ MAY_BE = {
     "PRE", "SPAN", "STRONG", "SUP", "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL",
 }  # fmt: skip
 MAY_HAVE = {
-    "align", "aria-describedby", "aria-label", "class", "data-source", "href", "rel", "role", "start", "tabindex",
-    "target",
+    "align", "aria-describedby", "aria-label", "class", "data-source", "dir", "href", "rel", "role", "start",
+    "tabindex", "target",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ UNSURE = 0.1
 _NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
 _WORDS = re.compile(r"`+[^`]*`+|[^\s`]+")  # code in backticks is one
 _CORE = re.compile(r"""([(\[{"'“‘]*)((?:\\.|.)+?(?:\(\))?)([)\]}"'”’.,;:!?]*)""")
-# What Markdown takes for its own: the backslash of `\\.`, the underscores of `__init__`, the stars of `*args`.
+# What Markdown takes for its own: the backslash of `\.`, the underscores of `__init__`, the stars of `*args`.
 _TAKEN = re.compile(r"\\[!-/:-@\[-_{-~]|__|(?<!\w)_\w|\w_(?!\w)|\*\w|\w\*|~~")
 
 
