@@ -5,8 +5,9 @@ held, so that the chunks of the stream decide nothing.
 """
 
 import re
+from collections.abc import Collection
 
-from pipelines.answering.sanitizing.scanner import GLUES_LEFT, LONGEST, MarkdownScanner
+from pipelines.answering.sanitizing.scanner import BEFORE_FENCE, GLUES_LEFT, LONGEST, MOST_TICKS, MarkdownScanner
 from pipelines.answering.sanitizing.urls import AllowedOrigins, leads_away, leads_away_in_code, url_of
 
 REMOVED = "(link removed)"
@@ -17,6 +18,7 @@ _NUMBERS = re.compile(r"\[\s*([0-9]{1,4}(?:\s*[-–—,;]\s*[0-9]{1,4})*)\s*\]")
 _NUMBERS_BEGUN = re.compile(r"\[[\s0-9,;\-–—]{0,60}\Z")
 _RANGE = re.compile(r"([0-9]+)\s*[-–—]\s*([0-9]+)|([0-9]+)")
 _TARGET = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
+_TICKS = re.compile("`+")
 _TAG_BEGIN = re.compile(r"</?[a-z]", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][\w-]*(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.IGNORECASE)
 _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]{1,31}:[^<>\s]*)>", re.IGNORECASE)
@@ -39,13 +41,20 @@ class MarkdownFilter(MarkdownScanner):
         self.hits, self.origins = hits, origins
 
     def _construct(self, kind: str, begin: str) -> tuple[int, str]:
-        always = {"target": self._loose_target, "tag": self._tag, "glued": self._bare, "slashes": self._slashes}
+        always = {
+            "target": self._loose_target,
+            "tag": self._tag,
+            "glued": self._bare,
+            "slashes": self._slashes,
+            "url": self._url,
+        }
         prose = {"ticks": self._span, "bracket": self._bracket, "definition": self._definition, "escape": self._escape}
         self._line_begins = kind == "line"
-        if kind == "url":
-            return self._url(begin.lower())
         handler = always.get(kind) or (None if self._code else prose.get(kind))
-        return handler(begin) if handler else (len(begin), begin)
+        taken, out = handler(begin) if handler else (len(begin), begin)
+        if kind not in ("ticks", "escape") and not self._code:
+            self._ticks.update(map(len, _TICKS.findall(out)))
+        return taken, out
 
     # -- code
 
@@ -53,17 +62,27 @@ class MarkdownFilter(MarkdownScanner):
         """Handle code in backticks, closed in the same line; other backticks are plain."""
         n = len(ticks)
         self._known(n)
-        line = self._text[n : n + LONGEST_TEXT].split("\n", 1)[0]
+        line = re.split(r"[\r\n]", self._text[n : n + LONGEST_TEXT], maxsplit=1)[0]
         closing = re.search(rf"(?<!`)`{{{n}}}(?!`)", line)
         if (closing is None or closing.end() == len(line)) and n + len(line) == len(self._text):
             self._known(len(self._text), n + LONGEST_TEXT)
         if closing is None:
+            self._ticks.add(n)
             return n, ticks
-        return n + closing.end(), ticks + self._inner(line[: closing.start()], code=True) + ticks
+        code = line[: closing.start()]
+        runs = {n, *map(len, _TICKS.findall(code))}
+        raw = "|" in code or self._left[-1:] == "`" or self._may_be_html(runs)  # a table's cells end code
+        self._ticks.update(runs if raw else ())
+        return n + closing.end(), ticks + self._inner(code, code=True, raw=raw) + ticks
 
-    def _inner(self, text: str, *, code: bool = False) -> str:
+    def _may_be_html(self, runs: Collection[int] = ()) -> bool:
+        """Return whether a reader may take code with `runs` of backticks for raw HTML, or for other text."""
+        begins = self._blocks.line.lstrip(BEFORE_FENCE).startswith("<")
+        return self._raw or begins or not self._ticks.isdisjoint(runs) or MOST_TICKS in runs
+
+    def _inner(self, text: str, *, code: bool = False, raw: bool = False) -> str:
         inner = MarkdownFilter(self.hits, self.origins, inside=code)
-        inner._line_begins = False
+        inner._line_begins, inner._raw, inner._ticks = False, raw, self._ticks
         return inner.feed(text) + inner.close()
 
     def _escape(self, _: str) -> tuple[int, str]:
@@ -99,7 +118,7 @@ class MarkdownFilter(MarkdownScanner):
         target = self._target(end + 1)
         if target is None:
             return len(begin), begin
-        label = self._inner(self._text[at + 1 : end])
+        label = self._inner(self._text[at + 1 : end], raw=self._may_be_html())
         taken = end + 1 + len(target) + 2
         image = "!" in begin
         if self.origins.allow_target(target, image=image):
@@ -150,20 +169,20 @@ class MarkdownFilter(MarkdownScanner):
         """Handle `<`: a link in angle brackets, raw HTML, or a sign."""
         self._known(2 if self._text.startswith("</") else 1)
         if not _TAG_BEGIN.match(self._text):
-            return 1, "<"
+            return 1, "<" if self._tags_are_text or self._text[1:2] not in ("!", "?") else "< "
         window = self._text[:LONGEST_TEXT]
         link = _AUTOLINK.match(window)
         tag = _TAG.match(window)
         if not (link or tag):
             self._known(len(self._text), LONGEST_TEXT)
-            return 1, "<" if self._code else "< "  # a tag to no reader
-        if link and not self._code:
+            return 1, "<" if self._tags_are_text else "< "  # a tag to no reader
+        if link and not self._tags_are_text:
             return link.end(), link[0] if self.origins.allow_target(link[1]) else REMOVED
         return self._html(tag[0]) if tag else (1, "<")
 
     def _html(self, tag: str) -> tuple[int, str]:
         values = [value.strip("\"'") for value in _VALUE.findall(tag)]
-        if self._code:
+        if self._tags_are_text:
             return (len(tag), REMOVED) if any(map(_HIDDEN.search, values)) else (1, "<")
         names = _VALUE.sub("", tag)  # a URL may also stand where the name of an attribute belongs
         inert = not (_ACTIVE.search(tag) or leads_away_in_code(names))
@@ -191,8 +210,9 @@ class MarkdownFilter(MarkdownScanner):
         self._cut = True
         return max(len(url), 1), REMOVED
 
-    def _url(self, scheme: str) -> tuple[int, str]:
+    def _url(self, begin: str) -> tuple[int, str]:
         """Handle a scheme, which leads somewhere unless a space follows; `data` is a common word."""
+        scheme = begin.lower()
         self._known(len(scheme))
         token = self._token() if scheme == "data:" else ""
         after = self._text[len(scheme) : len(scheme) + 1]

@@ -6,13 +6,16 @@ Knows where a construct may begin and what is code; its subclass decides what be
 import re
 from abc import ABC, abstractmethod
 
+from pipelines.answering.sanitizing.blocks import BlockReader
+
 # Longest construct that is waited for, in characters; a longer one is made inert instead.
 LONGEST = 2000
+MOST_TICKS = 99  # backticks that may begin code
 
 _SCHEMES = ("http:", "https:", "ftp:", "ftps:", "ws:", "wss:", "javascript:", "vbscript:", "data:", "www.")
 _TRIGGER = re.compile(
-    r"(?P<line>\n)|(?P<bracket>[ \t]{0,8}!?\[)|(?P<target>\]\()|(?P<definition>\]:)"
-    r"|(?P<tag><)|(?P<ticks>`{1,99})"
+    r"(?P<line>[\r\n])|(?P<bracket>[ \t]{0,8}!?\[)|(?P<target>\]\()|(?P<definition>\]:)"
+    rf"|(?P<tag><)|(?P<ticks>`{{1,{MOST_TICKS}}})"
     rf"|(?P<escape>\\)|(?<![A-Za-z0-9])(?P<url>{'|'.join(map(re.escape, _SCHEMES))})"
     r"|(?P<glued>(?<=ttp|tps|ftp|..;):[/\\])"
     r"|(?P<slashes>(?<![:\w/\\])/[/\\])",
@@ -25,12 +28,9 @@ _BEGINNINGS = "|".join(
 _BEGUN = re.compile(
     rf"(?:[ \t]{{1,8}}!?|!|\]|(?<=ttp|tps|ftp|..;):|(?<![:\w/\\])/|(?<![A-Za-z0-9])(?:{_BEGINNINGS}))\Z", re.IGNORECASE
 )
-_BEFORE_FENCE = " \t>*+-0123456789.)"
-GLUES_LEFT = re.compile(r"[\w:/\\.&#;@%+-]\Z")
-_GLUES_RIGHT = re.compile(r"[\w:/\\&#;@%+-]|\.\S")
-
-
-_QUOTE = re.compile(r" {0,3}> ?")
+BEFORE_FENCE = " \t>*+-0123456789.)"
+GLUES_LEFT = re.compile(r"[\w:/\\.&#;@%+`-]\Z")
+_GLUES_RIGHT = re.compile(r"[\w:/\\&#;@%+`-]|\.\S")
 
 
 class _Wait(Exception):
@@ -44,8 +44,10 @@ class MarkdownScanner(ABC):
         self.inside = inside
         self._text = ""  # not decided yet
         self._left = ""  # what left last: enough to look behind
-        self._fence = ""
-        self._container = ""  # the marks of quotes and lists before the fence
+        self._blocks = BlockReader()
+        self._fenced = False  # the line is fenced code
+        self._raw = False  # the line is, or may be, within raw HTML
+        self._ticks: set[int] = set()  # lengths of the backticks in this paragraph that may begin or end code
         self._line_begins = True
         self._cut = False
         self._final = False
@@ -68,11 +70,12 @@ class MarkdownScanner(ABC):
 
     @property
     def _code(self) -> bool:
-        return self.inside or bool(self._fence)
+        return self.inside or self._fenced
 
     def _leave(self, taken: int, out: str) -> str:
         self._text = self._text[taken:]
         self._left = (self._left + out)[-16:]
+        self._blocks.add(out)
         return out
 
     def _next(self) -> tuple[int, str]:
@@ -114,51 +117,27 @@ class MarkdownScanner(ABC):
         if end >= len(self._text) and not self._final and len(self._text) < longest:
             raise _Wait
 
-    # -- fenced code
+    @property
+    def _tags_are_text(self) -> bool:
+        """Whether this is code to every reader, which shows its tags."""
+        return self._code and not self._raw
+
+    # -- lines
 
     def _line(self) -> tuple[int, str]:
-        """Handle the beginning of a line, which may be a fence."""
-        line = self._text[:LONGEST]
-        at = len(line) - len(line.lstrip(_BEFORE_FENCE))
-        self._known(at)
+        """Handle the beginning of a line, which may begin or end code."""
+        line = re.split(r"[\r\n]", self._text[:LONGEST], maxsplit=1)[0]
+        ended = len(line) < len(self._text[:LONGEST])
+        at = len(line) - len(line.lstrip(BEFORE_FENCE))
         mark = line[at : at + 1]
         run = len(line) - at - len(line[at:].lstrip(mark)) if mark in ("`", "~") else 0
-        if run:
-            self._known(at + run)
-        if self._fence and not _continues(line, self._container):
-            self._fence = ""  # with the quote or list that it is in
-        taken = 0
-        if run >= 3:
-            taken = self._close_fence(at, mark * run) if self._fence else self._open_fence(at, mark * run)
-        self._line_begins = False
-        return taken, self._text[:taken]
-
-    def _rest_of_line(self, at: int) -> str:
-        line = self._text[:LONGEST]
-        if "\n" not in line:
+        fence = run >= 3
+        if not ended and (fence or at + run == len(line)):
             self._known(len(self._text))
-        return line[at:].split("\n", 1)[0]
-
-    def _open_fence(self, at: int, fence: str) -> int:
-        info = self._rest_of_line(at + len(fence))
-        if "`" in info and fence[0] == "`":
-            return 0
-        self._fence, self._container = fence, self._text[:at]
-        return at + len(fence)
-
-    def _close_fence(self, at: int, fence: str) -> int:
-        if fence.startswith(self._fence) and not self._rest_of_line(at + len(fence)).strip():
-            self._fence = ""
-        return at + len(fence)
-
-
-def _continues(line: str, container: str) -> bool:
-    """Return whether `line` still belongs to the quotes and the list that `container` begins (CommonMark, 5.1, 5.2)."""
-    for _ in range(container.count(">")):
-        quoted = _QUOTE.match(line)
-        if quoted is None:
-            return False
-        line = line[quoted.end() :]
-    width = len(container.rpartition(">")[2].expandtabs(4)) if container.strip(" \t>") else 0
-    text = line.partition("\n")[0].expandtabs(4)
-    return len(text) - len(text.lstrip()) >= width or not text.strip()
+        if not line.strip() and not (self._left[-1:] == "\r" and self._text[0] == "\n"):
+            self._ticks.clear()  # a paragraph ends, and with it what its backticks may begin
+        block = self._blocks.begin_line(line if fence else line[: at + 1])
+        known = ended or self._final or not fence
+        self._fenced, self._raw = known and block == "fence", not known or block == "html"
+        self._line_begins = False
+        return 0, ""

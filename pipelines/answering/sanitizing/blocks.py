@@ -1,0 +1,57 @@
+"""Tells which lines of a stream of Markdown are fenced code and which are raw HTML.
+
+Knows Markdown's blocks as markdown-it reads them; nothing of what stands in a line.
+"""
+
+import re
+from typing import Literal
+
+from markdown_it import MarkdownIt
+
+LONGEST_BLOCK = 20_000  # characters of a list or a quote, without the code in it; behind it nothing counts as code
+Block = Literal["fence", "html", "text"]
+
+_PARSER = MarkdownIt("commonmark").enable("table").disable("inline")
+_FENCE = re.compile(r"`{3}|~{3}")
+_NEWLINE = re.compile(r"\r\n?")
+
+
+class BlockReader:
+    """Reads the text that has left, of which it keeps the outermost block that may still go on."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._line = 0  # where the last line begins in _text
+        self._inner = False  # the last line is code between two fences
+
+    def add(self, text: str) -> None:
+        """Take text that has left."""
+        if len(self._text) <= LONGEST_BLOCK:
+            self._text += text
+
+    @property
+    def line(self) -> str:
+        """The last line, as far as it has left."""
+        return self._text[self._line :]
+
+    def begin_line(self, head: str) -> Block:
+        """Return what a new line is in that begins with `head`: its marks, and all of it if it may be a fence."""
+        if self._inner and not _FENCE.search(self.line):
+            self._text = self._text[: self._line]  # so that long code is not read again for each of its lines
+        self._line, self._inner = len(self._text), False
+        if len(self._text) > LONGEST_BLOCK:
+            return "html"
+        text = _NEWLINE.sub("\n", self._text) + head
+        lines = text.split("\n")
+        now = len(lines) - 1
+        found: Block = "text"
+        for token in _PARSER.parse(text):
+            if not token.map or not token.map[0] <= now < token.map[1]:
+                continue
+            if token.level == 0 and token.map[0] == now:
+                self._text, self._line = "", 0
+            if token.type == "fence" and "|" not in lines[token.map[0]]:  # else a table, to some readers
+                found, self._inner = "fence", token.map[0] < now
+            elif token.type in ("fence", "html_block"):
+                found = "html"
+        return found

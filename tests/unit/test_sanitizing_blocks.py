@@ -1,0 +1,96 @@
+"""What a reader of Markdown takes for raw HTML is held as such, wherever the text says that code begins and ends."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
+
+READERS = [MarkdownIt("commonmark", {"html": True}), MarkdownIt("commonmark", {"html": True}).enable("table")]
+ACTIVE = ("<script", "<img", "<svg", "<!", "<?")
+HTML = [
+    "<script>x</script>",
+    "<img src=x onerror=y>",
+    "<svg onload=y>",
+    "`<script>x</script>`",
+    "<!-- c -->",
+    "<?php ?>",
+]
+MARKS = [
+    "- ", "* ", "1. ", "10) ", "-\t", "1.\t", ">", "> ", ">\t", " ", "  ", "   ", "    ", "\t", "---", "# ", "|",
+    "\n|--|\n", "```", "````", "~~~", "~~~~", "```html", "~~~ a", "`", "``", "`x`", "`" * 99, "\\", "\n", "\n", "\n\n",
+    "\r", "word", "[9]", "[a](x`y)", "[x]: ", "<b>", "<div>", "<b `c>", "<b title='", "'>", "<http:a`b>",
+]  # fmt: skip
+
+
+def raw_html(tokens: list[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token.type in ("html_block", "html_inline"):
+            yield token.content
+        yield from raw_html(token.children or [])
+
+
+def streamed(text: str, sizes: list[int]) -> str:
+    leaving, at, out = AnswerSanitizer(0, ()), 0, []
+    for size in sizes:
+        out.append(leaving.feed(text[at : at + size]))
+        at += size
+    return "".join([*out, leaving.feed(text[at:]), leaving.close()])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(MARKS + HTML), max_size=14).map("".join), st.lists(st.integers(1, 5), max_size=40))
+@example("- a\n  - ```\n    x\n<script>x</script>", [1])
+@example("- a\n\n  ```\n<script>x</script>", [3])
+@example("> - ~~~\n>   x\n> <img src=x onerror=y>", [1])
+@example("para\n    ~~~\n<script>x</script>", [2])
+@example("---```<script>x</script>", [1])
+@example("<div>\n`<script>x</script>`", [1])
+@example("a ` b\n`<script>x</script>`", [1])
+@example("````x`\r\n`<script>x</script>`", [6])
+@example("`x``<script>x</script>`` `", [1])
+@example("<b `c>`<script>x</script>`", [1])
+@example("| a |\n|--|\n| ` | `<script>x</script>` |", [1])
+@example("~~~ | a |\n|--|\n<svg onload=y>", [1])
+@example("``[9]`<script>x</script>`", [1])
+@example("`" * 100 + "<script>x</script>`", [99])
+def test_no_reader_finds_html_that_runs(text: str, sizes: list[int]) -> None:
+    left = sanitize(text, 0, ())
+    assert streamed(text, sizes) == left
+    for reader in READERS:
+        assert not [html for html in raw_html(reader.parse(left)) if any(tag in html for tag in ACTIVE)]
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~", "`````"])
+@pytest.mark.parametrize(
+    ("begin", "inside"),
+    [
+        ("", ""), ("- ", "  "), ("1. ", "   "), ("10) ", "    "), ("-\t", "\t"), ("> ", "> "), ("> - ", ">   "),
+        ("- > ", "  > "), ("- - ", "    "), ("* a\n\n  1. b\n\n     ", "     "),
+    ],
+)  # fmt: skip
+def test_code_stays_in_every_container(fence: str, begin: str, inside: str) -> None:
+    code = ['<script src="a.js"></script>', "", '- <b onclick="x">', "> a[9]", "    <!-- `c -->", fence[:2], "1. <i>"]
+    body = "".join(f"{inside}{line}".rstrip() + "\n" for line in [*code, fence])
+    text = f"{begin}{fence}html\n{body}\nSo `<script>x</script>` and ``a ` <b onclick=x>``.\n"
+    assert sanitize(text, 0, ()) == text
+    assert streamed(text, [1] * len(text)) == text
+
+
+def test_long_code_is_not_read_again_for_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    parse = MarkdownIt.parse
+    monkeypatch.setattr(
+        MarkdownIt, "parse", lambda self, text, *rest: read.append(len(text)) or parse(self, text, *rest)
+    )
+    sanitize("1. Do:\n\n   ```python\n" + "   x = f(a)[0]\n" * 500 + "   ```\n", 0, ())
+    assert len(read) > 500 and max(read) < 100
+
+
+def test_a_line_that_begins_with_code_in_backticks_leaves_as_it_comes() -> None:
+    leaving = AnswerSanitizer(0, ())
+    assert leaving.feed("- `ray.init` starts Ray") == "- `ray.init` starts Ray"
