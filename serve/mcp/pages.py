@@ -66,6 +66,10 @@ class PageShelf:
             text="\n\n".join([*_place(parts[: part - 1]), *parts[part - 1]]),
         )
 
+    def holders(self, indexes: Sequence[Index], url: str) -> list[str]:
+        """Return the collections of those of `indexes` that have the page at `url`."""
+        return [index.collection for index in indexes if self._store.find_pages(index, _spellings(url))]
+
     def passage(self, index: Index, hit: Hit) -> str:
         """Return the passage of a hit as Markdown, code fenced as its page has it."""
         document = self._document(index, hit.url)
@@ -162,7 +166,12 @@ def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[Ma
         if chosen:
             return chosen
     names = list(dict.fromkeys(one.anchor or one.headings[-1] for one in sections if one.anchor or one.headings))
-    near = [found for found, _, _ in process.extract(name, names, processor=_plain, limit=NEAR, score_cutoff=ALIKE)]
+    near = [
+        found
+        for found, _, _ in process.extract(
+            name, names, scorer=fuzz.ratio, processor=_plain, limit=NEAR, score_cutoff=ALIKE
+        )
+    ]
     shown = f"near it are {', '.join(near)}" if near else f"it has {len(names)}, such as {', '.join(names[:NEAR])}"
     has = f"; {shown}" if names else ""
     raise NoSuchPage(f"{url} has no section {name!r}{has}; without `section` the page is read from its beginning")

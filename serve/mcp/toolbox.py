@@ -20,7 +20,7 @@ from pipelines.llm.session import READING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
 from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
-from serve.mcp.pages import PageShelf
+from serve.mcp.pages import NoSuchPage, PageShelf
 from serve.mcp.quoting import clean
 from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, FoundSections, PagePart, count_sections
 from serve.session import Origin, SessionFactory
@@ -89,7 +89,14 @@ class Toolbox:
     async def read_page(self, arguments: PageArguments, call: Call) -> PagePart:
         """Return a page, a section or a part of it. Raises NotThere and NoSuchPage."""
         indexes = await self.indexes(arguments.collection)
-        return await asyncio.to_thread(self._pages.read, indexes, arguments.url, arguments.section, arguments.part)
+        named, url = arguments.collection, arguments.url
+        try:
+            return await asyncio.to_thread(self._pages.read, indexes, url, arguments.section, arguments.part)
+        except NoSuchPage:
+            holders = await asyncio.to_thread(self._pages.holders, await self.indexes(), url) if named else []
+            if not holders or named in holders:
+                raise
+        raise NoSuchPage(f"collection is {named!r}: the page is one of {holders[0]!r}; name that one, or none")
 
     async def list_collections(self, arguments: NoArguments, call: Call) -> CollectionList:
         """Return the collections."""

@@ -301,6 +301,19 @@ def test_a_mistake_is_a_tool_error_that_says_what_to_do(service, tool, arguments
     assert expected in text_of(result)
 
 
+def test_a_page_of_another_collection_names_that_one(service, monkeypatch):
+    service.store.publish("other")
+
+    def find(index, urls):
+        return ["https://d.test/data"] if index.collection == "docs" and "https://d.test/data" in urls else []
+
+    monkeypatch.setattr(service.store, "find_pages", find)
+    result = service.ask("read_page", url="https://d.test/data", collection="other")
+    assert result.is_error and "the page is one of 'docs'" in text_of(result)
+    result = service.ask("read_page", url="https://d.test/data", section="none", collection="docs")
+    assert result.is_error and "has no section 'none'" in text_of(result)
+
+
 def test_arguments_that_are_left_out_may_be_null(service):
     assert not service.ask("search_docs", query="x", collection=None, version=None).is_error
 
