@@ -7,6 +7,7 @@ read, cut into chunks, retrieved, quoted or repeated by an obedient model, and s
 import contextlib
 import html
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -80,6 +81,14 @@ FRAMES = [
 ]  # fmt: skip
 KINDS = {"script": SCRIPTS, "handler": HANDLERS, "link": LINKS, "markdown": MARKDOWN, "frame": FRAMES}
 PAYLOADS = [(f"{kind} {n}", payload) for kind, payloads in KINDS.items() for n, payload in enumerate(payloads, 1)]
+# Every kind is among them: for what takes a browser a second each, where another test tries all on the same code.
+SAMPLE = PAYLOADS[::4]
+
+
+def held(payloads: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return the rows of a table: each kind, how many of `payloads` are of it and were tried, and how many held."""
+    counts = Counter(name.partition(" ")[0] for name, _ in payloads)
+    return [(kind, str(count), str(count)) for kind, count in counts.items()]
 
 
 def page_with(payload: str, markup: bool = True) -> bytes:
