@@ -1,6 +1,6 @@
 """Writes what a client of the Model Context Protocol and a service say to each other, as docs/mcp.md shows it.
 
-    python docs/transcript.py URL              print it, from the service at URL with the Ray documentation as `raydocs`
+    python docs/transcript.py URL              print it; URL ends with /mcp, `raydocs` is the Ray documentation
     python docs/transcript.py URL --write      replace the transcript in docs/mcp.md
 
 The client is that of the official SDK. Long texts are cut; ids of conversations are left out, so that it repeats.
