@@ -1,8 +1,7 @@
 """Replies of the API: their fields, and how the engine's records become them."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,7 +9,6 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, CitedBy, Claims, Confidence, Exchange, Hit, WrittenBy
-from pipelines.store import Outline
 
 
 class CitationOut(BaseModel):
@@ -238,109 +236,11 @@ class StatusOut(BaseModel):
         return cls.model_validate(asdict(status))
 
 
-class CollectionOut(BaseModel):
-    """A collection and its live index, if it has one; questions that name none go to the `default` one."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "docs",
-                    "default": True,
-                    "index": 4,
-                    "revision": 2,
-                    "published_at": "2026-01-31T12:00:00+00:00",
-                    "stats": {"chunks": 15000, "pages": 900, "sections": 7000},
-                }
-            ]
-        }
-    )
-
-    name: str
-    default: bool
-    index: int | None
-    revision: int | None
-    published_at: str | None
-    stats: dict[str, Any]
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any], default: bool) -> Self:
-        published = row["published_at"].isoformat() if row["published_at"] else None
-        return cls(
-            name=row["name"],
-            default=default,
-            index=row["index"],
-            revision=row["revision"],
-            published_at=published,
-            stats=row["stats"] or {},
-        )
-
-
-class OutlineOut(BaseModel):
-    """What a published collection is about; `examples` are questions made from its headings that it answers."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "docs",
-                    "title": "PostgreSQL 15 Documentation",
-                    "versions": ["16", "15"],
-                    "languages": ["en"],
-                    "examples": ["How do I make a base backup?"],
-                    "pages": 900,
-                    "chunks": 15000,
-                    "published_at": "2026-01-31T12:00:00+00:00",
-                }
-            ]
-        }
-    )
-
-    name: str
-    title: str
-    versions: list[str]
-    languages: list[str]
-    examples: list[str]
-    pages: int
-    chunks: int
-    published_at: str | None
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any], outline: Outline) -> Self:
-        """Return the reply for the row of a collection; one without a title is called by its name."""
-        stats = row["stats"] or {}
-        return cls(
-            name=row["name"],
-            title=clean_for_storage(outline.title) or row["name"],
-            versions=list(outline.versions),
-            languages=list(outline.languages),
-            examples=[clean_for_storage(question) for question in outline.examples],
-            pages=stats.get("pages", 0),
-            chunks=stats.get("chunks", 0),
-            published_at=row["published_at"].isoformat() if row["published_at"] else None,
-        )
-
-
 class FeedbackOut(BaseModel):
     """The rating as it was recorded."""
 
     id: str
     rating: int
-
-
-class ReadyOut(BaseModel):
-    """The index that answers now."""
-
-    status: Literal["ready"] = "ready"
-    collection: str
-    index: int
-    revision: int
-
-
-class HealthOut(BaseModel):
-    """The process is alive."""
-
-    status: Literal["ok"] = "ok"
 
 
 class ErrorOut(BaseModel):

@@ -1,21 +1,22 @@
-"""Handlers of /collections, /health and /health/ready."""
+"""Handlers and replies of /collections, /health and /health/ready."""
 
 import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, Self
 
 from fastapi import Request
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Search
+from pipelines.characters import clean_for_storage
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
 from pipelines.store import NoLiveIndex, Outline, Store
-from serve.api.replies import CollectionOut, HealthOut, OutlineOut, ReadyOut
 from serve.api.requests import Name
 from serve.api.sessions import check_collection, seen
 from serve.guard.keys import key_of
@@ -26,6 +27,104 @@ log = logging.getLogger(__name__)
 # Candidates for one example question that are searched for. On the documentations of Ray, PostgreSQL, Python and Rust
 # at least two in three found their page, so that six remain.
 _TRIED = 2
+
+
+class CollectionOut(BaseModel):
+    """A collection and its live index, if it has one; questions that name none go to the `default` one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "docs",
+                    "default": True,
+                    "index": 4,
+                    "revision": 2,
+                    "published_at": "2026-01-31T12:00:00+00:00",
+                    "stats": {"chunks": 15000, "pages": 900, "sections": 7000},
+                }
+            ]
+        }
+    )
+
+    name: str
+    default: bool
+    index: int | None
+    revision: int | None
+    published_at: str | None
+    stats: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], default: bool) -> Self:
+        published = row["published_at"].isoformat() if row["published_at"] else None
+        return cls(
+            name=row["name"],
+            default=default,
+            index=row["index"],
+            revision=row["revision"],
+            published_at=published,
+            stats=row["stats"] or {},
+        )
+
+
+class OutlineOut(BaseModel):
+    """What a published collection is about; `examples` are questions made from its headings that it answers."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "docs",
+                    "title": "PostgreSQL 15 Documentation",
+                    "versions": ["16", "15"],
+                    "languages": ["en"],
+                    "examples": ["How do I make a base backup?"],
+                    "pages": 900,
+                    "chunks": 15000,
+                    "published_at": "2026-01-31T12:00:00+00:00",
+                }
+            ]
+        }
+    )
+
+    name: str
+    title: str
+    versions: list[str]
+    languages: list[str]
+    examples: list[str]
+    pages: int
+    chunks: int
+    published_at: str | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], outline: Outline) -> Self:
+        """Return the reply for the row of a collection; one without a title is called by its name."""
+        stats = row["stats"] or {}
+        return cls(
+            name=row["name"],
+            title=clean_for_storage(outline.title) or row["name"],
+            versions=list(outline.versions),
+            languages=list(outline.languages),
+            examples=[clean_for_storage(question) for question in outline.examples],
+            pages=stats.get("pages", 0),
+            chunks=stats.get("chunks", 0),
+            published_at=row["published_at"].isoformat() if row["published_at"] else None,
+        )
+
+
+class ReadyOut(BaseModel):
+    """The index that answers now."""
+
+    status: Literal["ready"] = "ready"
+    collection: str
+    index: int
+    revision: int
+
+
+class HealthOut(BaseModel):
+    """The process is alive."""
+
+    status: Literal["ok"] = "ok"
 
 
 class StateRoutes:
