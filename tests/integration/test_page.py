@@ -4,11 +4,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
+from kit.chat import LAST, Site
 
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import Event, Question
@@ -16,29 +16,7 @@ from pipelines.records import Claims
 from serve.api.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
-QUESTION = "How do I load csv files?"
-LAST = "[...document.querySelectorAll('.turn')].at(-1)"
 ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"
-
-
-class Site:
-    """A service at `url` with a scripted engine, and a browser."""
-
-    def __init__(self, url: str, store: FakeStore, engine: FakeEngine, browser: Browser) -> None:
-        self.url, self.store, self.engine, self.browser = url, store, engine, browser
-
-    def open(self, path: str = "/", **more: Any) -> Browser:
-        self.browser.events.clear()
-        self.browser.open(self.url + path, **more)
-        return self.browser
-
-    def send(self, question: str = QUESTION) -> None:
-        self.browser.do(lambda page: page.fill("[name=question]", question))
-        self.browser.do(lambda page: page.press("[name=question]", "Enter"))
-
-    def ask(self, question: str = QUESTION) -> None:
-        self.send(question)
-        self.browser.wait_for(f"{ANSWERED} && {LAST}.querySelector('.question').textContent === {question!r}")
 
 
 @pytest.fixture(scope="module")
