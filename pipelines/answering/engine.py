@@ -189,29 +189,15 @@ class QueryEngine:
             trace.notes = make_notes(said if page.focus else trace.asked, trace.unclear, retrieval)
         else:
             retrieval = _from_context(question, standalone[0])
-        task = Task(
-            retrieval.question,
-            retrieval.hits,
-            question.history,
-            mode,
-            question.variables,
-            question.context,
-            question.collection,
-            evidence=retrieval.evidence,
-        )
+        task = _task(question, retrieval, mode)
         if mode != NO_TEXT:
             task = await self._chain.prepare(task, trace)
         retrieval = replace(retrieval, hits=task.hits)
         yield retrieval
         if mode != NO_TEXT:
-            if trace.preface:
-                yield Delta(trace.preface)
-            async with aclosing(self._chain.answer(task, trace)) as parts:
+            async with aclosing(self._write(task, trace)) as parts:
                 async for part in parts:
-                    if isinstance(part, Delta) and part.reset:
-                        yield replace(part, text=f"{trace.preface}{part.text}")
-                    else:
-                        yield part
+                    yield part
         yield _answer(question, retrieval, trace)
 
     async def aready(self, collection: str | None = None) -> Index:
@@ -227,6 +213,17 @@ class QueryEngine:
         return await self._retriever.aembed(texts, collection)
 
     # -- steps
+
+    async def _write(self, task: Task, trace: Trace) -> AsyncGenerator[Event, None]:
+        """Yield what the agents write, after the preface; one that begins anew gets the preface again."""
+        if trace.preface:
+            yield Delta(trace.preface)
+        async with aclosing(self._chain.answer(task, trace)) as parts:
+            async for part in parts:
+                if isinstance(part, Delta) and part.reset:
+                    yield replace(part, text=f"{trace.preface}{part.text}")
+                else:
+                    yield part
 
     def _check_mode(self, mode: str) -> str:
         if mode not in self.modes:
@@ -324,6 +321,19 @@ def _record(rewrite: Rewrite, trace: Trace) -> Rewrite:
     if rewrite.failed:
         trace.lose("rewrite")
     return rewrite
+
+
+def _task(question: Question, retrieval: Retrieval, mode: str) -> Task:
+    return Task(
+        retrieval.question,
+        retrieval.hits,
+        question.history,
+        mode,
+        question.variables,
+        question.context,
+        question.collection,
+        evidence=retrieval.evidence,
+    )
 
 
 def _from_context(question: Question, standalone: str) -> Retrieval:
