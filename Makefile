@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install chromium demo test test-all check quality lock tree clean
+.PHONY: help install chromium demo test test-all check quality bench lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-all                             those too: single kills, the demo, jobs on a cluster"
 	@echo "make check                                format, lint, types, architecture"
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
+	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
@@ -58,6 +59,11 @@ quality: install
 	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write docs/quality.md \
 	    `test $$sweep = ray-docs && echo --study $(DATA)/study-results.json` || exit; \
 	done
+
+# One table for each benchmark; what can't run here is skipped with the reason.
+BENCH ?=
+bench: install
+	@$(BIN)/python -m benchmarks $(BENCH)
 
 # Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
 lock:

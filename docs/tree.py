@@ -18,7 +18,7 @@ SOURCE = ("pipelines", "serve", "jobs")
 OTHERS = {
     "collections": "Collection files: what to crawl and how to index it.",
     "deploy": "Starting a cluster, submitting jobs, running every night, serving a model.",
-    "benchmarks": "One measured claim a file; sweeps of experiments.",
+    "benchmarks": "One measured claim a file, `make bench` runs them; sweeps of experiments.",
     "docs": "The documentation, which the demo indexes; decisions and their reasons.",
     "tests": "kit (what tests share), unit (no database), integration (real ones), acceptance (as a user).",
 }

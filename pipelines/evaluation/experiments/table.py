@@ -243,6 +243,11 @@ def split_page(path: Path, name: str) -> tuple[str, str]:
     """Return what stands before and after the place of experiment `name`, its marks included. Raises NoPlace."""
     begin, end = (f"<!-- experiment {name}: {mark} -->" for mark in ("begin", "end"))
     page = path.read_text(encoding="utf-8") if path.exists() else f"# Quality\n\n{begin}\n{end}\n"
+    return split_between(page, begin, end, path)
+
+
+def split_between(page: str, begin: str, end: str, path: Path) -> tuple[str, str]:
+    """Return what stands before and after the place between two marks, the marks included. Raises NoPlace."""
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
         raise NoPlace(f"{path} has no place for the table: put the lines {begin} and {end} where it goes")
     before, rest = page.split(begin)

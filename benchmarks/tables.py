@@ -1,0 +1,28 @@
+"""Writes a benchmark's table between its marks in a page: `<!-- bench: NAME -->` and `<!-- /bench: NAME -->`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipelines.evaluation.experiments.table import split_between
+
+
+def write_table(page: Path, name: str, markdown: str) -> None:
+    """Replace what stands between the marks of table `name`; the rest of the page stays. Raises NoPlace."""
+    before, after = _split(page, name)
+    page.write_text(f"{before}{markdown.strip()}\n{after}", encoding="utf-8")
+
+
+def check_place(page: Path, name: str) -> None:
+    """Raise NoPlace unless the page has the marks of table `name`: before minutes of measuring, not after them."""
+    _split(page, name)
+
+
+def as_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def _split(page: Path, name: str) -> tuple[str, str]:
+    begin, end = f"<!-- bench: {name} -->", f"<!-- /bench: {name} -->"
+    return split_between(page.read_text(encoding="utf-8") if page.exists() else "", begin, end, page)
