@@ -31,7 +31,7 @@ BENCHMARKS = (
     Benchmark("encoder", "embedding"),
     Benchmark("indexing", "indexing"),
     Benchmark("retrieval", "answering_retrieval"),
-    Benchmark("load", "answering", ("--only", "classes")),
+    Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),
     Benchmark("peers", "peers"),
     Benchmark("scale", "scale", page="docs/scale.md"),

@@ -1,0 +1,206 @@
+"""Measures questions under load: 1, 8 and 32 clients that search through the classes, and where their CPU time goes.
+
+    python -m benchmarks.load [--quick] [--home DIR] [--json FILE] [--write PAGE]
+
+The clients, the classes and the encoder share this process, as a replica's steps do; Postgres stands beside it. Each
+client asks again as soon as it is answered. Nothing is cached: a question's cost does not depend on who asked before.
+Figures are medians over rounds in which every number of clients takes its turn; CPU time is that of threads and
+processes by the kernel's own clock. About 2 minutes.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks import common, tables
+from pipelines.answering import factory
+from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.settings import AnswerSettings
+from pipelines.embedding.embedder import Embedder
+from pipelines.lexical import LexicalIndex
+from pipelines.store import Store
+
+CLIENTS = (1, 8, 32)
+T = TypeVar("T")
+
+
+class Meter:
+    """Sums up CPU seconds by part: of calls here, of threads that no Python code started, of Postgres."""
+
+    def __init__(self, postmaster: int) -> None:
+        self._postmaster = postmaster
+        self._seconds = {"embedding": 0.0, "BM25": 0.0}
+        self._walls: list[float] = []
+        self._lock = threading.Lock()
+
+    def metered(self, part: str, call: Callable[..., T]) -> Callable[..., T]:
+        """Return `call`, the CPU time of its thread counted under `part`."""
+
+        def metered_call(*arguments: object) -> T:
+            cpu, began = time.thread_time(), time.perf_counter()
+            try:
+                return call(*arguments)
+            finally:
+                with self._lock:
+                    self._seconds[part] += time.thread_time() - cpu
+                    if part == "embedding":
+                        self._walls.append(time.perf_counter() - began)
+
+        return metered_call
+
+    def read(self) -> dict[str, float]:
+        """Return CPU seconds so far by part; "rest" is the Python code of retrieval, the event loop and the clients."""
+        parts = dict(self._seconds)
+        parts["embedding"] += _native_threads()
+        parts["rest"] = time.process_time() - sum(parts.values())
+        parts["Postgres"] = sum(map(_cpu_of, _children(self._postmaster)))
+        return parts
+
+    def take_embedding_walls(self) -> list[float]:
+        """Return the seconds of each embedded question since the last call, waiting for a turn included."""
+        walls, self._walls = self._walls, []
+        return walls
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One round of one number of clients."""
+
+    clients: int
+    per_second: float
+    p50_ms: float
+    p95_ms: float
+    embedding_ms: float
+    cpu_ms: dict[str, float]
+
+
+def _cpu_of(pid: int, thread: int | None = None) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/task/{thread or pid}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:  # it has ended
+        return 0.0
+
+
+def _children(pid: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def _native_threads() -> float:
+    """Return the CPU seconds of threads that a native library runs: here, the encoder's."""
+    ours = {thread.native_id for thread in threading.enumerate()}
+    threads = {int(folder.name) for folder in Path("/proc/self/task").iterdir()}
+    return sum(_cpu_of(os.getpid(), thread) for thread in threads - ours)
+
+
+def questions(count: int) -> list[str]:
+    """Return every n-th real question."""
+    rows = json.loads(common.data("embedding_qa.json").read_text())
+    return [row["question"] for row in rows[:: len(rows) // count]][:count]
+
+
+async def ask(engine: QueryEngine, clients: int, seconds: float, texts: Iterator[str]) -> list[float]:
+    """Return the latencies of `clients` that ask for `seconds`."""
+    until, seen = time.perf_counter() + seconds, list[float]()
+
+    async def client() -> None:
+        while time.perf_counter() < until:
+            began = time.perf_counter()
+            found = await engine.asearch(Question(next(texts)))
+            assert not found.degraded, found.degraded
+            seen.append(time.perf_counter() - began)
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return seen
+
+
+async def measure(engine: QueryEngine, meter: Meter, clients: int, seconds: float, texts: Iterator[str]) -> Cell:
+    """Return the figures of one round of `clients`."""
+    meter.take_embedding_walls()
+    before, began = meter.read(), time.perf_counter()
+    seen = await ask(engine, clients, seconds, texts)
+    lasted, after = time.perf_counter() - began, meter.read()
+    p95 = statistics.quantiles(seen, n=20, method="inclusive")[-1]
+    walls = meter.take_embedding_walls()
+    spent = {part: (after[part] - before[part]) / len(seen) * 1000 for part in after}
+    return Cell(clients, len(seen) / lasted, _ms(seen), p95 * 1000, _ms(walls), spent)
+
+
+def _ms(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds) * 1000
+
+
+def metered_engine(settings: AnswerSettings, store: Store, meter: Meter) -> tuple[QueryEngine, Retriever]:
+    """Return an engine whose embedder and BM25 are metered, and its retriever, both ready."""
+    make_embedder = factory.make_embedder
+
+    def metered_embedder(settings: AnswerSettings, model: str) -> Embedder:
+        embedder = make_embedder(settings, model)
+        embedder.embed_query = meter.metered("embedding", embedder.embed_query)  # type: ignore[method-assign]
+        return embedder
+
+    factory.make_embedder = metered_embedder
+    LexicalIndex.search = meter.metered("BM25", LexicalIndex.search)  # type: ignore[method-assign]
+    retriever = factory.make_retriever(settings, store)
+    retriever.prepare()
+    return factory.make_engine(settings, retriever), retriever
+
+
+async def run_rounds(engine: QueryEngine, meter: Meter, rounds: int, seconds: float) -> list[Cell]:
+    """Return the figures of all rounds, each number of clients once a round."""
+    texts = itertools.cycle(questions(200))
+    await ask(engine, 4, 1.0, texts)
+    return [await measure(engine, meter, clients, seconds, texts) for _ in range(rounds) for clients in CLIENTS]
+
+
+def medians(cells: Sequence[Cell], clients: int) -> Cell:
+    """Return the medians over the rounds of one number of clients."""
+    of = [cell for cell in cells if cell.clients == clients]
+
+    cpu_ms = {part: statistics.median(cell.cpu_ms[part] for cell in of) for part in of[0].cpu_ms}
+    names = ("per_second", "p50_ms", "p95_ms", "embedding_ms")
+    return Cell(clients, *(statistics.median(getattr(cell, name) for cell in of) for name in names), cpu_ms)
+
+
+def as_markdown(cells: Sequence[Cell]) -> str:
+    """Return the table."""
+    parts = list(cells[0].cpu_ms)
+    head = ["clients", "questions/s", "p50 ms", "p95 ms", "embedding p50 ms", "CPU ms a question"]
+    rows = []
+    for cell in cells:
+        spent = ", ".join(f"{part} {cell.cpu_ms[part]:.1f}" for part in parts)
+        times = [f"{value:.1f}" for value in (cell.p50_ms, cell.p95_ms, cell.embedding_ms)]
+        rows.append([cell.clients, f"{cell.per_second:.0f}", *times, f"{sum(cell.cpu_ms.values()):.1f}: {spent}"])
+    return tables.as_table(head, rows)
+
+
+def main() -> None:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--collection", default="raydocs")
+    args = common.parse(parser, "load")
+    rounds, seconds = (1, 1.0) if args.quick else (5, 4.0)
+    common.data("embedding_qa.json")
+    with common.indexed_ray_docs(args.home, args.collection) as url, Store(url) as store:
+        # A language model is named, so that no hit gets the neighbours that a quoted answer needs; none is asked.
+        settings = AnswerSettings(
+            home=args.home, collection=args.collection, llm_url="http://127.0.0.1:9", llm_model="-"
+        )
+        meter = Meter(int((args.home / "postgres" / "postmaster.pid").read_text().split()[0]))
+        engine, retriever = metered_engine(settings, store, meter)
+        cells = asyncio.run(run_rounds(engine, meter, rounds, seconds))
+        retriever.close()
+    summed_up = [medians(cells, clients) for clients in CLIENTS]
+    figures = {"rounds": [asdict(cell) for cell in cells], "medians": [asdict(cell) for cell in summed_up]}
+    common.report(args, "load", as_markdown(summed_up), figures, packages=["onnxruntime", "psycopg", "tantivy"])
+
+
+if __name__ == "__main__":
+    main()
