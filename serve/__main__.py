@@ -141,7 +141,7 @@ def database(settings: Settings) -> Iterator[str]:
 @contextlib.contextmanager
 def local_ray() -> Iterator[None]:
     """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
-    os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
+    proxy.configure(os.environ)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     with connect_ray(ray_address(), SERVICE_NICENESS):
         yield

@@ -18,7 +18,8 @@ from ray._common.tls_utils import add_port_to_grpc_server
 from ray.serve import Application
 from ray.serve._private import replica
 from ray.serve._private.constants import RAY_SERVE_ENABLE_HA_PROXY
-from ray.serve.config import BackpressureConfig
+from ray.serve._private.http_util import start_asgi_http_server
+from ray.serve.config import BackpressureConfig, HTTPOptions
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
 
@@ -35,7 +36,7 @@ from pipelines.store import Place, Store
 from serve.api.routes import create_app
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
-from serve.proxy import RETRY_AFTER_S
+from serve.proxy.always import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
@@ -62,10 +63,19 @@ def prepare_replica() -> None:
     if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
         # Ray 2.60 has no option for the port of calls between deployments, and opens it on every interface.
         replica.add_port_to_grpc_server = _open_on_loopback  # type: ignore[attr-defined]
+    if not RAY_SERVE_ENABLE_HA_PROXY:
+        # The proxy in front is on this machine (see serve/proxy): nobody else has to reach the replica's own port.
+        replica.start_asgi_http_server = _listen_on_loopback  # type: ignore[attr-defined, assignment]
 
 
 def _open_on_loopback(server: Any, _address: str) -> int:
     return int(add_port_to_grpc_server(server, f"{LOOPBACK}:0"))  # type: ignore[no-untyped-call]
+
+
+def _listen_on_loopback(app: ASGIApp, options: HTTPOptions, **more: Any) -> Any:
+    # The proxy ends TLS.
+    mine = options.model_copy(update={"host": LOOPBACK, "ssl_keyfile": None, "ssl_certfile": None})
+    return start_asgi_http_server(app, mine, **more)
 
 
 class RetrieverStep:
@@ -216,7 +226,7 @@ def _policy(settings: Settings) -> Policy:
         max_body_bytes=settings.max_body_bytes,
         cors_origins=settings.cors_origins,
         frame_ancestors=settings.frame_ancestors,
-        reply_id=RAY_SERVE_ENABLE_HA_PROXY,  # Ray's own proxy puts the request's id on the reply itself
+        reply_id=False,  # Ray puts the request's id on the reply itself
     )
 
 

@@ -22,7 +22,7 @@ READY_S = 60.0
 @contextmanager
 def local_ray() -> Iterator[None]:
     """Start a Ray with two CPUs and connect to it; jobs and Serve use the connected one."""
-    os.environ.setdefault(proxy.VARIABLE, proxy.VALUE)
+    proxy.configure(os.environ)
     start_local_ray(num_cpus=2)
     try:
         yield

@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from serve import proxy
-from serve.proxy import AlwaysAnswer, middlewares
+from serve.proxy import middlewares
+from serve.proxy.always import RETRY_AFTER_S, AlwaysAnswer
 
 EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
@@ -93,7 +94,7 @@ def test_a_stream_that_breaks_ends_in_an_error_event():
     assert [m["type"] for m in messages] == ["http.response.start", "http.response.body", "http.response.body"]
     name, data = messages[-1]["body"].decode().strip().split("\n")
     assert name == "event: error" and not messages[-1].get("more_body")
-    assert json.loads(data.removeprefix("data: "))["retry_after"] == proxy.RETRY_AFTER_S
+    assert json.loads(data.removeprefix("data: "))["retry_after"] == RETRY_AFTER_S
 
 
 def test_openais_clients_are_told_in_their_own_shape():
@@ -171,6 +172,9 @@ def test_websockets_are_left_alone():
 
 
 def test_ray_takes_what_the_variable_names():
-    module, name = proxy.VALUE.split(":")
+    environ = {"RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"}
+    proxy.configure(environ)
+    assert environ["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"  # the operator's own
+    module, name = environ["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"].split(":")
     assert module == proxy.__name__ and getattr(proxy, name) is middlewares
     assert validate_http_proxy_callback_return(middlewares())

@@ -1,24 +1,19 @@
-"""Middleware for Ray's HTTP proxy that answers 503 when a replica dies during a request.
+"""Answers 503 when a replica dies during a request.
 
-When a replica dies, Ray's proxy sends nothing more; its server then answers a bare 500, or cuts a stream. Ray loads
-the middleware from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
-started. The proxy is a process of its own: this file imports as little of the service as it can.
+When a replica dies, Ray's proxy sends nothing more; its server then answers a bare 500, or cuts a stream.
 """
 
 import asyncio
 import json
 import logging
 from collections.abc import Callable
-from typing import Any
 
-from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.failure import Failure
 
 log = logging.getLogger(__name__)
 
-VARIABLE, VALUE = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH", "serve.proxy:middlewares"
 # A replica is replaced within a few seconds, most of which load its models.
 RETRY_AFTER_S = 2
 # While no replica of the ingress runs, the proxy would hold every question: seconds between two checks for that.
@@ -142,8 +137,3 @@ def no_replica() -> bool:
         return False
     states = {state for deployment in ingresses for state, count in deployment.replica_states.items() if count}
     return bool(ingresses) and states <= {"STARTING"}
-
-
-def middlewares() -> list[Any]:
-    """Return the middleware that Ray's proxy puts around its application."""
-    return [Middleware(AlwaysAnswer, absent=no_replica)]

@@ -1,0 +1,38 @@
+"""Middleware for Ray's HTTP proxy: a short way to the replicas, and a 503 for each question that dies with one.
+
+Ray loads it from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
+started. The proxy is a process of its own: this package imports as little of the service as it can.
+"""
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.middleware import Middleware
+
+from serve.proxy.always import AlwaysAnswer, no_replica
+
+# Set where Ray starts. Replicas then listen themselves (on loopback: see serve/app.py), and Ray's proxy stays in front.
+# A replica that ends takes requests for another second, by when every proxy has heard of it; Ray waits for two anyway.
+VARIABLES = {
+    "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "serve.proxy:middlewares",
+    "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
+    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
+}
+
+
+def configure(environ: MutableMapping[str, str]) -> None:
+    """Set the variables with which Ray loads the middleware, where they are not set."""
+    for name, value in VARIABLES.items():
+        environ.setdefault(name, value)
+
+
+def middlewares() -> list[Any]:
+    """Return the middleware around the application of Ray's proxy, the inner one first; a replica gets none."""
+    from ray.serve.context import _get_internal_replica_context
+
+    if _get_internal_replica_context() is not None:  # type: ignore[no-untyped-call]
+        return []
+    from serve.proxy.replicas import RunningReplicas
+    from serve.proxy.shortcut import Shortcut
+
+    return [Middleware(Shortcut, replicas=RunningReplicas()), Middleware(AlwaysAnswer, absent=no_replica)]

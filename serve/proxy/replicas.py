@@ -1,0 +1,66 @@
+"""Knows on which ports of this machine the running replicas of each application listen, as Serve's controller says it.
+
+Ray tells its proxies by "long polls", requests that its controller answers at each change: no other part of Serve is
+as quick to say that a replica runs, or is about to end.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+from ray.serve._private.constants import SERVE_CONTROLLER_NAME, SERVE_NAMESPACE
+from ray.serve._private.long_poll import LongPollClient, LongPollNamespace
+
+
+class RunningReplicas:
+    """The ports of running replicas by the prefix of their paths; empty until the first request has asked for them.
+
+    Replicas on other machines are left out, and so is what does not listen itself: Ray's proxy finds those.
+    """
+
+    def __init__(self) -> None:
+        self._ports: dict[Any, tuple[int, ...]] = {}
+        self._prefixes: dict[str, Any] = {}
+        self._polls: dict[Any, LongPollClient] = {}
+        self._busy: Counter[int] = Counter()
+
+    def ports_for(self, path: str) -> list[int]:
+        """Return the ports of the application that has `path`, the one with the fewest requests first."""
+        if not self._polls:
+            self._polls[None] = self._listen({LongPollNamespace.ROUTE_TABLE: self.take_routes})
+        fits = [prefix for prefix in self._prefixes if f"{path}/".startswith(prefix.rstrip("/") + "/")]
+        deployment = self._prefixes[max(fits, key=len)] if fits else None
+        return sorted(self._ports.get(deployment, ()), key=self._busy.__getitem__)
+
+    @contextmanager
+    def counted(self, port: int) -> Iterator[None]:
+        """Count a request to `port` as long as the body runs."""
+        self._busy[port] += 1
+        try:
+            yield
+        finally:
+            self._busy[port] -= 1
+
+    def take_routes(self, endpoints: Mapping[Any, Any]) -> None:
+        """Take Serve's table of applications, and ask for the replicas of each."""
+        self._prefixes = {info.route: deployment for deployment, info in endpoints.items()}
+        for deployment in self._polls.keys() - endpoints.keys() - {None}:
+            self._polls.pop(deployment).stop()
+            self._ports.pop(deployment, None)
+        for deployment in endpoints.keys() - self._polls.keys():
+            key = (LongPollNamespace.DEPLOYMENT_TARGETS, deployment)
+            self._polls[deployment] = self._listen({key: lambda targets, of=deployment: self.take(of, targets)})
+
+    def take(self, deployment: Any, targets: Any) -> None:
+        """Take the running replicas of a deployment."""
+        here = ray.get_runtime_context().get_node_id()
+        ports = [replica.backend_http_port for replica in targets.running_replicas if replica.node_id == here]
+        self._ports[deployment] = tuple(filter(None, ports))
+
+    @staticmethod
+    def _listen(listeners: dict[Any, Any]) -> LongPollClient:
+        controller = ray.get_actor(SERVE_CONTROLLER_NAME, SERVE_NAMESPACE)
+        return LongPollClient(controller, listeners, asyncio.get_running_loop(), client_id="serve.proxy")

@@ -1,0 +1,157 @@
+"""Passes requests to the port on which a replica listens itself, past the calls between Ray's proxy and its replicas.
+
+Through Ray each request, each part of its reply and its end are calls of actors: 8 ms for a search on two cores where
+this takes 2. Everything that is not plain goes through Ray as before: a request whose body is long or slow, and one
+for which no replica is known, or none takes the connection.
+"""
+
+import asyncio
+from contextlib import AbstractContextManager, suppress
+from typing import Protocol
+
+import aiohttp
+from multidict import CIMultiDict
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from yarl import URL
+
+LOOPBACK = "127.0.0.1"
+OF_SERVE = "/-/"  # the proxy's own health and routes
+# What a question with its conversation has; Ray carries longer bodies in pieces, and the replica limits both.
+MOST_BODY_BYTES = 64_000
+# The body of such a request comes with its head or right behind it.
+BODY_TIMEOUT_S = 0.5
+# Of one connection, not of its request (RFC 9110, 7.6.1); the server of each side writes its own.
+OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+OF_SERVER = {b"date", b"server"}
+FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
+Headers = list[tuple[bytes, bytes]]
+
+
+class Replicas(Protocol):
+    """Says where the replicas listen, and counts their requests."""
+
+    def ports_for(self, path: str, /) -> list[int]: ...
+
+    def counted(self, port: int, /) -> AbstractContextManager[None]: ...
+
+
+class Shortcut:
+    """Passes requests to replicas; whatever it does not pass goes to `app`, which is Ray's proxy.
+
+    A replica that dies under a request raises aiohttp.ClientError or leaves the reply unended: see always.py.
+    """
+
+    def __init__(self, app: ASGIApp, replicas: Replicas, body_timeout_s: float = BODY_TIMEOUT_S) -> None:
+        self._app, self._replicas, self._body_timeout_s = app, replicas, body_timeout_s
+        self._client: aiohttp.ClientSession | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        ports = self._replicas.ports_for(_path(scope)) if _is_plain(scope) else []
+        if ports:
+            request = await _Request.read(scope, receive, self._body_timeout_s)
+            receive = request.receive
+            for port in ports if request.whole else ():
+                with self._replicas.counted(port), suppress(aiohttp.ClientConnectorError):
+                    await self._pass(port, request, send)
+                    return
+        await self._app(scope, receive, send)
+
+    async def _pass(self, port: int, request: "_Request", send: Send) -> None:
+        """Pass a request to the replica at `port`, until its reply has ended or its client has left."""
+        passing = asyncio.create_task(self._relay(port, request, send))
+        leaving = asyncio.create_task(request.until_client_leaves())
+        try:
+            await asyncio.wait((passing, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if passing.done():
+                passing.result()
+        finally:
+            passing.cancel()
+            leaving.cancel()
+
+    async def _relay(self, port: int, request: "_Request", send: Send) -> None:
+        async with self._open_client().request(
+            request.method,
+            request.url(port),
+            headers=request.headers,
+            data=request.body or None,
+            allow_redirects=False,
+        ) as reply:
+            headers = [(n, v) for n, v in reply.raw_headers if n.lower() not in OF_CONNECTION | OF_SERVER]
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            async for part in reply.content.iter_any():
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+    def _open_client(self) -> aiohttp.ClientSession:
+        """Return the client of this process, which changes nothing in requests and replies."""
+        if self._client is None:
+            self._client = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            )
+        return self._client
+
+
+class _Request:
+    """A request, with as much of its body as came at once; `receive` gives all of it again."""
+
+    def __init__(self, scope: Scope, receive: Receive, messages: list[Message]) -> None:
+        self._scope, self._receive, self._messages = scope, receive, messages
+        self.method: str = scope["method"]
+
+    @classmethod
+    async def read(cls, scope: Scope, receive: Receive, timeout_s: float) -> "_Request":
+        request = cls(scope, receive, [])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not request.whole and len(request.body) < MOST_BODY_BYTES:
+                    request._messages.append(await receive())
+        return request
+
+    @property
+    def whole(self) -> bool:
+        return bool(self._messages) and not self._messages[-1].get("more_body", False)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self._messages)
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """The request's headers, with the address and scheme that it came with as the last hop's."""
+        scope, given = self._scope, self._scope["headers"]
+        kept = [(n, v) for n, v in given if n not in OF_CONNECTION and n not in FORWARDED and n != b"expect"]
+        hops = [v.decode("latin-1") for n, v in given if n == b"x-forwarded-for"]
+        # "unknown" is no address of this machine, as a missing one would become.
+        hops.append((scope.get("client") or ("unknown",))[0])
+        headers = CIMultiDict((n.decode("latin-1"), v.decode("latin-1")) for n, v in kept)
+        headers.update({"X-Forwarded-For": ", ".join(hops), "X-Forwarded-Proto": scope.get("scheme", "http")})
+        return headers
+
+    def url(self, port: int) -> URL:
+        target = self._scope["raw_path"].decode("ascii")
+        query = self._scope["query_string"].decode("ascii")
+        return URL(f"http://{LOOPBACK}:{port}{target}{'?' if query else ''}{query}", encoded=True)
+
+    async def receive(self) -> Message:
+        return self._messages.pop(0) if self._messages else await self._receive()
+
+    async def until_client_leaves(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+def _path(scope: Scope) -> str:
+    """Return the path below the root path that the operator gave the proxy."""
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
+
+
+def _is_plain(scope: Scope) -> bool:
+    """Return whether a request is HTTP for an application, and its target can be written again as it was."""
+    if scope["type"] != "http" or _path(scope).startswith(OF_SERVE):
+        return False
+    target = scope.get("raw_path", b"") + scope["query_string"]
+    return target.startswith(b"/") and target.isascii() and b"#" not in target

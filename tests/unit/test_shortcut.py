@@ -1,0 +1,219 @@
+"""The short way to a replica: it passes each request and reply as they are, or leaves the request to Ray's proxy."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serve.proxy.replicas import RunningReplicas
+from serve.proxy.shortcut import Shortcut
+
+READER = "203.0.113.9"
+
+
+class Ports:
+    """Replicas at these ports."""
+
+    def __init__(self, *ports: int) -> None:
+        self.ports = ports
+
+    def ports_for(self, path: str) -> list[int]:
+        return list(self.ports)
+
+    def counted(self, port: int) -> contextlib.AbstractContextManager[None]:
+        return nullcontext()
+
+
+@asynccontextmanager
+async def replica(app: ASGIApp) -> AsyncIterator[int]:
+    """Serve `app` as Ray serves a replica's own port; yield the port."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_config=None, access_log=False))
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    running = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.005)
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = server.force_exit = True
+        await running
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    request = Request(scope, receive)
+    seen = {
+        "method": scope["method"], "target": scope["raw_path"].decode(), "query": scope["query_string"].decode(),
+        "headers": [(n.decode(), v.decode()) for n, v in scope["headers"]],
+        "client": scope["client"][0], "scheme": scope["scheme"], "body": (await request.body()).decode(),
+    }  # fmt: skip
+    await JSONResponse(seen, 418, {"X-Request-ID": "r-1"})(scope, receive, send)
+
+
+async def ray(scope: Scope, receive: Receive, send: Send) -> None:
+    """Stand for Ray's proxy, which answers with the body that it received."""
+    await Response(await Request(scope, receive).body(), 299)(scope, receive, send)
+
+
+def asked(body: Sequence[Message] = (), **more: Any) -> tuple[Scope, Receive]:
+    """Return a request as the proxy's server hands it over; its client stays until it has its reply."""
+    messages = iter(body or [{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive() -> Message:
+        if message := next(messages, None):
+            return message
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/a b/c", "raw_path": b"/a%20b/c", "query_string": b"", "headers": [],
+        "client": (READER, 1234), "scheme": "http", "http_version": "1.1", "asgi": {"version": "3.0"}, **more,
+    }  # fmt: skip
+    return scope, receive
+
+
+async def reply_of(shortcut: Shortcut, scope: Scope, receive: Receive) -> tuple[int, list[tuple[str, str]], bytes]:
+    messages: list[Message] = []
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    await shortcut(scope, receive, send)
+    headers = [(n.decode().lower(), v.decode()) for n, v in messages[0]["headers"]]
+    assert not messages[-1].get("more_body")
+    return messages[0]["status"], headers, b"".join(m["body"] for m in messages[1:])
+
+
+async def echoed(*body: Message, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return what a replica saw of a request, and the headers of its reply."""
+    async with replica(echo) as port:
+        status, headers, seen = await reply_of(Shortcut(ray, Ports(port)), *asked(body, **more))
+    assert status == 418, (status, seen)
+    return json.loads(seen), headers
+
+
+def test_a_replica_sees_the_request_as_it_was():
+    headers = [
+        (b"host", b"docs.example"), (b"x-request-id", b"r-1"), (b"cookie", b"a=b"), (b"content-length", b"5"),
+        (b"accept", b"*/*"), (b"accept", b"text/html"), (b"connection", b"keep-alive, x"), (b"te", b"trailers"),
+    ]  # fmt: skip
+    parts = [{"type": "http.request", "body": part, "more_body": part == b"he"} for part in (b"he", b"llo")]
+    seen, reply = asyncio.run(echoed(*parts, headers=headers, raw_path=b"/a%2Fb/../c//d", query_string=b"x=%20&y"))
+    assert (seen["method"], seen["target"], seen["query"]) == ("POST", "/a%2Fb/../c//d", "x=%20&y")
+    assert seen["body"] == "hello" and seen["client"] == READER
+    added = [("x-forwarded-for", READER), ("x-forwarded-proto", "http")]
+    kept = [(n.decode(), v.decode()) for n, v in headers if n not in (b"connection", b"te")]
+    assert sorted(map(tuple, seen["headers"])) == sorted([*kept, *added])
+    assert [v for n, v in reply if n == "x-request-id"] == ["r-1"]
+    assert not {"date", "server", "connection"} & {n for n, _ in reply}  # the proxy's server writes its own
+
+
+def test_the_sender_can_forge_neither_address_nor_scheme():
+    forged = [(b"x-forwarded-for", b"127.0.0.1"), (b"X-Forwarded-For", b"127.0.0.1"), (b"x-forwarded-proto", b"https")]
+    seen, _ = asyncio.run(echoed(headers=[(n.lower(), v) for n, v in forged]))
+    assert (seen["client"], seen["scheme"]) == (READER, "http")
+    unknown, _ = asyncio.run(echoed(client=None))
+    assert unknown["client"] == "unknown"  # and not an address of this machine
+    over_tls, _ = asyncio.run(echoed(scheme="https"))
+    assert over_tls["scheme"] == "https"
+
+
+def test_a_replica_hears_that_its_client_has_left():
+    ended = asyncio.Event()
+
+    async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+
+    async def watch() -> list[bytes]:
+        came, parts = asyncio.Event(), list[bytes]()
+
+        async def send(message: Message) -> None:
+            if message.get("body"):
+                parts.append(message["body"])
+                came.set()
+
+        scope, whole = asked()
+
+        async def receive() -> Message:
+            if came.is_set() or scope.setdefault("read", False):
+                await came.wait()
+                return {"type": "http.disconnect"}
+            scope["read"] = True
+            return await whole()
+
+        async with replica(streaming) as port:
+            await Shortcut(ray, Ports(port))(scope, receive, send)
+            await asyncio.wait_for(ended.wait(), 5)
+        return parts
+
+    assert asyncio.run(watch()) == [b"first"]
+
+
+@pytest.mark.parametrize(
+    "more", [{"path": "/-/healthz"}, {"raw_path": b"*"}, {"raw_path": b"/\xc3\xa9"}, {"raw_path": b"/a#b"}]
+)
+def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
+    status, _, _ = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(**more)))
+    assert status == 299
+
+
+def test_a_long_or_slow_body_goes_through_ray_whole():
+    long = [{"type": "http.request", "body": b"x" * 40_000, "more_body": n < 3} for n in range(4)]
+    status, _, body = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(long)))
+    assert (status, len(body)) == (299, 160_000)
+
+    async def slowly() -> bytes:
+        parts: asyncio.Queue[Message] = asyncio.Queue()
+        parts.put_nowait({"type": "http.request", "body": b"a", "more_body": True})
+        last = {"type": "http.request", "body": b"b", "more_body": False}
+        asyncio.get_running_loop().call_later(0.1, parts.put_nowait, last)
+        return (await reply_of(Shortcut(ray, Ports(1), body_timeout_s=0.02), asked()[0], parts.get))[2]
+
+    assert asyncio.run(slowly()) == b"ab"
+
+
+def test_a_replica_that_takes_no_connection_is_passed_over():
+    async def ask() -> list[int]:
+        async with replica(echo) as port:
+            pass
+        async with replica(echo) as other:
+            both = await reply_of(Shortcut(ray, Ports(port, other)), *asked())
+        alone = await reply_of(Shortcut(ray, Ports(port)), *asked([{"type": "http.request", "body": b"again"}]))
+        assert alone[2] == b"again"
+        return [both[0], alone[0]]
+
+    assert asyncio.run(ask()) == [418, 299]
+
+
+def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(RunningReplicas, "_listen", staticmethod(lambda listeners: SimpleNamespace(stop=lambda: None)))
+    monkeypatch.setattr("ray.get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "here"))
+    known = RunningReplicas()
+    assert known.ports_for("/query") == []
+    known.take_routes({"docs": SimpleNamespace(route="/"), "llm": SimpleNamespace(route="/llm")})
+    known.take("docs", running(("here", 30_000), ("here", None), ("there", 30_001), ("here", 30_002)))
+    known.take("llm", running(("here", 30_003)))
+    assert known.ports_for("/llm") == known.ports_for("/llm/v1/models") == [30_003]
+    assert known.ports_for("/llms.txt") == [30_000, 30_002]
+    with known.counted(30_000):
+        assert known.ports_for("/query") == [30_002, 30_000]
+    known.take("docs", running())
+    known.take_routes({"docs": SimpleNamespace(route="/")})
+    assert known.ports_for("/query") == known.ports_for("/llm/v1/models") == []
+
+
+def running(*replicas: tuple[str, int | None]) -> SimpleNamespace:
+    found = [SimpleNamespace(node_id=node, backend_http_port=port) for node, port in replicas]
+    return SimpleNamespace(running_replicas=found)
