@@ -1,56 +1,71 @@
-"""A collection of any size that behaves like documentation: clustered vectors, Zipf words, the same for the same seed.
+"""A collection of any size that behaves like documentation: real text with changed words, clustered vectors.
 
-    python benchmarks/synthetic.py --home DIR [--chunks 200000]
+    python -m benchmarks.synthetic --home DIR [--chunks 200000] [--vector-type halfvec]
 
-Vectors lie around pages, pages around subjects; a page's words are its subject's and everyone's. Loaded by binary COPY
-into a database of its own on the server of DIR (or of --database-url), HNSW after the load; a second call finds it.
+The pages are those of RAYDEX_DATA/ray-docs-html.tar.xz, repeated; each copy has other words in place of some. Vectors
+lie around pages, pages around subjects. The same for the same seed, and made page by page, so memory stays flat. Loaded
+as a run loads pages, into a database of its own on the server of DIR (or of --database-url); a second call finds it.
 Knows nothing of what is measured on it.
 """
 
 import argparse
+import itertools
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
 import psycopg
-from psycopg.types.json import Jsonb
 
+from benchmarks.corpus import COMMON_WORDS, SITE, WORD, Corpus, CorpusChunk, CorpusPage, Text, load_corpus
 from pipelines import embedded
 from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.keeper import superuser_url
-from pipelines.records import IndexSettings, digest
-from pipelines.store import BuildResources, NoLiveIndex, Store, promote_index
-from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
-from pipelines.store.connection import statement
-from pipelines.store.publish import index_chunks, save_stats
+from pipelines.records import Chunk, FetchedPage, IndexSettings, VectorType, digest
+from pipelines.store import BuildResources, NoLiveIndex, Publication, RunLock, StagedPage, Store
 
 COLLECTION = "synthetic"
 DIMENSION = 384
-CHUNKS_A_PAGE, PAGES_A_SUBJECT = 6, 80
+PAGES_A_SUBJECT = 80
+# Pages with this tag are one in a hundred: what a filter of 1 % keeps.
+RARE_TAG, RARE = "percent", 100
 # Of a unit vector: what a chunk shares with its subject, with its page, and what is its own; and in how many dimensions
 # these differ. So the local dimension (Levina and Bickel 2004, 50 neighbours), which decides how hard HNSW's task is,
 # is 10.7, and the median cosines to the 1st, 10th and 50th neighbour are 0.82, 0.67, 0.55; in the Ray
 # documentation 11.5, and 0.88, 0.75, 0.67.
 SUBJECT, PAGE, OWN = 0.6, 0.6, 0.5
 SUBJECT_DIMENSIONS, OWN_DIMENSIONS = 32, 23
-VOCABULARY, SUBJECT_VOCABULARY, WORDS = 50_000, 300, 100
-# Zipf-Mandelbrot of English text (Montemurro 2001): p ~ 1 / (rank + 2.7) ** 1.05
-SHIFT, EXPONENT = 2.7, 1.05
-# Words of a chunk that are its subject's; and how many of the most frequent words no question is about.
-SUBJECT_SHARE, STOP_RANKS = 0.3, 100
+# How many of the most frequent words no question is about.
+STOP_RANKS = 100
+
+
+@dataclass(frozen=True)
+class MadePage:
+    """A page with the vectors of its chunks: float32 (chunks, 384), rows of length 1."""
+
+    number: int
+    staged: StagedPage
+    vectors: np.ndarray
+
+    @property
+    def fetched(self) -> FetchedPage:
+        """The page as a crawler would commit it."""
+        body = "\n\n".join(chunk.text for chunk in self.staged.chunks).encode()
+        return FetchedPage(self.staged.url, "ok", 200, body=body, content_type="text/markdown")
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """`chunks` chunks by `seed`."""
+    """`chunks` chunks by `seed`; `cache` is the folder that keeps the cut pages of the archive."""
 
     chunks: int
     seed: int = 1
+    cache: Path = Path.home() / ".cache" / "raydex-benchmarks"
 
     @property
     def database(self) -> str:
@@ -58,59 +73,91 @@ class Synthetic:
         return f"synthetic_{self.chunks}_{self.seed}"
 
     @cached_property
-    def subjects(self) -> np.ndarray:
-        """The subject of every chunk."""
-        return np.arange(self.chunks) // (CHUNKS_A_PAGE * PAGES_A_SUBJECT)
+    def corpus(self) -> Corpus:
+        return load_corpus(self.cache)
+
+    @cached_property
+    def subjects(self) -> int:
+        """The number of subjects."""
+        sizes = [len(page.chunks) for page in self.corpus.pages]
+        copies, rest = divmod(self.chunks, sum(sizes))
+        pages = copies * len(sizes) + int(np.searchsorted(np.cumsum(sizes), rest)) + (rest > 0)
+        return -(-pages // PAGES_A_SUBJECT)
+
+    @cached_property
+    def _first_chunks(self) -> np.ndarray:
+        """The number of the chunk that each page of a copy begins with, and after the last the chunks of a copy."""
+        return np.cumsum([0, *(len(page.chunks) for page in self.corpus.pages)])
+
+    def pages(self, changed: Callable[[int], bool] = lambda number: False) -> Iterator[MadePage]:
+        """Make all pages; those whose number is `changed` with another first sentence in each third chunk."""
+        for subject in range(self.subjects):
+            yield from self.pages_of(subject, changed)
+
+    def pages_of(self, subject: int, changed: Callable[[int], bool] = lambda number: False) -> list[MadePage]:
+        """Make the pages of a subject."""
+        first, copy_size = subject * PAGES_A_SUBJECT, len(self.corpus.pages)
+        made: list[MadePage] = []
+        rng = np.random.default_rng([self.seed, 0, subject])
+        centre = SUBJECT * _drawn(rng, 1, _basis(self.seed, SUBJECT_DIMENSIONS))
+        for number in range(first, first + PAGES_A_SUBJECT):
+            copy, place = divmod(number, copy_size)
+            room = self.chunks - copy * int(self._first_chunks[-1]) - int(self._first_chunks[place])
+            page = self.corpus.pages[place]
+            own = _drawn(rng, 1 + len(page.chunks), _basis(self.seed, OWN_DIMENSIONS))
+            if room > 0:
+                vectors = _unit(centre + PAGE * own[:1] + OWN * own[1:])[:room]
+                made.append(MadePage(number, self._page(number, copy, page, room, changed(number)), vectors))
+        return made
+
+    def _page(self, number: int, copy: int, page: CorpusPage, room: int, changed: bool) -> StagedPage:
+        words, url = self._words(copy), f"{SITE}{copy}/{page.path}"
+        title = _joined(words, page.title)
+        chunks = tuple(
+            self._chunk(url, title, words, n, chunk, changed and n % 3 == 0)
+            for n, chunk in enumerate(page.chunks[:room])
+        )
+        tags = (RARE_TAG,) if number % RARE == 0 else ()
+        return StagedPage(url, digest(*(c.id for c in chunks)), title, "en", tags, f"{copy}.0", page.sections, chunks)
+
+    def _chunk(self, url: str, title: str, words: list[str], ordinal: int, chunk: CorpusChunk, changed: bool) -> Chunk:
+        text = ("This sentence is new. " if changed else "") + _joined(words, chunk.text)
+        name = digest(url, chunk.anchors[-1] if chunk.anchors else "", text, str(ordinal))
+        headings = tuple(_joined(words, heading) for heading in chunk.headings)
+        embed_hash = digest(str(self.seed), name)
+        return Chunk(
+            name, url, chunk.anchors, title, headings, ordinal, text, digest(text), "", embed_hash, chunk.tokens
+        )
+
+    def _words(self, copy: int) -> list[str]:
+        last: tuple[int, list[str]] = self.__dict__.get("last_words", (-1, []))
+        if last[0] != copy:
+            last = self.__dict__["last_words"] = (copy, self.corpus.words_of_copy(copy))
+        return last[1]
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """float32 (chunks, 384), rows of length 1."""
-        rng = np.random.default_rng([self.seed, 0])
-        pages, chunks = np.arange(self.chunks) // CHUNKS_A_PAGE, np.arange(self.chunks)
-        subject = SUBJECT * _drawn(rng, self.subjects[-1] + 1, _basis(self.seed, SUBJECT_DIMENSIONS))[self.subjects]
-        page = PAGE * _drawn(rng, pages[-1] + 1, _basis(self.seed, OWN_DIMENSIONS))[pages]
-        return _unit(subject + page + OWN * _drawn(rng, len(chunks), _basis(self.seed, OWN_DIMENSIONS)))
-
-    @cached_property
-    def ranks(self) -> np.ndarray:
-        """The words of every chunk (chunks, 100), as ranks in the vocabulary."""
-        rng = np.random.default_rng([self.seed, 1])
-        ranks = _zipf(rng, VOCABULARY, (self.chunks, WORDS))
-        own = rng.integers(STOP_RANKS, VOCABULARY, (self.subjects[-1] + 1, SUBJECT_VOCABULARY))
-        chosen = _zipf(rng, SUBJECT_VOCABULARY, (self.chunks, WORDS))
-        return np.where(rng.random(ranks.shape) < SUBJECT_SHARE, own[self.subjects[:, None], chosen], ranks)
-
-    @cached_property
-    def words(self) -> list[str]:
-        """The vocabulary, most frequent first."""
-        rng = np.random.default_rng([self.seed, 2])
-        syllables = np.array([c + v for c in "bcdfgklmnprtvz" for v in "aeiou"])
-        lengths = rng.integers(3, 6, VOCABULARY)
-        return ["".join(syllables[rng.integers(0, len(syllables), n)]) + "k" for n in lengths]
+        """float32 (chunks, 384), rows of length 1, all in memory."""
+        return np.concatenate([page.vectors for page in self.pages()])
 
     def questions(self, count: int) -> list[tuple[str, np.ndarray]]:
         """Questions, each about one chunk: six of its words that are not everyone's, and a vector near its own."""
         rng = np.random.default_rng([self.seed, 3])
-        near = rng.integers(0, self.chunks, count)
-        vectors = _unit(self.vectors[near] + OWN * _drawn(rng, count, _basis(self.seed, OWN_DIMENSIONS)))
-        return [(self._about(rng, n), vector) for n, vector in zip(near, vectors, strict=True)]
+        return [self._question(rng, subject) for subject in sorted(rng.integers(0, self.subjects, count))]
 
-    def _about(self, rng: np.random.Generator, chunk: int) -> str:
-        rare = np.unique(self.ranks[chunk][self.ranks[chunk] >= STOP_RANKS])
-        return " ".join(self.words[rank] for rank in rng.choice(rare, min(6, len(rare)), replace=False))
+    def _question(self, rng: np.random.Generator, subject: int) -> tuple[str, np.ndarray]:
+        page = (pages := self.pages_of(int(subject)))[rng.integers(len(pages))]
+        nth = rng.integers(len(page.vectors))
+        near = _unit(page.vectors[nth] + OWN * _drawn(rng, 1, _basis(self.seed, OWN_DIMENSIONS))[0])
+        words = sorted(w for w in set(WORD.findall(page.staged.chunks[nth].text)) if self._is_rare(w))
+        return " ".join(rng.permutation(words or [page.staged.title])[:6]), near
 
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        """Rows of a chunk table: its columns, then the embedding."""
-        for n, (vector, ranks) in enumerate(zip(self.vectors, self.ranks, strict=True)):
-            words, name = [self.words[rank] for rank in ranks], digest(str(self.seed), str(n))
-            page = f"http://synthetic/{self.subjects[n]}/{n // CHUNKS_A_PAGE}.html"
-            title, anchor = " ".join(words[:3]), f"s{n % CHUNKS_A_PAGE}"
-            row = {
-                "id": name, "url": page, "anchor": anchor, "anchors": [anchor], "title": title, "headings": words[3:6],
-                "ordinal": n % CHUNKS_A_PAGE, "text": " ".join(words), "text_hash": name, "embed_hash": name,
-                "tokens": WORDS, "tags": [], "version": None, "language": "en",
-            }  # fmt: skip
-            yield (*(row[column] for column in CHUNK_COLUMNS.names), vector)
+    def _is_rare(self, word: str) -> bool:
+        return self.corpus.ranks.get(word.lower(), COMMON_WORDS) >= STOP_RANKS
+
+
+def _joined(words: list[str], text: Text) -> str:
+    return "".join([words[piece] for piece in text])
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -126,43 +173,69 @@ def _drawn(rng: np.random.Generator, count: int, basis: np.ndarray) -> np.ndarra
     return _unit(rng.standard_normal((count, len(basis)), np.float32) @ basis)
 
 
-def _zipf(rng: np.random.Generator, most: int, shape: tuple[int, ...]) -> np.ndarray:
-    weights = (np.arange(most) + 1 + SHIFT) ** -EXPONENT
-    return np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(shape)).clip(max=most - 1)
+# ---------------------------------------------------------------------------------------------- loading
 
 
-def prepared(server: str, synthetic: Synthetic) -> str:
-    """The URL of the database that holds `synthetic`, on `server`; loaded if it is not there."""
+def synthetic_settings(vector_type: VectorType = "vector") -> IndexSettings:
+    """The settings of an index of synthetic chunks; no model makes their vectors."""
+    return IndexSettings("none", "none", DIMENSION, vector_type=vector_type)
+
+
+def stage(store: Store, run: int, pages: Sequence[MadePage]) -> None:
+    """Save and stage pages as the tasks of a run do; a vector that is stored already is not stored again."""
+    store.save_pages(COLLECTION, run, [page.fetched for page in pages])
+    store.stage_pages(run, [page.staged for page in pages])
+    vectors = {c.embed_hash: v for page in pages for c, v in zip(page.staged.chunks, page.vectors, strict=True)}
+    wanted = {chunk.embed_hash: page.staged.url for page in pages for chunk in page.staged.chunks}
+    if mine := sorted(store.claim(run, wanted)):
+        store.stage_vectors(run, mine, np.stack([vectors[name] for name in mine]))
+
+
+Timed = Callable[[str], AbstractContextManager[None]]
+
+
+def untimed(_name: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def stage_all(store: Store, run: int, pages: Iterator[MadePage], timed: Timed = untimed) -> None:
+    """Stage pages, a subject's at a time, each within `timed("stage")`; making them is not."""
+    while batch := list(itertools.islice(pages, PAGES_A_SUBJECT)):
+        with timed("stage"):
+            stage(store, run, batch)
+
+
+def publish(store: Store, lock: RunLock, run: int, settings: IndexSettings) -> Publication:
+    """Publish what is staged, as a run does, and make it live."""
+    base = find_base_index(store, COLLECTION, settings)
+    return publish_run(store, lock, run, settings, base, True, BuildResources("3GB", 2))
+
+
+def open_database(server: str, name: str) -> str:
+    """The URL of the database `name` on `server`, created if it is not there."""
     with psycopg.connect(server, autocommit=True) as connection:
-        found = connection.execute("select from pg_database where datname = %s", [synthetic.database]).fetchone()
+        found = connection.execute("select from pg_database where datname = %s", [name]).fetchone()
         if found is None:
-            connection.execute(f"create database {synthetic.database}")  # type: ignore[arg-type]
-    url = urlsplit(server)._replace(path=f"/{synthetic.database}").geturl()
+            connection.execute(f"create database {name}")  # type: ignore[arg-type]
+    return urlsplit(server)._replace(path=f"/{name}").geturl()
+
+
+def prepared(server: str, synthetic: Synthetic, vector_type: VectorType = "vector") -> str:
+    """The URL of the database that holds `synthetic`, on `server`; loaded if it is not there."""
+    url = open_database(server, synthetic.database + ("_halfvec" if vector_type == "halfvec" else ""))
     with Store(url) as store:
         store.migrate()
         try:
             store.live_index(COLLECTION)
         except NoLiveIndex:
-            _load(store, synthetic)
+            _load(store, synthetic, synthetic_settings(vector_type))
     return url
 
 
-def _load(store: Store, synthetic: Synthetic) -> None:
-    settings = IndexSettings("none", "none", DIMENSION, vector_type="vector")
-    with hold_collection(store, COLLECTION) as lock, record_run(lock, "restore", {}) as record:
-        with lock.transaction(record.run) as connection:
-            named = {"collection": COLLECTION, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(settings))}
-            index = int((connection.execute(statement("insert_index"), named).fetchone() or {})["id"])
-            chunk = chunk_table(index)
-            create_chunk_table(connection, index, "vector", DIMENSION)
-            names = psycopg.sql.SQL(", ").join(map(psycopg.sql.Identifier, CHUNK_COLUMNS.names))
-            with connection.cursor().copy(statement("restore_chunks", chunk=chunk, names=names)) as copy:
-                copy.set_types([*CHUNK_COLUMNS.types, "vector"])
-                for row in synthetic.rows():
-                    copy.write_row(row)
-            index_chunks(connection, chunk, "vector", BuildResources("2GB", 2))
-            save_stats(connection, index)
-        promote_index(lock, record.run, index)
+def _load(store: Store, synthetic: Synthetic, settings: IndexSettings) -> None:
+    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
+        stage_all(store, record.run, synthetic.pages())
+        publish(store, lock, record.run, settings)
 
 
 def main() -> None:
@@ -170,10 +243,12 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True, help="folder of the embedded Postgres")
     parser.add_argument("--database-url", help="instead of the embedded one")
     parser.add_argument("--chunks", type=int, default=200_000)
+    parser.add_argument("--vector-type", choices=["vector", "halfvec"], default="vector")
     args = parser.parse_args()
     with nullcontext() if args.database_url else embedded.run_postgres(args.home):
         began, server = time.perf_counter(), args.database_url or superuser_url(args.home)
-        print(prepared(server, Synthetic(args.chunks)).rsplit("/", 1)[-1], f"{time.perf_counter() - began:.0f} s")
+        url = prepared(server, replace(Synthetic(args.chunks), cache=args.home), args.vector_type)
+        print(url.rsplit("/", 1)[-1], f"{time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,352 @@
+"""The steps that benchmarks/scale.py times: load, publish, search, change, replica, by the classes that do them.
+
+Each returns figures by name: seconds, bytes, milliseconds or shares.
+"""
+
+import itertools
+import os
+import shutil
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+
+from benchmarks.synthetic import (
+    COLLECTION,
+    RARE,
+    RARE_TAG,
+    SITE,
+    MadePage,
+    Synthetic,
+    publish,
+    stage_all,
+    synthetic_settings,
+)
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings, Search
+from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.lexical import LexicalIndex
+from pipelines.records import FetchedPage, Filters, Index, VectorType
+from pipelines.store import BuildResources, Store, build_index, promote_index
+
+K, DEPTH = 5, 10
+CLIENTS = 8
+# Cosines that differ by less are equal.
+TIE = 1e-6
+POLL_S = 0.02
+FILES_AT_ONCE = 256  # as indexing/build.py saves the files of a folder
+Questions = Sequence[tuple[str, np.ndarray]]
+Figures = dict[str, float]
+
+# How the statements of a publish begin, and the step that they are.
+STATEMENTS = {
+    "hnsw": ("using hnsw",),
+    "copy_rows": ("insert into \"chunk_",),
+    "keys": ("alter table", "create index"),
+}
+
+
+class KnownEmbedder:
+    """An embedder that has the vectors of its questions ready."""
+
+    def __init__(self, questions: Questions) -> None:
+        self._vectors = dict(questions)
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return self._vectors[text]
+
+    def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([self._vectors[text] for text in texts])
+
+
+class Stopwatch:
+    """Adds up the seconds of bodies by name."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - began
+
+    def figures(self) -> Figures:
+        return {f"{name}_s": seconds for name, seconds in self.seconds.items()}
+
+
+@contextmanager
+def statements_timed(url: str, figures: Figures) -> Iterator[None]:
+    """Add to `figures` how long the statements of a publish took, as the server shows them while the body runs."""
+    over, seen = threading.Event(), Counter[str]()
+    query = """select query from pg_stat_activity where datname = current_database() and state = 'active'
+        and backend_type = 'client backend' and pid <> pg_backend_pid()"""
+
+    def watch() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            before = time.perf_counter()
+            while not over.wait(POLL_S):
+                rows, now = connection.execute(query).fetchall(), time.perf_counter()
+                seen.update({step: now - before for (text,) in rows for step in [_step_of(text)] if step})
+                before = now
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    figures |= {f"publish_{step}_s": seconds for step, seconds in seen.items()}
+
+
+def _step_of(text: str) -> str | None:
+    return next((step for step, signs in STATEMENTS.items() if any(sign in text for sign in signs)), None)
+
+
+# ---------------------------------------------------------------------------------------------- load and change
+
+
+def load(store: Store, synthetic: Synthetic, vector_type: VectorType) -> Figures:
+    """Stage all chunks and publish them; making the pages is not counted."""
+    watch, figures = Stopwatch(), Figures()
+    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
+        stage_all(store, record.run, synthetic.pages(), watch)
+        with statements_timed(store.url, figures), watch("publish"):
+            publish(store, lock, record.run, synthetic_settings(vector_type))
+    return watch.figures() | figures
+
+
+def change_in_place(store: Store, synthetic: Synthetic, shift: int) -> Figures:
+    """Change one page of a hundred, and publish that into the live index."""
+    watch = Stopwatch()
+    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
+        stage_all(store, record.run, _changed(synthetic, shift), watch)
+        with watch("publish"):
+            made = publish(store, lock, record.run, store.live_index(COLLECTION).settings)
+    assert made.in_place and made.written, made
+    return {f"in_place_{name}": value for name, value in watch.figures().items()} | {"in_place_chunks": made.written}
+
+
+def change_by_rebuild(store: Store, synthetic: Synthetic, shift: int) -> Figures:
+    """Change one page of a hundred, build a new index beside the live one, and drop the old one."""
+    watch, figures = Stopwatch(), Figures()
+    live = store.live_index(COLLECTION)
+    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
+        stage_all(store, record.run, _changed(synthetic, shift), watch)
+        with statements_timed(store.url, figures), watch("publish"):
+            made = build_index(lock, record.run, live.settings, live, True, BuildResources())
+            promote_index(lock, record.run, made.index)
+        with watch("prune"):
+            store.prune(COLLECTION)
+    return {f"rebuild_{name}": value for name, value in (watch.figures() | figures).items()}
+
+
+def _changed(synthetic: Synthetic, shift: int) -> Iterator[MadePage]:
+    """Make the changed pages: their numbers leave the rest `shift` when divided by a hundred."""
+    return (page for page in synthetic.pages(lambda n: n % RARE == shift) if page.number % RARE == shift)
+
+
+def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
+    """Do what a run over an unchanged folder asks of the database; reading the files is not counted."""
+    watch, index = Stopwatch(), store.live_index(COLLECTION)
+    pages = synthetic.pages()
+    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
+        while batch := list(itertools.islice(pages, FILES_AT_ONCE)):
+            with watch("unchanged"):
+                store.content_hashes(COLLECTION, [page.staged.url for page in batch])
+                store.save_pages(COLLECTION, record.run, [FetchedPage(page.staged.url, "ok") for page in batch])
+        with watch("unchanged"):
+            store.mark_unseen(COLLECTION, record.run, SITE, "gone")
+            store.mark_duplicates(COLLECTION, record.run)
+            store.ranges_to_index(COLLECTION, record.run, index.id, "", 200)
+            store.mark_duplicates(COLLECTION, record.run)
+            store.page_counts(COLLECTION, record.run)
+            store.deletable_pages(COLLECTION, index.id)
+            made = publish(store, lock, record.run, index.settings)
+            store.index_stats(index.id)
+    assert not made.changed, made
+    return watch.figures()
+
+
+# ---------------------------------------------------------------------------------------------- BM25
+
+
+def build_words(store: Store, folder: Path) -> Figures:
+    """Build BM25 in `folder`: the start of a replica on a machine that has none."""
+    shutil.rmtree(folder, ignore_errors=True)
+    watch, cpu = Stopwatch(), time.process_time()
+    with watch("bm25_build"):
+        LexicalIndex(folder).sync(store, store.live_index(COLLECTION))
+    return watch.figures() | {"bm25_cpu_s": time.process_time() - cpu, "bm25_bytes": float(size_of(folder))}
+
+
+def follow_words(store: Store, folder: Path) -> Figures:
+    """Bring BM25 to the revision of the live index by its changes."""
+    watch, lexical = Stopwatch(), LexicalIndex(folder)
+    before = store.live_index(COLLECTION)
+    with watch("bm25_follow"):
+        lexical.sync(store, before)
+    return watch.figures()
+
+
+def start_replica(store: Store, folder: Path, questions: Questions, cold: bool) -> Figures:
+    """Open the BM25 folder of an earlier process and ask once."""
+    if cold:
+        drop_from_memory(folder)
+    watch, name = Stopwatch(), "replica_cold" if cold else "replica_warm"
+    with watch(name):
+        lexical = LexicalIndex(folder)
+        lexical.sync(store, store.live_index(COLLECTION))
+        lexical.search(questions[0][0], 50)
+    return watch.figures()
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def drop_from_memory(folder: Path) -> None:
+    """Take the files of a folder out of the page cache."""
+    os.sync()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+# ---------------------------------------------------------------------------------------------- search
+
+
+def search(store: Store, folder: Path, questions: Questions, rounds: int = 3) -> Figures:
+    """Ask at 1 client, at 8, and with a filter that keeps one page of a hundred."""
+    retriever = Retriever(
+        store,
+        lambda _: KnownEmbedder(questions),
+        lambda _: LexicalIndex(folder),
+        collection=COLLECTION,
+        settings=RetrievalSettings(),
+    )
+    steps: dict[str, list[float]] = {}
+
+    def ask(question: str, filters: Filters = Filters()) -> float:
+        began = time.perf_counter()
+        found = retriever.retrieve(Search((question,), k=K, filters=filters))
+        seconds = time.perf_counter() - began
+        assert len(found.hits) == K and not found.degraded, found.degraded
+        for step, taken in found.timings.items():
+            steps.setdefault(f"{step}{'_filter' if filters else ''}", []).append(taken)
+        return seconds
+
+    try:
+        retriever.prepare()
+        texts, rare = [question for question, _ in questions], Filters(tags=(RARE_TAG,))
+        for text in texts:
+            ask(text)
+        steps.clear()
+        one, many, kept = [], [], []
+        for _ in range(rounds):
+            one.append([ask(text) for text in texts])
+            many.append(_ask_at_once(ask, texts))
+            kept.append([ask(text, rare) for text in texts])
+        return {
+            **_quantiles("one", one),
+            **_quantiles("eight", [seconds for seconds, _ in many]),
+            "eight_per_s": statistics.median(len(texts) / wall for _, wall in many),
+            **_quantiles("filter", kept),
+            **{f"step_{name}_ms": float(np.median(taken)) * 1000 for name, taken in steps.items()},
+        }
+    finally:
+        retriever.close()
+
+
+def _ask_at_once(ask: Any, texts: Sequence[str]) -> tuple[list[float], float]:
+    """Return the seconds of each question at 8 clients, and of all."""
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        seconds = list(clients.map(ask, texts))
+    return seconds, time.perf_counter() - began
+
+
+def _quantiles(name: str, rounds: Sequence[Sequence[float]]) -> Figures:
+    """Return medians over rounds, in milliseconds."""
+    shares = {"p50": 0.5, "p95": 0.95}
+    return {
+        f"{name}_{p}_ms": statistics.median(float(np.quantile(seconds, share)) for seconds in rounds) * 1000
+        for p, share in shares.items()
+    }
+
+
+def recall(store: Store, synthetic: Synthetic, questions: Questions) -> Figures:
+    """Return the share of the 10 nearest, by exact cosines, that the store finds: among all chunks and with a filter."""
+    asked = np.stack([vector for _, vector in questions])
+    best, kept = (np.full((len(asked), 0), -1, np.float32) for _ in range(2))
+    for subject in range(synthetic.subjects):
+        pages = synthetic.pages_of(subject)
+        cosines = asked @ np.concatenate([page.vectors for page in pages]).T
+        best = _largest(np.concatenate([best, cosines], axis=1))
+        for page in pages:
+            if page.number % RARE == 0:
+                kept = _largest(np.concatenate([kept, asked @ page.vectors.T], axis=1))
+    return {
+        "recall": _found(store, questions, best, Filters()),
+        "recall_filter": _found(store, questions, kept, Filters(tags=(RARE_TAG,))),
+    }
+
+
+def _largest(cosines: np.ndarray) -> np.ndarray:
+    depth = min(DEPTH, cosines.shape[1])
+    return np.partition(cosines, -depth, axis=1)[:, -depth:]
+
+
+def _found(store: Store, questions: Questions, best: np.ndarray, filters: Filters) -> float:
+    index, right = store.live_index(COLLECTION), 0
+    tie = 1e-3 if index.settings.vector_type == "halfvec" else TIE
+    for (_, vector), exact in zip(questions, best, strict=True):
+        (nearest,) = store.search(index, [vector], [], DEPTH, filters).nearest
+        right += sum(hit.score >= exact.min() - tie for hit in nearest)
+    return right / (best.shape[1] * len(questions))
+
+
+# ---------------------------------------------------------------------------------------------- disk and memory
+
+
+def sizes(store: Store, index: Index) -> Figures:
+    """Return the bytes of the chunk table (with TOAST), of its HNSW, of its other indexes, and of the pages."""
+    query = """
+        select pg_table_size(%(chunk)s) as table_bytes, pg_indexes_size(%(chunk)s) as all_indexes,
+               pg_total_relation_size('page') as pages_bytes,
+               (select sum(pg_relation_size(indexrelid)) from pg_index join pg_class c on c.oid = indexrelid
+                join pg_am a on a.oid = c.relam where indrelid = %(chunk)s::regclass and amname = 'hnsw')::bigint as hnsw
+    """
+    with psycopg.connect(store.url) as connection:
+        row = connection.execute(query, {"chunk": f"chunk_{index.id}"}).fetchone()
+    assert row is not None
+    table, indexes, pages, hnsw = map(float, row)
+    return {"table_bytes": table, "hnsw_bytes": hnsw, "keys_bytes": indexes - hnsw, "pages_bytes": pages}
+
+
+def memory() -> Figures:
+    """Return the bytes that this process and the server's processes hold, shared pages divided among them (PSS)."""
+    held = Counter[str]()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:  # it ended, or is another's
+            continue
+        if name == "postgres" or int(pid) == os.getpid():
+            pss = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) * 1024
+            held["postgres_bytes" if name == "postgres" else "python_bytes"] += pss
+    return dict(held)
