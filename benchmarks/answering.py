@@ -23,8 +23,8 @@ from typing import Any
 
 import answering_retrieval as retrieval
 import answering_serve as serving
-from synthetic import Synthetic, prepared
 
+from benchmarks.synthetic import Synthetic, prepared
 from pipelines import embedded
 from pipelines.keeper import superuser_url
 from serve.settings import Settings

@@ -16,8 +16,8 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.sql import SQL
 from rank_bm25 import BM25Okapi
-from synthetic import COLLECTION, Synthetic
 
+from benchmarks.synthetic import COLLECTION, Synthetic
 from pipelines.answering.factory import make_embedder
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search

@@ -3,7 +3,6 @@
 Reads RAYDEX_DATA/ray-docs-html.tar.xz once, cuts the pages as an index does, and keeps the result in a folder.
 """
 
-import os
 import pickle
 import re
 import tarfile
@@ -13,13 +12,12 @@ from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
 
+from benchmarks import common
 from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import IndexSettings, Page
 from pipelines.whole import whole_file
 
-DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
-ARCHIVE = DATA / "ray-docs-html.tar.xz"
 SITE = "https://synthetic.example/"
 # Words that are changed in copies: not among this many most frequent ones.
 COMMON_WORDS = 1_000
@@ -76,7 +74,7 @@ def load_corpus(cache: Path) -> Corpus:
     if not kept.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with whole_file(kept) as making:
-            making.write_bytes(pickle.dumps(_cut_archive(ARCHIVE)))
+            making.write_bytes(pickle.dumps(_cut_archive(common.data(common.ARCHIVE))))
     corpus: Corpus = pickle.loads(kept.read_bytes())
     return corpus
 

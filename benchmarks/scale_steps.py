@@ -9,12 +9,11 @@ import shutil
 import statistics
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psycopg
@@ -49,22 +48,22 @@ Figures = dict[str, float]
 # How the statements of a publish begin, and the step that they are.
 STATEMENTS = {
     "hnsw": ("using hnsw",),
-    "copy_rows": ("insert into \"chunk_",),
+    "copy_rows": ('insert into "chunk_',),
     "keys": ("alter table", "create index"),
 }
 
 
-class KnownEmbedder:
-    """An embedder that has the vectors of its questions ready."""
+class ReadyEmbedder:
+    """An embedder that has the vectors of its questions ready; any other text has the vector of the first."""
 
     def __init__(self, questions: Questions) -> None:
-        self._vectors = dict(questions)
+        self._vectors, self._other = dict(questions), questions[0][1]
 
     def embed_query(self, text: str) -> np.ndarray:
-        return self._vectors[text]
+        return self._vectors.get(text, self._other)
 
     def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
-        return np.stack([self._vectors[text] for text in texts])
+        return np.stack([self.embed_query(text) for text in texts])
 
 
 class Stopwatch:
@@ -127,23 +126,23 @@ def load(store: Store, synthetic: Synthetic, vector_type: VectorType) -> Figures
     return watch.figures() | figures
 
 
-def change_in_place(store: Store, synthetic: Synthetic, shift: int) -> Figures:
+def change_in_place(store: Store, synthetic: Synthetic) -> Figures:
     """Change one page of a hundred, and publish that into the live index."""
     watch = Stopwatch()
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
-        stage_all(store, record.run, _changed(synthetic, shift), watch)
+        stage_all(store, record.run, _changed(synthetic, record.run), watch)
         with watch("publish"):
             made = publish(store, lock, record.run, store.live_index(COLLECTION).settings)
     assert made.in_place and made.written, made
     return {f"in_place_{name}": value for name, value in watch.figures().items()} | {"in_place_chunks": made.written}
 
 
-def change_by_rebuild(store: Store, synthetic: Synthetic, shift: int) -> Figures:
+def change_by_rebuild(store: Store, synthetic: Synthetic) -> Figures:
     """Change one page of a hundred, build a new index beside the live one, and drop the old one."""
     watch, figures = Stopwatch(), Figures()
     live = store.live_index(COLLECTION)
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
-        stage_all(store, record.run, _changed(synthetic, shift), watch)
+        stage_all(store, record.run, _changed(synthetic, record.run), watch)
         with statements_timed(store.url, figures), watch("publish"):
             made = build_index(lock, record.run, live.settings, live, True, BuildResources())
             promote_index(lock, record.run, made.index)
@@ -152,9 +151,9 @@ def change_by_rebuild(store: Store, synthetic: Synthetic, shift: int) -> Figures
     return {f"rebuild_{name}": value for name, value in (watch.figures() | figures).items()}
 
 
-def _changed(synthetic: Synthetic, shift: int) -> Iterator[MadePage]:
-    """Make the changed pages: their numbers leave the rest `shift` when divided by a hundred."""
-    return (page for page in synthetic.pages(lambda n: n % RARE == shift) if page.number % RARE == shift)
+def _changed(synthetic: Synthetic, run: int) -> Iterator[MadePage]:
+    """Make one page of a hundred, with a sentence that names the run."""
+    return synthetic.pages(lambda number: number % RARE == 1, f"This sentence is new in run {run}. ")
 
 
 def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
@@ -233,63 +232,58 @@ def search(store: Store, folder: Path, questions: Questions, rounds: int = 3) ->
     """Ask at 1 client, at 8, and with a filter that keeps one page of a hundred."""
     retriever = Retriever(
         store,
-        lambda _: KnownEmbedder(questions),
+        lambda _: ReadyEmbedder(questions),
         lambda _: LexicalIndex(folder),
         collection=COLLECTION,
         settings=RetrievalSettings(),
     )
-    steps: dict[str, list[float]] = {}
+    texts, rare = [question for question, _ in questions], Filters(tags=(RARE_TAG,))
+    one, many, kept = (Asking(retriever, filters) for filters in (Filters(), Filters(), rare))
+    try:
+        retriever.prepare()
+        _ = [Asking(retriever, Filters())(text) for text in texts]
+        rates = []
+        for _ in range(rounds):
+            one.rounds.append([one(text) for text in texts])
+            began = time.perf_counter()
+            with ThreadPoolExecutor(CLIENTS) as clients:
+                many.rounds.append(list(clients.map(many, texts)))
+            rates.append(len(texts) / (time.perf_counter() - began))
+            kept.rounds.append([kept(text) for text in texts])
+    finally:
+        retriever.close()
+    named = one.figures("one") | many.figures("eight") | kept.figures("filter")
+    return named | {"eight_per_s": statistics.median(rates)}
 
-    def ask(question: str, filters: Filters = Filters()) -> float:
+
+class Asking:
+    """Asks a retriever and collects the seconds: whole `rounds`, and the `steps` of each question."""
+
+    def __init__(self, retriever: Retriever, filters: Filters) -> None:
+        self._retriever, self._filters = retriever, filters
+        self.rounds: list[list[float]] = []
+        self.steps: defaultdict[str, list[float]] = defaultdict(list)
+
+    def __call__(self, question: str) -> float:
         began = time.perf_counter()
-        found = retriever.retrieve(Search((question,), k=K, filters=filters))
+        found = self._retriever.retrieve(Search((question,), k=K, filters=self._filters))
         seconds = time.perf_counter() - began
         assert len(found.hits) == K and not found.degraded, found.degraded
         for step, taken in found.timings.items():
-            steps.setdefault(f"{step}{'_filter' if filters else ''}", []).append(taken)
+            self.steps[step].append(taken)
         return seconds
 
-    try:
-        retriever.prepare()
-        texts, rare = [question for question, _ in questions], Filters(tags=(RARE_TAG,))
-        for text in texts:
-            ask(text)
-        steps.clear()
-        one, many, kept = [], [], []
-        for _ in range(rounds):
-            one.append([ask(text) for text in texts])
-            many.append(_ask_at_once(ask, texts))
-            kept.append([ask(text, rare) for text in texts])
-        return {
-            **_quantiles("one", one),
-            **_quantiles("eight", [seconds for seconds, _ in many]),
-            "eight_per_s": statistics.median(len(texts) / wall for _, wall in many),
-            **_quantiles("filter", kept),
-            **{f"step_{name}_ms": float(np.median(taken)) * 1000 for name, taken in steps.items()},
+    def figures(self, name: str) -> Figures:
+        """Return medians over rounds of quantiles, and medians of the steps, in milliseconds."""
+        whole = {
+            f"{name}_{p}_ms": statistics.median(float(np.quantile(seconds, share)) for seconds in self.rounds) * 1000
+            for p, share in {"p50": 0.5, "p95": 0.95}.items()
         }
-    finally:
-        retriever.close()
-
-
-def _ask_at_once(ask: Any, texts: Sequence[str]) -> tuple[list[float], float]:
-    """Return the seconds of each question at 8 clients, and of all."""
-    began = time.perf_counter()
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        seconds = list(clients.map(ask, texts))
-    return seconds, time.perf_counter() - began
-
-
-def _quantiles(name: str, rounds: Sequence[Sequence[float]]) -> Figures:
-    """Return medians over rounds, in milliseconds."""
-    shares = {"p50": 0.5, "p95": 0.95}
-    return {
-        f"{name}_{p}_ms": statistics.median(float(np.quantile(seconds, share)) for seconds in rounds) * 1000
-        for p, share in shares.items()
-    }
+        return whole | {f"{name}_{step}_ms": float(np.median(taken)) * 1000 for step, taken in self.steps.items()}
 
 
 def recall(store: Store, synthetic: Synthetic, questions: Questions) -> Figures:
-    """Return the share of the 10 nearest, by exact cosines, that the store finds: among all chunks and with a filter."""
+    """Return the share of the 10 nearest, by exact cosines, that the store finds: of all chunks, and with a filter."""
     asked = np.stack([vector for _, vector in questions])
     best, kept = (np.full((len(asked), 0), -1, np.float32) for _ in range(2))
     for subject in range(synthetic.subjects):
@@ -327,8 +321,8 @@ def sizes(store: Store, index: Index) -> Figures:
     query = """
         select pg_table_size(%(chunk)s) as table_bytes, pg_indexes_size(%(chunk)s) as all_indexes,
                pg_total_relation_size('page') as pages_bytes,
-               (select sum(pg_relation_size(indexrelid)) from pg_index join pg_class c on c.oid = indexrelid
-                join pg_am a on a.oid = c.relam where indrelid = %(chunk)s::regclass and amname = 'hnsw')::bigint as hnsw
+               (select sum(pg_relation_size(indexrelid))::bigint from pg_index join pg_class c on c.oid = indexrelid
+                join pg_am a on a.oid = c.relam where indrelid = %(chunk)s::regclass and amname = 'hnsw') as hnsw
     """
     with psycopg.connect(store.url) as connection:
         row = connection.execute(query, {"chunk": f"chunk_{index.id}"}).fetchone()
@@ -337,16 +331,16 @@ def sizes(store: Store, index: Index) -> Figures:
     return {"table_bytes": table, "hnsw_bytes": hnsw, "keys_bytes": indexes - hnsw, "pages_bytes": pages}
 
 
-def memory() -> Figures:
-    """Return the bytes that this process and the server's processes hold, shared pages divided among them (PSS)."""
-    held = Counter[str]()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        except OSError:  # it ended, or is another's
-            continue
-        if name == "postgres" or int(pid) == os.getpid():
-            pss = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) * 1024
-            held["postgres_bytes" if name == "postgres" else "python_bytes"] += pss
-    return dict(held)
+def memory(store: Store) -> Figures:
+    """Return the bytes that this process and the server's hold, the pages that some share divided among them (PSS)."""
+    with psycopg.connect(store.url) as connection:
+        server = [pid for (pid,) in connection.execute("select pid from pg_stat_activity").fetchall()]
+    return {"postgres_bytes": float(sum(map(_held, server))), "python_bytes": float(_held(os.getpid()))}
+
+
+def _held(pid: int) -> int:
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:  # it ended, or is on another machine
+        return 0
+    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) * 1024

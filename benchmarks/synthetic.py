@@ -26,11 +26,11 @@ from pipelines import embedded
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.keeper import superuser_url
-from pipelines.records import Chunk, FetchedPage, IndexSettings, VectorType, digest
+from pipelines.records import Chunk, FetchedPage, IndexSettings, VectorType, content_hash, digest
 from pipelines.store import BuildResources, NoLiveIndex, Publication, RunLock, StagedPage, Store
 
 COLLECTION = "synthetic"
-DIMENSION = 384
+DIMENSION, MARKDOWN = 384, "text/markdown"
 PAGES_A_SUBJECT = 80
 # Pages with this tag are one in a hundred: what a filter of 1 % keeps.
 RARE_TAG, RARE = "percent", 100
@@ -55,8 +55,8 @@ class MadePage:
     @property
     def fetched(self) -> FetchedPage:
         """The page as a crawler would commit it."""
-        body = "\n\n".join(chunk.text for chunk in self.staged.chunks).encode()
-        return FetchedPage(self.staged.url, "ok", 200, body=body, content_type="text/markdown")
+        body = _body(self.staged.chunks)
+        return FetchedPage(self.staged.url, "ok", 200, body=body, content_type=MARKDOWN)
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,14 @@ class Synthetic:
         """The number of the chunk that each page of a copy begins with, and after the last the chunks of a copy."""
         return np.cumsum([0, *(len(page.chunks) for page in self.corpus.pages)])
 
-    def pages(self, changed: Callable[[int], bool] = lambda number: False) -> Iterator[MadePage]:
-        """Make all pages; those whose number is `changed` with another first sentence in each third chunk."""
+    def pages(self, only: Callable[[int], bool] = lambda number: True, news: str = "") -> Iterator[MadePage]:
+        """Make the pages whose numbers are wanted; each third chunk begins with `news`."""
         for subject in range(self.subjects):
-            yield from self.pages_of(subject, changed)
+            yield from self.pages_of(subject, only, news)
 
-    def pages_of(self, subject: int, changed: Callable[[int], bool] = lambda number: False) -> list[MadePage]:
+    def pages_of(
+        self, subject: int, only: Callable[[int], bool] = lambda number: True, news: str = ""
+    ) -> list[MadePage]:
         """Make the pages of a subject."""
         first, copy_size = subject * PAGES_A_SUBJECT, len(self.corpus.pages)
         made: list[MadePage] = []
@@ -105,23 +107,24 @@ class Synthetic:
             room = self.chunks - copy * int(self._first_chunks[-1]) - int(self._first_chunks[place])
             page = self.corpus.pages[place]
             own = _drawn(rng, 1 + len(page.chunks), _basis(self.seed, OWN_DIMENSIONS))
-            if room > 0:
+            if room > 0 and only(number):
                 vectors = _unit(centre + PAGE * own[:1] + OWN * own[1:])[:room]
-                made.append(MadePage(number, self._page(number, copy, page, room, changed(number)), vectors))
+                made.append(MadePage(number, self._page(number, copy, page, room, news), vectors))
         return made
 
-    def _page(self, number: int, copy: int, page: CorpusPage, room: int, changed: bool) -> StagedPage:
+    def _page(self, number: int, copy: int, page: CorpusPage, room: int, news: str) -> StagedPage:
         words, url = self._words(copy), f"{SITE}{copy}/{page.path}"
         title = _joined(words, page.title)
         chunks = tuple(
-            self._chunk(url, title, words, n, chunk, changed and n % 3 == 0)
+            self._chunk(url, title, words, n, chunk, news if n % 3 == 0 else "")
             for n, chunk in enumerate(page.chunks[:room])
         )
         tags = (RARE_TAG,) if number % RARE == 0 else ()
-        return StagedPage(url, digest(*(c.id for c in chunks)), title, "en", tags, f"{copy}.0", page.sections, chunks)
+        read = content_hash(_body(chunks), MARKDOWN, None)
+        return StagedPage(url, read, title, "en", tags, f"{copy}.0", page.sections, chunks)
 
-    def _chunk(self, url: str, title: str, words: list[str], ordinal: int, chunk: CorpusChunk, changed: bool) -> Chunk:
-        text = ("This sentence is new. " if changed else "") + _joined(words, chunk.text)
+    def _chunk(self, url: str, title: str, words: list[str], ordinal: int, chunk: CorpusChunk, news: str) -> Chunk:
+        text = news + _joined(words, chunk.text)
         name = digest(url, chunk.anchors[-1] if chunk.anchors else "", text, str(ordinal))
         headings = tuple(_joined(words, heading) for heading in chunk.headings)
         embed_hash = digest(str(self.seed), name)
@@ -154,6 +157,10 @@ class Synthetic:
 
     def _is_rare(self, word: str) -> bool:
         return self.corpus.ranks.get(word.lower(), COMMON_WORDS) >= STOP_RANKS
+
+
+def _body(chunks: Sequence[Chunk]) -> bytes:
+    return "\n\n".join(chunk.text for chunk in chunks).encode()
 
 
 def _joined(words: list[str], text: Text) -> str:
