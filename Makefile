@@ -14,6 +14,7 @@ help:
 	@echo "make check                                format, lint, types, architecture"
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
+	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
@@ -62,8 +63,9 @@ quality: install
 
 # One table for each benchmark; what can't run here is skipped with the reason.
 BENCH ?=
+SIZES ?=
 bench: install
-	@$(BIN)/python -m benchmarks $(BENCH)
+	@$(BIN)/python -m benchmarks $(BENCH) $(if $(SIZES),--sizes $(SIZES))
 
 # Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
 lock:

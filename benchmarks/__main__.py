@@ -1,6 +1,6 @@
 """Runs all benchmarks one after another and writes their tables: `make bench`.
 
-    python -m benchmarks [NAME …] [--without NAME …] [--quick] [--home DIR]
+    python -m benchmarks [NAME …] [--without NAME …] [--quick] [--home DIR] [--sizes 10k,100k,1m]
 
 A benchmark that lacks its data or a package is skipped with the reason; one that fails does not stop the others, but
 the exit code is then 1. Ends with a summary: what was done, and how long it took.
@@ -10,7 +10,7 @@ import argparse
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,10 +81,13 @@ def main() -> int:
     parser.add_argument("--without", nargs="+", choices=names, default=[], metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="few rounds on little data")
     parser.add_argument("--home", help="folder of the database, models and pages")
+    parser.add_argument("--sizes", help="numbers of chunks of the table scale, such as 10k,100k,1m")
     args = parser.parse_args()
     if unknown := set(args.tables) - set(names):
         parser.error(f"there is no table {', '.join(sorted(unknown))}: choose from {', '.join(names)}")
     chosen = [b for b in BENCHMARKS if b.table in (args.tables or names) and b.table not in args.without]
+    if args.sizes:
+        chosen = [replace(b, flags=("--sizes", args.sizes)) if b.table == "scale" else b for b in chosen]
     return run_all(chosen, ["--quick"] * args.quick + (["--home", args.home] if args.home else []))
 
 

@@ -73,9 +73,10 @@ def arguments() -> argparse.ArgumentParser:
     add("--backend", default=OPTIONS.backend, choices=["auto", "torch", "onnx", "onnx-int8"], help="model engine")
     add("--embedders", type=int, help="embedding actors (default: as many as fit the cluster)")
     add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder, help="a fraction shares one GPU")
-    add("--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="memory of the HNSW build")
-    add("--parallel-workers", type=int, default=OPTIONS.resources.parallel_workers,
-        help="processes of the HNSW build beside the first (%(default)s)")  # fmt: skip
+    add(
+        "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
+    )
+    add("--parallel-workers", type=int, help="processes of the HNSW build beside the first (as the server allows)")
     add = parser.add_argument_group("running").add_argument
     add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g})")
     add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")

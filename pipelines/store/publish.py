@@ -45,12 +45,23 @@ class Publication:
     in_place: bool
 
 
+# What an HNSW build holds of a chunk besides its vector, by the number of vectors of 384 dimensions that fit into 16 MB
+# (7,452, with workers 5,675 in 13 MB), and what it needs for itself.
+GRAPH_BYTES, BUILD_BYTES = 900, 64 << 20
+# The most that a build takes of a server whose own limit for maintenance is lower.
+LEAST_LIMIT = 1 << 30
+
+
 @dataclass(frozen=True, slots=True)
 class BuildResources:
-    """The memory for the graph of one HNSW build, and its worker processes besides the leader."""
+    """The memory for the graph of one HNSW build, and its worker processes besides the leader.
 
-    maintenance_work_mem: str = "1GB"
-    parallel_workers: int = 2
+    "auto" is what the graph needs, at most the server's `maintenance_work_mem` (or 1 GB, if that is less): a graph that
+    does not fit is built several times slower. None is as many processes as the server allows.
+    """
+
+    maintenance_work_mem: str = "auto"
+    parallel_workers: int | None = None
 
 
 def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Publication:
@@ -180,13 +191,23 @@ def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) 
 def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str, resources: BuildResources) -> None:
     """Create the indexes of a loaded chunk table, HNSW last, and analyse it."""
     memory, workers = resources.maintenance_work_mem, resources.parallel_workers
+    if memory == "auto":
+        memory = _memory_of_build(connection, chunk)
     connection.execute(sql.SQL("set local maintenance_work_mem = {}").format(memory))
-    connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
+    if workers is not None:
+        connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
     ops = sql.SQL(f"{vector_type}_cosine_ops")
     for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash"):
         connection.execute(statement(name, chunk=chunk))
     connection.execute(statement("index_chunks_vector", chunk=chunk, ops=ops))
     connection.execute(statement("analyze_chunks", chunk=chunk))
+
+
+def _memory_of_build(connection: Connection, chunk: sql.Identifier) -> str:
+    """Return the memory that the graph of a loaded chunk table needs, within what the server allows."""
+    row = connection.execute(statement("graph_size", chunk=chunk)).fetchone() or {}
+    needed = BUILD_BYTES + row["chunks"] * (row["vector_bytes"] + GRAPH_BYTES)
+    return f"{min(needed, max(row['allowed'], LEAST_LIMIT)) >> 10}kB"
 
 
 def _expected_chunks(connection: Connection, run: int, base: Index | None) -> int:

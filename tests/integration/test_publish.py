@@ -522,6 +522,34 @@ def test_the_vector_type_of_a_rebuild_counts_what_it_carries_over(store, worksho
     assert candidate.settings.vector_type == "halfvec"
 
 
+def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, workshop, monkeypatch):
+    workshop.reindex(small_site(3))
+    table = sql.Identifier(f"chunk_{workshop.live().id}")
+
+    def memory() -> int:
+        with psycopg.connect(store.url, row_factory=psycopg.rows.dict_row) as connection:
+            return int(publishing_module._memory_of_build(connection, table).removesuffix("kB"))
+
+    least = publishing_module.BUILD_BYTES >> 10
+    assert least < memory() < least + 100  # nine chunks of about a kilobyte and more
+    monkeypatch.setattr(publishing_module, "GRAPH_BYTES", 1 << 50)
+    with psycopg.connect(store.url) as connection:
+        allowed = connection.execute("select pg_size_bytes(current_setting('maintenance_work_mem'))").fetchone()
+    assert allowed is not None
+    assert memory() == max(allowed[0], publishing_module.LEAST_LIMIT) >> 10
+
+
+def test_vectors_stay_in_their_rows(store, workshop):
+    """A vector in the TOAST table costs an exact search an index search for each row."""
+    workshop.reindex(small_site(3))
+    values = {"table": f"chunk_{workshop.live().id}"}
+    with psycopg.connect(store.url) as connection:
+        row = connection.execute(
+            "select attstorage from pg_attribute where attrelid = %(table)s::regclass and attname = 'embedding'", values
+        ).fetchone()
+    assert row == ("m",)
+
+
 def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(store, workshop):
     workshop.reindex(small_site(3))
     other = Workshop(store, "other")

@@ -1,0 +1,42 @@
+"""The settings of the embedded Postgres follow the machine and the data."""
+
+import pytest
+
+from pipelines.keeper import size_of, size_server
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("memory", "data", "buffers"),
+    [
+        pytest.param(24 * GIB, 0, "256MB", id="no data yet"),
+        pytest.param(24 * GIB, 3 * GIB, "3072MB", id="all of the data"),
+        pytest.param(24 * GIB, 90 * GIB, "6144MB", id="a quarter of the memory"),
+        pytest.param(512 * MIB, 90 * GIB, "256MB", id="a small machine"),
+    ],
+)
+def test_the_server_keeps_its_data_in_memory_within_a_share(memory, data, buffers):
+    assert size_server(memory, 64 * GIB, data, 2)["shared_buffers"] == buffers
+
+
+def test_a_build_takes_no_more_than_shared_memory_holds():
+    assert size_server(24 * GIB, 64 * GIB, 0, 2)["maintenance_work_mem"] == "6144MB"
+    assert size_server(24 * GIB, 2 * GIB, 0, 2)["maintenance_work_mem"] == "1536MB"
+    container = size_server(24 * GIB, 64 * MIB, 0, 2)
+    assert container["maintenance_work_mem"] == "6144MB"  # in files, not in the container's shared memory
+    assert container["dynamic_shared_memory_type"] == "mmap"
+
+
+def test_every_cpu_may_build():
+    workers = [size_server(GIB, GIB, 0, cpus)["max_parallel_maintenance_workers"] for cpus in (1, 2, 64)]
+    assert workers == ["1", "1", "63"]
+    assert int(size_server(GIB, GIB, 0, 64)["max_parallel_workers"]) >= 63
+
+
+def test_the_size_of_a_folder_counts_files_at_any_depth(tmp_path):
+    assert size_of(tmp_path / "absent") == 0
+    (tmp_path / "base" / "1").mkdir(parents=True)
+    (tmp_path / "base" / "1" / "2600").write_bytes(bytes(1000))
+    (tmp_path / "top").write_bytes(bytes(24))
+    assert size_of(tmp_path) == 1024
