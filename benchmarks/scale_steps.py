@@ -86,8 +86,8 @@ class Stopwatch:
 
 @contextmanager
 def statements_timed(url: str, figures: Figures) -> Iterator[None]:
-    """Add to `figures` how long the statements of a publish took, as the server shows them while the body runs."""
-    over, seen = threading.Event(), Counter[str]()
+    """Add to `figures` the seconds of a publish's statements, and the most memory of the server meanwhile."""
+    over, seen, held = threading.Event(), Counter[str](), [0.0]
     query = """select query from pg_stat_activity where datname = current_database() and state = 'active'
         and backend_type = 'client backend' and pid <> pg_backend_pid()"""
 
@@ -97,6 +97,8 @@ def statements_timed(url: str, figures: Figures) -> Iterator[None]:
             while not over.wait(POLL_S):
                 rows, now = connection.execute(query).fetchall(), time.perf_counter()
                 seen.update({step: now - before for (text,) in rows for step in [_step_of(text)] if step})
+                if int(now) > int(before):
+                    held.append(memory_of_server(connection))
                 before = now
 
     thread = threading.Thread(target=watch)
@@ -107,6 +109,7 @@ def statements_timed(url: str, figures: Figures) -> Iterator[None]:
         over.set()
         thread.join()
     figures |= {f"publish_{step}_s": seconds for step, seconds in seen.items()}
+    figures["publish_peak_bytes"] = max(held)
 
 
 def _step_of(text: str) -> str | None:
@@ -334,8 +337,13 @@ def sizes(store: Store, index: Index) -> Figures:
 def memory(store: Store) -> Figures:
     """Return the bytes that this process and the server's hold, the pages that some share divided among them (PSS)."""
     with psycopg.connect(store.url) as connection:
-        server = [pid for (pid,) in connection.execute("select pid from pg_stat_activity").fetchall()]
-    return {"postgres_bytes": float(sum(map(_held, server))), "python_bytes": float(_held(os.getpid()))}
+        return {"postgres_bytes": memory_of_server(connection), "python_bytes": float(_held(os.getpid()))}
+
+
+def memory_of_server(connection: psycopg.Connection) -> float:
+    """Return the bytes that all processes of a server on this machine hold."""
+    rows = connection.execute("select pid from pg_stat_activity").fetchall()
+    return float(sum(_held(pid) for (pid,) in rows))
 
 
 def _held(pid: int) -> int:
