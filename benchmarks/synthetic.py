@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -106,8 +106,9 @@ class Synthetic:
             copy, place = divmod(number, copy_size)
             room = self.chunks - copy * int(self._first_chunks[-1]) - int(self._first_chunks[place])
             page = self.corpus.pages[place]
-            own = _drawn(rng, 1 + len(page.chunks), _basis(self.seed, OWN_DIMENSIONS))
+            drawn = rng.standard_normal((1 + len(page.chunks), OWN_DIMENSIONS), np.float32)
             if room > 0 and only(number):
+                own = _unit(drawn @ _basis(self.seed, OWN_DIMENSIONS))
                 vectors = _unit(centre + PAGE * own[:1] + OWN * own[1:])[:room]
                 made.append(MadePage(number, self._page(number, copy, page, room, news), vectors))
         return made
@@ -171,6 +172,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32)
 
 
+@cache
 def _basis(seed: int, dimensions: int) -> np.ndarray:
     return np.random.default_rng([seed, 4, dimensions]).standard_normal((dimensions, DIMENSION), np.float32)
 
