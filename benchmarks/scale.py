@@ -26,7 +26,7 @@ from pipelines.records import VectorType
 from pipelines.store import NoLiveIndex, Store
 
 SIZES, QUICK_SIZES = "10k,100k", "2k,10k"
-STEPS = ("load", "words", "search", "change")
+STEPS = ("load", "words", "search", "recall", "change", "rebuild")
 QUESTIONS, RECALL_QUESTIONS = 200, 200
 MIB = 1 << 20
 
@@ -101,11 +101,13 @@ def measure(url: str, folder: Path, synthetic: Synthetic, kind: VectorType, step
         if "search" in steps:
             step("search", lambda: scale_steps.search(store, folder, questions))
             step("memory", lambda: {f"search_{name}": held for name, held in scale_steps.memory(store).items()})
+        if "recall" in steps:
             step("recall", lambda: scale_steps.recall(store, synthetic, questions[:RECALL_QUESTIONS]))
         if "change" in steps:
             step("unchanged", lambda: scale_steps.run_unchanged(store, synthetic))
             step("in place", lambda: scale_steps.change_in_place(store, synthetic))
             step("follow", lambda: scale_steps.follow_words(store, folder))
+        if "rebuild" in steps:
             step("rebuild", lambda: scale_steps.change_by_rebuild(store, synthetic))
 
 
