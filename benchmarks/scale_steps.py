@@ -85,6 +85,33 @@ class Stopwatch:
 
 
 @contextmanager
+def cpu_counted(url: str, figures: Figures, name: str, own: bool = False) -> Iterator[None]:
+    """Add to `figures` the seconds of CPU that the server's processes spend on the body, and this one if `own`."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        (backend,) = connection.execute("select pg_backend_pid()").fetchone() or (0,)
+        server = int(_stat(backend)[1])
+        before = _cpu_of(server), time.process_time()
+        yield
+        after = _cpu_of(server), time.process_time()
+    figures[f"{name}_cpu_s"] = after[0] - before[0] + (after[1] - before[1] if own else 0.0)
+
+
+def _cpu_of(server: int) -> float:
+    """Return the seconds of CPU of a server's children: of those that ended, and of those that live."""
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    ticks = sum(map(int, _stat(server)[13:15])) + sum(sum(map(int, _stat(int(pid))[11:13])) for pid in children)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of a process from its state on, as in proc(5); none of one that ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["0"] * 40
+
+
+@contextmanager
 def statements_timed(url: str, figures: Figures) -> Iterator[None]:
     """Add to `figures` the seconds of a publish's statements, and the most memory of the server meanwhile."""
     over, seen, held = threading.Event(), Counter[str](), [0.0]
@@ -109,7 +136,8 @@ def statements_timed(url: str, figures: Figures) -> Iterator[None]:
         over.set()
         thread.join()
     figures |= {f"publish_{step}_s": seconds for step, seconds in seen.items()}
-    figures["publish_peak_bytes"] = max(held)
+    if max(held):
+        figures["publish_peak_bytes"] = max(held)
 
 
 def _step_of(text: str) -> str | None:
@@ -123,21 +151,23 @@ def load(store: Store, synthetic: Synthetic, vector_type: VectorType) -> Figures
     """Stage all chunks and publish them; making the pages is not counted."""
     watch, figures = Stopwatch(), Figures()
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
-        stage_all(store, record.run, synthetic.pages(), watch)
-        with statements_timed(store.url, figures), watch("publish"):
+        with cpu_counted(store.url, figures, "stage"):
+            stage_all(store, record.run, synthetic.pages(), watch)
+        with statements_timed(store.url, figures), cpu_counted(store.url, figures, "publish"), watch("publish"):
             publish(store, lock, record.run, synthetic_settings(vector_type))
     return watch.figures() | figures
 
 
 def change_in_place(store: Store, synthetic: Synthetic) -> Figures:
     """Change one page of a hundred, and publish that into the live index."""
-    watch = Stopwatch()
+    watch, figures = Stopwatch(), Figures()
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
         stage_all(store, record.run, _changed(synthetic, record.run), watch)
-        with watch("publish"):
+        with cpu_counted(store.url, figures, "publish"), watch("publish"):
             made = publish(store, lock, record.run, store.live_index(COLLECTION).settings)
     assert made.in_place and made.written, made
-    return {f"in_place_{name}": value for name, value in watch.figures().items()} | {"in_place_chunks": made.written}
+    named = {f"in_place_{name}": value for name, value in (watch.figures() | figures).items()}
+    return named | {"in_place_chunks": made.written}
 
 
 def change_by_rebuild(store: Store, synthetic: Synthetic) -> Figures:
@@ -146,7 +176,7 @@ def change_by_rebuild(store: Store, synthetic: Synthetic) -> Figures:
     live = store.live_index(COLLECTION)
     with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
         stage_all(store, record.run, _changed(synthetic, record.run), watch)
-        with statements_timed(store.url, figures), watch("publish"):
+        with statements_timed(store.url, figures), cpu_counted(store.url, figures, "publish"), watch("publish"):
             made = build_index(lock, record.run, live.settings, live, True, BuildResources())
             promote_index(lock, record.run, made.index)
         with watch("prune"):
@@ -161,9 +191,13 @@ def _changed(synthetic: Synthetic, run: int) -> Iterator[MadePage]:
 
 def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
     """Do what a run over an unchanged folder asks of the database; reading the files is not counted."""
-    watch, index = Stopwatch(), store.live_index(COLLECTION)
+    watch, figures, index = Stopwatch(), Figures(), store.live_index(COLLECTION)
     pages = synthetic.pages()
-    with hold_collection(store, COLLECTION) as lock, record_run(lock, "reindex", {}) as record:
+    with (
+        cpu_counted(store.url, figures, "unchanged"),
+        hold_collection(store, COLLECTION) as lock,
+        record_run(lock, "reindex", {}) as record,
+    ):
         while batch := list(itertools.islice(pages, FILES_AT_ONCE)):
             with watch("unchanged"):
                 store.content_hashes(COLLECTION, [page.staged.url for page in batch])
@@ -178,7 +212,7 @@ def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
             made = publish(store, lock, record.run, index.settings)
             store.index_stats(index.id)
     assert not made.changed, made
-    return watch.figures()
+    return watch.figures() | figures
 
 
 # ---------------------------------------------------------------------------------------------- BM25
@@ -245,14 +279,18 @@ def search(store: Store, folder: Path, questions: Questions, rounds: int = 3) ->
     try:
         retriever.prepare()
         _ = [Asking(retriever, Filters())(text) for text in texts]
-        rates = []
+        rates, cpu = [], Figures()
         for _ in range(rounds):
-            one.rounds.append([one(text) for text in texts])
+            with cpu_counted(store.url, cpu, "one", own=True):
+                one.rounds.append([one(text) for text in texts])
+            one.cpu.append(cpu["one_cpu_s"] / len(texts))
             began = time.perf_counter()
             with ThreadPoolExecutor(CLIENTS) as clients:
                 many.rounds.append(list(clients.map(many, texts)))
             rates.append(len(texts) / (time.perf_counter() - began))
-            kept.rounds.append([kept(text) for text in texts])
+            with cpu_counted(store.url, cpu, "filter", own=True):
+                kept.rounds.append([kept(text) for text in texts])
+            kept.cpu.append(cpu["filter_cpu_s"] / len(texts))
     finally:
         retriever.close()
     named = one.figures("one") | many.figures("eight") | kept.figures("filter")
@@ -260,11 +298,12 @@ def search(store: Store, folder: Path, questions: Questions, rounds: int = 3) ->
 
 
 class Asking:
-    """Asks a retriever and collects the seconds: whole `rounds`, and the `steps` of each question."""
+    """Asks a retriever and collects seconds: whole `rounds`, `steps` of each question, `cpu` of one by rounds."""
 
     def __init__(self, retriever: Retriever, filters: Filters) -> None:
         self._retriever, self._filters = retriever, filters
         self.rounds: list[list[float]] = []
+        self.cpu: list[float] = []
         self.steps: defaultdict[str, list[float]] = defaultdict(list)
 
     def __call__(self, question: str) -> float:
@@ -282,6 +321,8 @@ class Asking:
             f"{name}_{p}_ms": statistics.median(float(np.quantile(seconds, share)) for seconds in self.rounds) * 1000
             for p, share in {"p50": 0.5, "p95": 0.95}.items()
         }
+        if self.cpu:
+            whole[f"{name}_cpu_ms"] = statistics.median(self.cpu) * 1000
         return whole | {f"{name}_{step}_ms": float(np.median(taken)) * 1000 for step, taken in self.steps.items()}
 
 
