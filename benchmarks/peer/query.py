@@ -1,0 +1,103 @@
+"""Measures how long each library takes from a question to its hits, with how much memory, and how good the hits are."""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import common
+from benchmarks.peer.client import Worker
+from benchmarks.peer.corpus import Corpus
+from benchmarks.peer.setup import OURS, PEERS, Bench
+from pipelines.evaluation.dataset import read_dataset
+from pipelines.evaluation.metrics import HitSources, retrieval_score
+
+K = 9
+# Hits that each leg of a peer brings to the fusion.
+DEPTH = 10
+# Questions of a round by the number of clients; no question comes twice.
+ASKED = {1: 100, 8: 160}
+# By the model, or by known vectors, so that the model's time is not in it.
+EMBEDDED, KNOWN = "embedded", "known"
+
+
+class Searches:
+    """The searches of all libraries over one corpus, each in its worker."""
+
+    def __init__(self, bench: Bench, corpus: Corpus, modes: Sequence[str], depth: int = DEPTH) -> None:
+        self._bench, self._corpus, self._modes, self._depth = bench, corpus, modes, depth
+        self._stack = ExitStack()
+        self.workers: dict[str, Worker] = {}
+
+    def __enter__(self) -> "Searches":
+        with ExitStack() as stack:
+            for name in (OURS, *PEERS):
+                self.workers[name] = stack.enter_context(self._bench.start(name))
+                self._open(name)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def _open(self, name: str) -> None:
+        given: dict[str, Any] = {"corpus": str(self._corpus.folder), "clients": max(ASKED), "k": K}
+        if name == OURS:
+            given |= {"url": self._corpus.url, "home": str(self._bench.home), "collection": self._corpus.collection}
+        else:
+            given |= {"url": self._bench.loaded_database(name, self._corpus.folder), "depth": self._depth}
+        for mode in self._modes:
+            model = self._bench.model if mode == EMBEDDED else ""
+            self.workers[name].call("open", name=mode, model=model, **given)
+
+    def measure(self, rounds: int) -> dict[str, Any]:
+        """Return the figures of each mode and number of clients by library, and the memory of each."""
+        questions = iter(self._corpus.questions)
+        figures: dict[str, Any] = {}
+        for mode in self._modes:
+            for clients, count in ASKED.items():
+                parts = [[next(questions) for _ in range(count)] for _ in range(rounds + 1)]
+                figures[f"{mode} {clients}"] = self._rounds(mode, clients, parts)
+                print(mode, clients, figures[f"{mode} {clients}"], file=sys.stderr, flush=True)
+        figures["memory"] = {name: worker.memory() for name, worker in self.workers.items()}
+        return figures
+
+    def _rounds(self, mode: str, clients: int, parts: Sequence[Sequence[str]]) -> dict[str, Any]:
+        """Ask each part of the questions of every library in turn; the first part warms them up."""
+        turns = {name: iter(parts) for name in self.workers}
+
+        def turn(name: str) -> dict[str, Any]:
+            part = next(turns[name])
+            return dict(self.workers[name].call("ask", name=mode, questions=part, clients=clients))
+
+        found = common.interleave({name: lambda name=name: turn(name) for name in self.workers}, len(parts))
+        return {name: _summary(rounds[1:]) for name, rounds in found.items()}
+
+    def scores(self, dataset: Path) -> dict[str, float]:
+        """Return each library's retrieval score at K."""
+        examples = read_dataset(dataset)
+        asked = [example.question for example in examples]
+        return {
+            name: statistics.mean(
+                retrieval_score(example, HitSources(tuple((source,) for source in found), ()), K)
+                for example, found in zip(examples, worker.call("hits", name=EMBEDDED, questions=asked), strict=True)
+            )
+            for name, worker in self.workers.items()
+        }
+
+
+def _summary(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return medians over rounds: ms of a question, questions per second; and the p50 of each round."""
+    p50 = [float(np.quantile(one["seconds"], 0.5)) * 1000 for one in rounds]
+    p95 = [float(np.quantile(one["seconds"], 0.95)) * 1000 for one in rounds]
+    rate = [len(one["seconds"]) / one["wall"] for one in rounds]
+    return {
+        "p50": statistics.median(p50),
+        "p95": statistics.median(p95),
+        "rate": statistics.median(rate),
+        "rounds": p50,
+    }

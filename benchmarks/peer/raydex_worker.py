@@ -1,0 +1,69 @@
+"""Raydex: hybrid retrieval by its QueryEngine from a published index."""
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import numpy as np
+from worker import Opened, read_questions, serve
+
+from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings
+from pipelines.answering.settings import AnswerSettings
+from pipelines.lexical import LexicalIndex, lexical_folder
+from pipelines.store import Store
+
+opened = Opened()
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+
+
+class KnownVectors:
+    """An embedder that has the vectors of its questions ready."""
+
+    def __init__(self, vectors: dict[str, list[float]]) -> None:
+        self._vectors = {text: np.asarray(vector, np.float32) for text, vector in vectors.items()}
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return self._vectors[text]
+
+    def embed_chunks(self, texts: list[str]) -> np.ndarray:
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def open_searches(
+    name: str, url: str, corpus: str, model: str, clients: int, k: int, home: str, collection: str
+) -> None:
+    """Open the retriever with the default settings; with `model` "" by the known vectors of the questions."""
+    settings = AnswerSettings(home=Path(home), collection=collection)
+    store = Store(url)
+    retriever = make_retriever(settings, store) if model else known_retriever(settings, store, Path(corpus))
+    retriever.prepare()
+    engine = make_engine(settings, retriever)
+
+    def search(question: str) -> list[str]:
+        found = asyncio.run_coroutine_threadsafe(engine.asearch(question, k=k), loop).result()
+        if found.degraded:
+            raise RuntimeError(f"degraded: {found.degraded}")
+        return [hit.source for hit in found.hits]
+
+    opened.add(name, [search] * clients)
+
+
+def known_retriever(settings: AnswerSettings, store: Store, corpus: Path) -> Retriever:
+    known = KnownVectors(read_questions(corpus))
+    return Retriever(
+        store,
+        lambda _: known,
+        lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
+        collection=settings.collection,
+        settings=RetrievalSettings(leg_depth=settings.candidates),
+    )
+
+
+if __name__ == "__main__":
+    serve({"open": open_searches, **opened.functions})

@@ -1,0 +1,86 @@
+"""The benchmark beside other libraries: calls over pipes, chunks as files, and the table, without the libraries."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peer.client import HERE, Worker, WorkerFailed, versions_of
+from benchmarks.peers import table
+
+FAKE = """
+import sys, threading
+sys.path.insert(0, {here!r})
+from worker import Opened, serve
+opened, together, most = Opened(), threading.Semaphore(0), []
+barrier = threading.Barrier(2)
+def search(question):
+    print("libraries print")
+    if question == "wait": barrier.wait(5)
+    return [question.upper(), str(1 / len(question))]
+def end(): sys.exit("no memory")
+opened.add("fake", [search] * 2)
+serve({{"end": end, **opened.functions}})
+"""
+
+
+@pytest.fixture
+def worker(tmp_path):
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE.format(here=str(HERE)))
+    with Worker(Path(sys.executable), script) as worker:
+        yield worker
+
+
+def test_a_worker_answers_calls_whatever_its_library_prints(worker):
+    assert worker.call("hits", name="fake", questions=["ab", "ä\n"]) == [["AB", "0.5"], ["Ä\n", "0.5"]]
+    asked = worker.call("ask", name="fake", questions=["a"] * 5, clients=1)
+    assert len(asked["seconds"]) == 5 and asked["wall"] >= sum(asked["seconds"])
+    assert worker.memory() > 1
+
+
+def test_clients_ask_at_the_same_time(worker):
+    """Each waits for the other: one after another they would never meet."""
+    assert len(worker.call("ask", name="fake", questions=["wait"] * 4, clients=2)["seconds"]) == 4
+
+
+def test_an_error_of_a_call_is_raised_here_and_the_next_call_is_answered(worker):
+    with pytest.raises(WorkerFailed, match="ZeroDivisionError"):
+        worker.call("hits", name="fake", questions=[""])
+    assert worker.call("hits", name="fake", questions=["b"]) == [["B", "1.0"]]
+
+
+def test_a_worker_that_ended_says_why(worker):
+    with pytest.raises(WorkerFailed, match="no memory"):
+        worker.call("end")
+
+
+@pytest.mark.parametrize("short", ["llamaindex", "haystack"])
+def test_each_peer_is_pinned(short):
+    lines = [line for line in (HERE / f"{short}.txt").read_text().splitlines() if not line.startswith("#")]
+    assert len(versions_of(HERE / f"{short}.txt")) == len(lines) > 0
+
+
+def asked(p50):
+    return {"p50": p50, "p95": 2 * p50, "rate": 1000 / p50, "rounds": [p50, p50]}
+
+
+def test_the_table_sets_ratios_beside_what_the_peers_take():
+    took = {"Raydex": 10.0, "LlamaIndex": 25.0, "Haystack": 40.0}
+    ingest = {
+        name: {"seconds": s, "again": 1.0, "memory": 900.0, "chunks": 100, "rounds": [s]} for name, s in took.items()
+    }
+    query = {
+        "chunks": 14_000,
+        "known 1": {name: asked(s) for name, s in took.items()},
+        "known 8": {name: asked(s) for name, s in took.items()},
+        "memory": dict.fromkeys(took, 500.0),
+    }
+    text = table({"ingest": ingest, "real": query, "score": dict.fromkeys(took, 0.8)})
+    head, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    assert head == ["Raydex", "LlamaIndex", "Haystack"]
+    assert ["ingest of 100 chunks, s", "10.0", "25.0 (2.5 ×)", "40.0 (4.0 ×)"] in rows
+    assert [row[1:] for row in rows if "1 client: p50" in row[0]] == [
+        ["10.0 / 20.0", "25.0 / 50.0 (2.5 ×)", "40.0 / 80.0 (4.0 ×)"]
+    ]
+    assert [row[1:] for row in rows if "questions/s" in row[0]] == [["100", "40", "25"]]
