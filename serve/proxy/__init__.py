@@ -17,6 +17,8 @@ VARIABLES = {
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "serve.proxy:middlewares",
     "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
+    # HAProxy, where an operator has chosen it, shares the port with our claim of it (see serve/port.py) as Ray's does.
+    "SERVE_SOCKET_REUSE_PORT_ENABLED": "1",
 }
 
 
