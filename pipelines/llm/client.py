@@ -222,7 +222,7 @@ class LLM:
         return protocol.chain(head, chunks)
 
     async def _post(self, request: protocol.Request, stream: bool) -> Any:
-        """Send a request as it is: `chat.completions.create` first copies it field by field, for 0.6 of 3.3 ms of CPU."""
+        """Send a request as it is: `chat.completions.create` copies it field by field, in 0.6 of 3.3 ms of CPU."""
         from openai import AsyncStream
         from openai.types.chat import ChatCompletion, ChatCompletionChunk
 

@@ -6,6 +6,7 @@ for which no replica is known, or none takes the connection.
 """
 
 import asyncio
+import uuid
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
@@ -24,7 +25,7 @@ BODY_TIMEOUT_S = 0.5
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 OF_SERVER = {b"date", b"server"}
 FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
-Headers = list[tuple[bytes, bytes]]
+REQUEST_ID = b"x-request-id"
 
 
 class Replicas(Protocol):
@@ -48,6 +49,7 @@ class Shortcut:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ports = self._replicas.ports_for(_path(scope)) if _is_plain(scope) else []
         if ports:
+            _name(scope)
             request = await _Request.read(scope, receive, self._body_timeout_s)
             receive = request.receive
             for port in ports if request.whole else ():
@@ -150,8 +152,15 @@ def _path(scope: Scope) -> str:
 
 
 def _is_plain(scope: Scope) -> bool:
-    """Return whether a request is HTTP for an application, and its target can be written again as it was."""
+    """Return whether a request is HTTP for an application, and its head can be written again as it was."""
     if scope["type"] != "http" or _path(scope).startswith(OF_SERVE):
         return False
     target = scope.get("raw_path", b"") + scope["query_string"]
-    return target.startswith(b"/") and target.isascii() and b"#" not in target
+    ascii = target.isascii() and all(value.isascii() for _, value in scope["headers"])
+    return ascii and target.startswith(b"/") and b"#" not in target
+
+
+def _name(scope: Scope) -> None:
+    """Give a request an id unless it has one, as Ray's proxy does: also a 503 in place of its reply carries it."""
+    if not any(name == REQUEST_ID for name, _ in scope["headers"]):
+        scope["headers"] = [*scope["headers"], (REQUEST_ID, uuid.uuid4().hex.encode())]

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serve.proxy.always import AlwaysAnswer
 from serve.proxy.replicas import RunningReplicas
 from serve.proxy.shortcut import Shortcut
 
@@ -80,7 +81,7 @@ def asked(body: Sequence[Message] = (), **more: Any) -> tuple[Scope, Receive]:
     return scope, receive
 
 
-async def reply_of(shortcut: Shortcut, scope: Scope, receive: Receive) -> tuple[int, list[tuple[str, str]], bytes]:
+async def reply_of(shortcut: ASGIApp, scope: Scope, receive: Receive) -> tuple[int, list[tuple[str, str]], bytes]:
     messages: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -114,6 +115,22 @@ def test_a_replica_sees_the_request_as_it_was():
     assert sorted(map(tuple, seen["headers"])) == sorted([*kept, *added])
     assert [v for n, v in reply if n == "x-request-id"] == ["r-1"]
     assert not {"date", "server", "connection"} & {n for n, _ in reply}  # the proxy's server writes its own
+
+
+def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
+    async def dies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
+        writer.close()
+
+    async def ask() -> tuple[int, list[tuple[str, str]], bytes]:
+        server = await asyncio.start_server(dies, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            return await reply_of(AlwaysAnswer(Shortcut(ray, Ports(port))), *asked())
+
+    heads = list[str]()
+    status, headers, _ = asyncio.run(ask())
+    assert status == 503 and f"x-request-id: {dict(headers)['x-request-id']}\r\n" in heads[0]
 
 
 def test_the_sender_can_forge_neither_address_nor_scheme():
@@ -162,7 +179,14 @@ def test_a_replica_hears_that_its_client_has_left():
 
 
 @pytest.mark.parametrize(
-    "more", [{"path": "/-/healthz"}, {"raw_path": b"*"}, {"raw_path": b"/\xc3\xa9"}, {"raw_path": b"/a#b"}]
+    "more",
+    [
+        {"path": "/-/healthz"},
+        {"raw_path": b"*"},
+        {"raw_path": b"/\xc3\xa9"},
+        {"raw_path": b"/a#b"},
+        {"headers": [(b"x-name", b"\xe9")]},
+    ],
 )
 def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
     status, _, _ = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(**more)))
