@@ -1,8 +1,8 @@
 """Passes requests to the port on which a replica listens itself, past the calls between Ray's proxy and its replicas.
 
-Through Ray each request, each part of its reply and its end are calls of actors: 8 ms for a search on two cores where
-this takes 2. Everything that is not plain goes through Ray as before: a request whose body is long or slow, and one
-for which no replica is known, or none takes the connection.
+Through Ray each request, each part of its reply and its end are calls of actors: 9 ms of CPU for a list of collections
+that costs 2 this way. What is not plain goes through Ray as before: a request whose body is long or slow, and one for
+which no replica is known, or none takes the connection.
 """
 
 import asyncio
