@@ -1,4 +1,4 @@
-"""Middleware for Ray's HTTP proxy: a short way to the replicas, and a 503 for each question that dies with one.
+"""Middleware for Ray's proxy: a short way to replicas, and a 503 for a question that dies with one.
 
 Ray loads it from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
 started. The proxy is a process of its own: this package imports as little of the service as it can.

@@ -1,7 +1,7 @@
-"""Knows on which ports of this machine the running replicas of each application listen, as Serve's controller says it.
+"""Knows on which ports of this machine the running replicas of each application listen.
 
-Ray tells its proxies by "long polls", requests that its controller answers at each change: no other part of Serve is
-as quick to say that a replica runs, or is about to end.
+Serve's controller says so, as to Ray's own proxies, by "long polls": requests that it answers at each change. Nothing
+else of Serve is as quick to say that a replica runs, or is about to end.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Passes requests to the port on which a replica listens itself, past the calls between Ray's proxy and its replicas.
+"""Passes requests to the port on which a replica listens itself, past Ray's calls of actors.
 
 Through Ray each request, each part of its reply and its end are calls of actors: 9 ms of CPU for a list of collections
 that costs 2 this way. What is not plain goes through Ray as before: a request whose body is long or slow, and one for
