@@ -1,98 +1,156 @@
-"""Claim: on a CPU, ONNX Runtime embeds real chunks faster than torch, with equal vectors, and starts sooner.
+"""Measures how fast texts become vectors, by engine and precision, and how near the vectors are to torch's.
 
-Run: python benchmarks/embedding.py --archive ray-docs-html.tar.xz --cache FOLDER [--chunks 240 --rounds 5 --threads 2]
-The engines take turns in every round, so that a busy machine slows all alike. Prints medians and ratios.
+Real chunks of the Ray documentation. The engines take turns in every round, so that a busy machine slows all alike;
+CPU time counts beside wall time, as other work disturbs it less. ONNX Runtime as it was used before, one session whose
+threads share batches of 16 texts, is measured beside today's. What int8 costs in retrieval score is compared by
+`raydex experiment benchmarks/sweeps/int8.yaml`.
 """
 
-import argparse
+import resource
 import statistics
 import subprocess
 import sys
-import tarfile
 import time
-from itertools import islice
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pipelines.embedding.embedder import Embedder, load_embedder
+from benchmarks import common
+from benchmarks.tables import as_table
+from pipelines.embedding.cpu import count_cpus
+from pipelines.embedding.embedder import Embedder, load_embedder, runs_int8
+from pipelines.embedding.onnx import OnnxEmbedder, export_path, open_session
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
 
 MODEL = "all-MiniLM-L6-v2"
-ENGINES = ("torch", "onnx", "onnx-int8")
-STEP = 25  # every 25th page of the archive, so that all its parts are among them
+INT8 = f"int8:{MODEL}"
+TORCH = "torch fp32"
+QUESTION = "How do I scale a deployment?"
+OLD_BATCH = 16
 COLD = (
     "from pathlib import PosixPath; from pipelines.embedding.embedder import load_embedder as load; "
     "load(**{}).embed_query('warm')"
 )
 
 
-def real_chunks(archive: Path, count: int) -> list[str]:
+class SharedBatches(OnnxEmbedder):
+    """ONNX Runtime with batches of 16 texts of similar length, all threads on each: our way before."""
+
+    def __init__(self, cache: Path, threads: int) -> None:
+        counter = load_tokenizer(MODEL)
+        super().__init__(counter, cache, 1, None)
+        self._session = open_session(export_path(counter, cache), threads)
+
+    def _vectors(self, texts: list[str], prefix: str) -> Any:
+        ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast([prefix + text for text in texts])]
+        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
+        vectors = np.empty((len(ids), self.dimension), np.float32)
+        for start in range(0, len(order), OLD_BATCH):
+            places = order[start : start + OLD_BATCH]
+            vectors[places] = self._run([ids[place] for place in places])
+        return vectors
+
+
+def real_chunks(folder: Path, count: int) -> list[str]:
+    """Return `count` chunks of as many pages as possible."""
     chunker = Chunker(load_tokenizer(MODEL))
     texts: list[str] = []
-    with tarfile.open(archive) as tar:
-        members = (m for m in tar if m.name.endswith(".html") and "_modules" not in m.name)
-        for member in islice(members, 0, None, STEP):
-            file = tar.extractfile(member)
-            if file and len(texts) < count:
-                page = read_page(Page(f"https://docs.ray.io/{member.name}", file.read()))
-                texts += [chunk.embed_text for chunk in chunker(page)]
-    return texts[:count]
+    for path in sorted(folder.rglob("*.html")):
+        page = read_page(Page(f"{common.BASE_URL}{path.relative_to(folder)}", path.read_bytes()))
+        texts += [chunk.embed_text for chunk in chunker(page)]
+    return texts[:: max(1, len(texts) // count)][:count]
 
 
-def seconds(embedder: Embedder, texts: list[str]) -> float:
-    began = time.perf_counter()
-    embedder.embed_chunks(texts)
-    return time.perf_counter() - began
+def engine_flags(cache: Path, threads: int) -> dict[str, dict[str, Any]]:
+    """Return what load_embedder takes for each engine; int8 only where it runs."""
+    common_flags = {"device": "cpu", "threads": threads, "cache": cache}
+    flags = {
+        TORCH: {"model": MODEL, "backend": "torch"},
+        "ONNX Runtime fp32": {"model": MODEL, "backend": "onnx"},
+        "ONNX Runtime int8": {"model": INT8, "backend": "onnx"},
+    }
+    return {name: own | common_flags for name, own in flags.items() if runs_int8(INT8) or own["model"] != INT8}
 
 
-def cold_start(values: dict[str, object]) -> float:
-    """Return the seconds from starting Python to the first query's vector."""
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-W", "ignore", "-c", COLD.format(values)], check=True, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - began
+def timed(work: Callable[[], Any]) -> tuple[float, float]:
+    """Return the seconds and the CPU seconds of a call."""
+    began, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - began, time.process_time() - cpu
+
+
+def cold_start(flags: dict[str, Any]) -> tuple[float, float]:
+    """Return the seconds, and the CPU seconds, from starting Python to the first question's vector."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run([sys.executable, "-W", "ignore", "-c", COLD.format(flags)], check=True, stderr=subprocess.DEVNULL,
+                   cwd=common.ROOT)  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def alone(embedder: Embedder, texts: list[str]) -> float:
+    """Return the least cosine of a text's vector among others to that of the same text alone."""
+    apart = np.concatenate([embedder.embed_chunks([text]) for text in texts])
+    return float(np.sum(embedder.embed_chunks(texts) * apart, axis=1).min())
+
+
+HEAD = (
+    "engine", "chunks/s", "÷ torch", "CPU a chunk", "one question", "cold start", "cosine to torch (least)",
+    "to itself alone (least)",
+)  # fmt: skip
+
+
+def measure(embedders: dict[str, Embedder], flags: dict[str, Any], texts: list[str], rounds: int) -> dict[str, Any]:
+    """Return the figures of each engine."""
+    work = {name: partial(timed, partial(embedder.embed_chunks, texts)) for name, embedder in embedders.items()}
+    ask = {name: partial(timed, partial(embedder.embed_query, QUESTION)) for name, embedder in embedders.items()}
+    for warm in work.values():
+        warm()
+    passes, asked = common.interleave(work, rounds), common.interleave(ask, 20 * rounds)
+    starts = common.interleave({name: partial(cold_start, own) for name, own in flags.items()}, min(3, rounds))
+    torch_vectors, torch_s = embedders[TORCH].embed_chunks(texts), [wall for wall, _ in passes[TORCH]]
+    found = {}
+    for name, embedder in embedders.items():
+        wall, cpu = zip(*passes[name], strict=True)
+        cosines = np.sum(embedder.embed_chunks(texts) * torch_vectors, axis=1)
+        found[name] = {
+            "chunks_per_s": len(texts) / statistics.median(wall),
+            "to_torch": common.ratio(torch_s, wall),
+            "cpu_ms": 1000 * statistics.median(cpu) / len(texts),
+            "question_ms": 1000 * statistics.median(seconds for seconds, _ in asked[name]),
+            "start_s": statistics.median(seconds for seconds, _ in starts[name]) if name in starts else None,
+            "cosine_mean": float(cosines.mean()),
+            "cosine_least": float(cosines.min()),
+            "alone": alone(embedder, texts[:24]),
+        }
+    return found
+
+
+def row(name: str, own: dict[str, Any]) -> list[str]:
+    """Return an engine's row of the table."""
+    speed = [f"{own['chunks_per_s']:.1f}", f"{own['to_torch']:.2f}", f"{own['cpu_ms']:.1f} ms"]
+    start = f"{own['start_s']:.1f} s" if own["start_s"] else ""
+    cosines = [f"{own['cosine_mean']:.5f} ({own['cosine_least']:.5f})", f"{own['alone']:.7f}"]
+    return [name, *speed, f"{own['question_ms']:.1f} ms", start, *cosines]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--archive", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--chunks", type=int, default=240)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
-
-    texts = real_chunks(args.archive, args.chunks)
-    values = {
-        engine: {"model": MODEL, "device": "cpu", "backend": engine, "threads": args.threads, "cache": args.cache}
-        for engine in ENGINES
-    }
-    embedders = {engine: load_embedder(**values[engine]) for engine in ENGINES}
-    torch_vectors = embedders["torch"].embed_chunks(texts)
-    passes: dict[str, list[float]] = {engine: [] for engine in ENGINES}
-    queries: dict[str, list[float]] = {engine: [] for engine in ENGINES}
-    for _ in range(args.rounds):
-        for engine, embedder in embedders.items():
-            passes[engine].append(seconds(embedder, texts))
-            queries[engine] += [seconds(embedder, ["How do I scale a deployment?"]) for _ in range(10)]
-    starts: dict[str, list[float]] = {engine: [] for engine in ENGINES}
-    for _ in range(3):
-        for engine in ENGINES:
-            starts[engine].append(cold_start(values[engine]))
-
-    print(f"{len(texts)} chunks, {args.threads} threads, {args.rounds} interleaved rounds, medians")
-    print("engine      chunks/s  x torch  query ms  cold start s  cosine min / mean")
-    for engine, embedder in embedders.items():
-        ratios = [base / own for base, own in zip(passes["torch"], passes[engine], strict=True)]
-        cosines = np.sum(embedder.embed_chunks(texts) * torch_vectors, axis=1)
-        print(
-            f"{engine:10} {len(texts) / statistics.median(passes[engine]):9.1f} {statistics.median(ratios):8.2f}"
-            f" {statistics.median(queries[engine]) * 1e3:9.1f} {statistics.median(starts[engine]):13.2f}"
-            f"  {cosines.min():.6f} / {cosines.mean():.6f}"
-        )
+    args = common.parse(common.arguments(__doc__), "encoder")
+    cache, threads = args.home / "models", count_cpus()
+    count, rounds = (48, 1) if args.quick else (160, 5)
+    texts = real_chunks(common.ray_docs(args.home, 153), count)
+    flags = engine_flags(cache, threads)
+    embedders: dict[str, Embedder] = {name: load_embedder(**own) for name, own in flags.items()}
+    embedders["ONNX Runtime fp32, batches of 16"] = SharedBatches(cache, threads)
+    figures = measure(embedders, flags, texts, rounds)
+    table = as_table(HEAD, [row(name, own) for name, own in figures.items()])
+    common.report(args, "encoder", table, figures, packages=["onnxruntime", "torch", "sentence-transformers"])
 
 
 if __name__ == "__main__":

@@ -65,12 +65,12 @@ def arguments() -> argparse.ArgumentParser:
     add("--ignore-robots", action="store_true", default=None, help="do not obey robots.txt")
     add("--retry-failed", action="store_true", help="fetch only pages that failed last time")
     add = parser.add_argument_group("indexing").add_argument
-    add("--model", help=f"embedding model: name, folder, openai:<model> or hash:<dimension> ({INDEX.model})")
+    add("--model", help="embedding model: name, folder, int8:<either>, openai:<model>, hash:<dimension>")
     add("--chunk-size", type=int, help=f"0: as much as the model reads ({INDEX.chunk_size})")
     add("--chunk-overlap", type=int, help=f"what a chunk repeats of the one before ({INDEX.chunk_overlap})")
     add("--chunk-unit", choices=["tokens", "characters"], help=f"of size and overlap ({INDEX.chunk_unit})")
     add("--vector-type", choices=["auto", "vector", "halfvec"], help=f"column type of vectors ({INDEX.vector_type})")
-    add("--backend", default=OPTIONS.backend, choices=["auto", "torch", "onnx", "onnx-int8"], help="model engine")
+    add("--backend", default=OPTIONS.backend, choices=["auto", "torch", "onnx"], help="model engine")
     add("--embedders", type=int, help="embedding actors (default: as many as fit the cluster)")
     add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder, help="a fraction shares one GPU")
     add(

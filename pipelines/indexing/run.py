@@ -71,7 +71,7 @@ def plan_reindex(
     Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
     """
     _check(collection, options, progress)
-    settings = index_settings(collection.index, options)
+    settings = index_settings(collection.index, options, find_live_index(store, collection.name))
     base = find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
     gatherer.check_sites()
@@ -85,7 +85,7 @@ def plan_reindex(
         "known_pages": store.status(collection.name)["pages"],
         "stored_pages_to_index": sum(part["pages"] for part in gatherer.ranges_to_index()),
         "index": "bring up to date" if base else "build new",
-        "settings": collection.index.model_dump(),
+        "settings": collection.index.model_dump() | {"model": settings.model},
     }
 
 
@@ -117,7 +117,7 @@ def _run(
     prepare: Callable[[int], object] = lambda run: None,
 ) -> ReindexSummary:
     """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
-    settings = index_settings(collection.index, options)
+    settings = index_settings(collection.index, options, find_live_index(store, collection.name))
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (

@@ -6,12 +6,13 @@ Plain values: where they come from (flags, environment, a notebook) is the calle
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pipelines.embedding.cpu import has_gpu, multiplies_int8
 from pipelines.embedding.embedder import Backend, load_embedder
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.tokens import INT8, load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
-from pipelines.indexing.collection import IndexChoices
+from pipelines.indexing.collection import AUTO, INDEX, IndexChoices
 from pipelines.indexing.pools import GPUS_PER_EMBEDDER
-from pipelines.records import IndexSettings
+from pipelines.records import Index, IndexSettings
 from pipelines.store import BuildResources
 
 
@@ -45,12 +46,25 @@ class ReindexOptions:
     relative_paths: bool = True
 
 
-def index_settings(choices: IndexChoices, options: ReindexOptions) -> IndexSettings:
+def choose_model(named: str, live: str = "") -> str:
+    """Return the model of an index: the one that was named, for "auto" the default one, as the `live` index has it.
+
+    A new index gets the default model in int8 where the CPU has VNNI and there is no GPU, else as it is.
+    """
+    if named != AUTO:
+        return named
+    if live.removeprefix(INT8) == INDEX.model:
+        return live
+    return INT8 + INDEX.model if multiplies_int8() and not has_gpu() else INDEX.model
+
+
+def index_settings(choices: IndexChoices, options: ReindexOptions, live: Index | None = None) -> IndexSettings:
     """Complete what a collection chose by what the model knows of itself: its identity and dimension.
 
-    Raises ModelNotFound, InvalidChunkSize, WrongDimension.
+    `live` is the index that the collection has. Raises ModelNotFound, InvalidChunkSize, WrongDimension.
     """
-    settings = choices.settings()
+    model = choose_model(choices.model, live.settings.model if live else "")
+    settings = replace(choices.settings(), model=model)
     counter = load_tokenizer(settings.model)
     Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses sizes that cannot be
     dimension = counter.dimension

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import UnknownBackend, load_embedder
 from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder, compare, exported
 from pipelines.embedding.tokens import load_tokenizer
@@ -93,9 +94,31 @@ def test_without_a_cache_folder_it_says_so() -> None:
         load_embedder(MODEL, backend="onnx")
 
 
-def test_int8_is_near_and_only_when_asked_for(cache: Path) -> None:
-    int8 = load_embedder(MODEL, device="cpu", backend="onnx-int8", cache=cache)
-    fp32 = load_embedder(MODEL, device="cpu", backend="onnx", cache=cache)
-    cosines = (int8.embed_chunks(TEXTS[:40]) * fp32.embed_chunks(TEXTS[:40])).sum(axis=1)
-    assert 0.9 < cosines.min() < 0.99999
-    assert np.median(cosines) > 0.97
+@pytest.mark.skipif(not multiplies_int8(), reason="int8 needs a CPU with VNNI")
+def test_int8_is_near_and_no_vector_depends_on_its_batch(cache: Path) -> None:
+    int8 = load_embedder(f"int8:{MODEL}", device="cpu", cache=cache, threads=2)
+    fp32 = load_embedder(MODEL, device="cpu", cache=cache, threads=2)
+    assert isinstance(int8, OnnxEmbedder) and len(list(cache.glob("*-int8.onnx"))) == 1
+    texts = TEXTS[:40]
+    vectors = int8.embed_chunks(texts)
+    cosines = (vectors * fp32.embed_chunks(texts)).sum(axis=1)
+    assert 0.995 < cosines.min() < 0.99999
+    alone = np.concatenate([int8.embed_chunks([text]) for text in texts])
+    assert (vectors * alone).sum(axis=1).min() > 0.99999
+
+
+def test_a_text_that_is_too_long_is_told(cache: Path) -> None:
+    onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
+    with pytest.warns(RuntimeWarning, match="1 of 2 texts are longer than the 256 tokens"):
+        onnx.embed_chunks(["word " * 400, "short"])
+
+
+def test_an_int8_model_that_is_far_off_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedder then takes the exact model and says so."""
+    monkeypatch.setattr("pipelines.embedding.onnx.LEAST_INT8_COSINE", 2.0)
+    monkeypatch.setattr("pipelines.embedding.embedder.multiplies_int8", lambda: True)
+    for file in cache.glob("*-int8.onnx"):
+        file.unlink()
+    with pytest.warns(RuntimeWarning, match="cosine of 0.99"):
+        assert isinstance(load_embedder(f"int8:{MODEL}", device="cpu", cache=cache), OnnxEmbedder)
+    assert not list(cache.glob("*-int8.onnx"))

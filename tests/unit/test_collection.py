@@ -94,7 +94,7 @@ def test_a_default_has_one_home():
     """Collection file, flags and the settings that a run ends in agree, however the collection is described."""
     assert Site(start_urls=[URL]).hosts() == [CrawlSettings((URL,))]
     assert Folder(path="/srv", base_url=BASE).settings() == FolderSettings("/srv", BASE)
-    assert IndexChoices().settings() == IndexSettings()
+    assert IndexChoices(model=IndexSettings().model).settings() == IndexSettings()
     flags = arguments().parse_args([URL])
     assert compose_collection(URL) == Collection(name="docs.test", sites=[Site(start_urls=[URL])])
     given = {name for name, value in vars(flags).items() if value not in (None, False, [])}

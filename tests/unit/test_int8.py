@@ -1,0 +1,117 @@
+"""Products of bytes are near those of floats, whatever else is in the batch; who gets them by default."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.embedding import cpu, embedder
+from pipelines.embedding.int8 import quantise
+from pipelines.embedding.onnx import batch_by_tokens, open_session
+from pipelines.embedding.tokens import ModelNotFound, load_tokenizer
+from pipelines.indexing import settings
+from pipelines.indexing.collection import AUTO, INDEX
+from pipelines.indexing.settings import choose_model
+
+onnx = pytest.importorskip("onnx")
+INT8_DEFAULT = f"int8:{INDEX.model}"
+
+
+@pytest.fixture(scope="module")
+def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a model of two products and what lies between: y = gelu(x · A) · B, and x · A itself."""
+    rng = np.random.default_rng(0)
+    weights = {"a": rng.normal(size=(24, 40)), "b": rng.normal(size=(40, 8))}
+    held = [onnx.numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()]
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "a"], ["xa"]),
+        onnx.helper.make_node("Relu", ["xa"], ["h"]),
+        onnx.helper.make_node("MatMul", ["h", "b"], ["y"]),
+    ]
+    shape = ["texts", "tokens"]
+    values = [onnx.helper.make_tensor_value_info(name, 1, [*shape, n]) for name, n in (("x", 24), ("y", 8))]
+    graph = onnx.helper.make_graph(nodes, "two", values[:1], values[1:], held)
+    path = tmp_path_factory.mktemp("int8") / "two.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+    quantise(path, path.with_name("two-int8.onnx"))
+    return path
+
+
+def run(path: Path, x: np.ndarray) -> np.ndarray:
+    return open_session(path).run(None, {"x": x})[0]
+
+
+@pytest.mark.skipif(not cpu.multiplies_int8(), reason="byte products saturate on a CPU without VNNI")
+def test_products_are_near_and_no_token_depends_on_another(two_layers: Path) -> None:
+    x = np.random.default_rng(1).normal(size=(3, 5, 24)).astype(np.float32)
+    x[1] *= 1000  # with one scale for the batch, the others would be rounded to zero
+    x[2, 0] = 0  # all activations of a token are equal
+    int8, fp32 = run(two_layers.with_name("two-int8.onnx"), x), run(two_layers, x)
+    near = np.linalg.norm(int8 - fp32, axis=-1) <= 0.02 * np.linalg.norm(fp32, axis=-1) + 1e-6
+    assert near.all()
+    assert np.array_equal(int8[:1], run(two_layers.with_name("two-int8.onnx"), x[:1]))
+
+
+def test_all_products_with_weights_are_of_bytes(two_layers: Path) -> None:
+    model = onnx.load(two_layers.with_name("two-int8.onnx"))
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("MatMulIntegerToFloat") == 2 and "MatMul" not in kinds
+    assert not {"a", "b"} & {weight.name for weight in model.graph.initializer}
+
+
+def test_batches_hold_all_texts_within_the_budget() -> None:
+    lengths = [300, 5, 90, 100, 4, 128, 129, 3]
+    batches = list(batch_by_tokens(lengths, 256))
+    assert sorted(n for batch in batches for n in batch) == list(range(len(lengths)))
+    assert all(len(batch) * max(lengths[n] for n in batch) <= 256 for batch in batches if len(batch) > 1)
+    assert batches[:2] == [[0], [6]] and [5, 3] in batches
+    assert max(map(len, batch_by_tokens([1] * 9, 256, most=4))) == 4
+    assert list(batch_by_tokens([], 256)) == []
+
+
+def test_an_int8_model_has_an_identity_of_its_own() -> None:
+    plain, int8 = load_tokenizer(INDEX.model), load_tokenizer(INT8_DEFAULT)
+    assert int8.identity == INT8_DEFAULT != plain.identity
+    assert replace(int8, model=plain.model, identity=plain.identity, count=plain.count) == plain
+
+
+@pytest.mark.parametrize("name", ["int8:", "int8:hash:64", "int8:openai:x", "int8:int8:all-MiniLM-L6-v2"])
+def test_int8_needs_a_model_of_files(name: str) -> None:
+    with pytest.raises(ModelNotFound, match="int8:"):
+        load_tokenizer(name)
+
+
+@pytest.mark.parametrize(
+    ("named", "live", "vnni", "gpu", "chosen"),
+    [
+        (AUTO, "", True, False, INT8_DEFAULT),
+        (AUTO, "", True, True, INDEX.model),
+        (AUTO, "", False, False, INDEX.model),
+        (AUTO, INDEX.model, True, False, INDEX.model),  # an index goes on with its own
+        (AUTO, INT8_DEFAULT, False, True, INT8_DEFAULT),
+        (AUTO, "hash:64", False, False, INDEX.model),
+        (INDEX.model, INT8_DEFAULT, True, False, INDEX.model),
+        ("hash:64", INDEX.model, True, False, "hash:64"),
+    ],
+)
+def test_the_model_of_an_index(
+    monkeypatch: pytest.MonkeyPatch, named: str, live: str, vnni: bool, gpu: bool, chosen: str
+) -> None:
+    monkeypatch.setattr(settings, "multiplies_int8", lambda: vnni)
+    monkeypatch.setattr(settings, "has_gpu", lambda: gpu)
+    assert choose_model(named, live) == chosen
+
+
+@pytest.mark.parametrize(("vnni", "int8"), [(True, True), (False, False)])
+def test_int8_runs_only_where_it_is_exact(monkeypatch: pytest.MonkeyPatch, vnni: bool, int8: bool) -> None:
+    monkeypatch.setattr(embedder, "multiplies_int8", lambda: vnni)
+    assert embedder.runs_int8(INT8_DEFAULT) is int8
+    assert not embedder.runs_int8(INDEX.model)
+
+
+def test_flags_are_those_of_the_first_processor(tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nflags\t\t: fpu avx2 avx512_vnni\n\nprocessor\t: 1\nflags\t\t: fpu\n")
+    assert cpu.cpu_flags(info) == {"fpu", "avx2", "avx512_vnni"}
+    assert cpu.cpu_flags(tmp_path / "none") == frozenset()
