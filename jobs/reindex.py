@@ -78,6 +78,8 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--parallel-workers", type=int, help="processes of the HNSW build beside the first (as the server allows)")
     add = parser.add_argument_group("running").add_argument
+    add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
+    add("--read-all", action="store_true", help="read files of unchanged size and time too")
     add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g})")
     add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")
     add("--dry-run", action="store_true", help="show what would be done, change nothing")
@@ -102,6 +104,8 @@ def work(args: argparse.Namespace) -> int:
         publish=not args.no_publish,
         wait=args.wait,
         retry_failed=args.retry_failed,
+        read_all=args.read_all,
+        no_ray=args.no_ray,
         backend=args.backend,
         embedders=args.embedders,
         gpus_per_embedder=args.gpus_per_embedder,

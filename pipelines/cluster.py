@@ -77,6 +77,11 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
             ray.shutdown()
 
 
+def is_connected() -> bool:
+    """Return whether this process is connected to a Ray."""
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+
+
 def start_local_ray(**options: Any) -> None:
     """Start a Ray that only this machine reaches, and connect to it; `options` are those of `ray.init`.
 

@@ -53,7 +53,8 @@ class FetchedPage:
     """The state of a page in one run, as the crawler or the folder reader found it.
 
     `body` None with state "ok" means unchanged (304): the stored body stays. `links` are the absolute URLs that the
-    page links to, `canonical` its `rel=canonical` if it names another URL, `error` why the page is not "ok".
+    page links to, `canonical` its `rel=canonical` if it names another URL, `error` why the page is not "ok". `stamp`
+    tells whether the file that it was read from has changed since (None: no file, or a new one).
     """
 
     url: str
@@ -66,6 +67,7 @@ class FetchedPage:
     links: tuple[str, ...] = ()
     canonical: str | None = None
     error: str | None = None
+    stamp: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,36 @@
 """Gathers the pages of a run: crawls or reads them, embeds and stages every new text.
 
-Runs the chains of build.py one after the other; publishing is left to run.py. Ray comes in with build.py, which is
-imported once a run needs it.
+Decides where pages are embedded: in this process or on Ray, which is started once it is needed. Publishing is left to
+run.py.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pipelines.cluster import check_reach, connect_ray, is_connected
+from pipelines.indexing.building.here import Here
+from pipelines.indexing.building.pools import Pools, is_little, plan_here, plan_pools
+from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.collection import Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.pools import plan_pools
+from pipelines.indexing.folders.files import save_files
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
 from pipelines.indexing.watch import RunWatch
+from pipelines.progress import Passing
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, Store
+
+if TYPE_CHECKING:
+    from pipelines.indexing.building.cluster import OnRay
+
+# Stored pages of one task of Ray.
+PAGES_PER_TASK = 200
 
 
 class Gatherer:
@@ -43,6 +57,8 @@ class Gatherer:
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self.hosts = self._choose_hosts()
         self.stopped_by, self.failed = "", False
+        self._stack = ExitStack()
+        log.add_seconds("ray_start", 0)
 
     def check_sites(self) -> None:
         """Warn of sites that can't be reached. Raises SiteUnreachable if all are, and nothing else is to be done."""
@@ -55,38 +71,59 @@ class Gatherer:
         for reason in reasons:
             self._log.warn(reason)
 
-    def __call__(self, nodes: Sequence[Mapping[str, float]]) -> None:
-        """Gather on a connected Ray whose nodes have these free resources."""
-        from pipelines.indexing import build
-
-        job = self._job(nodes)
-        for folder in self._collection.folders:
-            with self._log.timed("read_files"):
-                self._read_files(folder, job)
-        if self.hosts:
-            build.configure(slow_source=True)
-            with self._log.timed("crawl_and_embed"), self._watch.crawling():
-                self._consume(build.build(build.crawled_pages(self.hosts, job), job))
-            self._note_crawls(self.hosts)
-        self._store.mark_duplicates(self._name, self._run)
-        if ranges := self.ranges_to_index(build.PAGES_PER_TASK):
-            build.configure(slow_source=False)
-            with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
-                self._consume(build.build(build.stored_pages(ranges, job), job))
-        self._store.mark_duplicates(self._name, self._run)
+    def __call__(self) -> None:
+        """Gather; Ray is connected where there is much to embed, or one is given."""
+        with self._stack:
+            for folder in self._collection.folders:
+                with self._log.timed("read_files"):
+                    self._read_files(folder)
+            if self.hosts:
+                builder = self._on_ray if self._wants_ray() else self._here
+                with self._log.timed("crawl_and_embed"), self._watch.crawling():
+                    self._consume(builder.crawled(self.hosts))
+                self._note_crawls(self.hosts)
+            self._store.mark_duplicates(self._name, self._run)
+            if ranges := self.ranges_to_index(PAGES_PER_TASK):
+                builder = self._here if self._is_little(ranges) else self._on_ray
+                with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
+                    self._consume(builder.stored(ranges))
+                self._store.mark_duplicates(self._name, self._run)
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
         index, rules = self._base.id if self._base else None, self._collection.rules().digest
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
 
-    def _job(self, nodes: Sequence[Mapping[str, float]]) -> Any:
-        from pipelines.indexing.build import BuildJob
-
+    def _wants_ray(self) -> bool:
+        """Return whether a Ray is to be used however little there is to do."""
         options = self._options
-        pools, message = plan_pools(nodes, options.embedders, options.gpus_per_embedder)
+        wanted = options.embedders is not None or options.ray_address != "local" or is_connected()
+        return wanted and not options.no_ray
+
+    def _is_little(self, ranges: Sequence[dict[str, Any]]) -> bool:
+        if self._wants_ray():
+            return False
+        pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
+        return self._options.no_ray or is_little(pages, size, _cpus())
+
+    @cached_property
+    def _here(self) -> Here:
+        return self._stack.enter_context(Here(self._job(plan_here(_cpus()))))
+
+    @cached_property
+    def _on_ray(self) -> "OnRay":
+        self._log.tell(Passing("starting Ray"))
+        with self._log.timed("ray_start"):
+            cluster = self._stack.enter_context(connect_ray(self._options.ray_address))
+            from pipelines.indexing.building.cluster import OnRay
+        check_reach(self._store.url, cluster.machines())
+        pools, message = plan_pools(cluster.free_resources(), self._options.embedders, self._options.gpus_per_embedder)
         if message:
             self._log.warn(message)
+        return OnRay(self._job(pools))
+
+    def _job(self, pools: Pools) -> BuildJob:
+        options = self._options
         return BuildJob(
             self._store.url,
             self._name,
@@ -102,9 +139,7 @@ class Gatherer:
             read_attempts=self._read_attempts,
         )
 
-    def _read_files(self, folder: Folder, job: Any) -> None:
-        from pipelines.indexing import build
-
+    def _read_files(self, folder: Folder) -> None:
         settings = folder.settings().recognised()
         if settings.generator:
             self._log.tell(
@@ -112,9 +147,7 @@ class Gatherer:
             )
         listing = settings.files()
         self._log.count_files(listing.skipped, listing.excluded)
-        build.configure(slow_source=False)
-        saved: Any = build.save_files(settings, listing, job).iter_batches(batch_size=None, batch_format="pyarrow")
-        pages = sum(sum(batch["pages"].to_pylist()) for batch in saved)  # Dataset.sum costs seconds more
+        pages = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
         reason = f"its file under {folder.path} is gone"
         self._store.mark_unseen(self._name, self._run, settings.base_url, reason)
         self._log.tell(f"{pages:,} files under {folder.path}")
@@ -131,8 +164,8 @@ class Gatherer:
         )
         return [host for host in hosts if not self._store.known_page(self._name, host.start_urls[0])]
 
-    def _consume(self, dataset: Any) -> None:
-        for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+    def _consume(self, stored: Iterable[Any]) -> None:
+        for batch in stored:
             self._log.add_seconds("embedding_actors", sum(batch["embed_s"].to_pylist()))
             self._log.add_seconds("storing_tasks", sum(batch["store_s"].to_pylist()))
             for warning in set(batch["warning"].to_pylist()) - {""}:
@@ -158,3 +191,8 @@ class Gatherer:
             self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
         else:
             self._log.tell(f"the crawl of {url} was ended by {stopped_by}: a normal end, but nothing is deleted")
+
+
+def _cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -4,16 +4,16 @@
         store.migrate()
         print(reindex(store, Collection(name="docs", sites=[Site(start_urls=["https://docs.example.com/"])])))
 
-Starts a Ray of its own unless one is connected. Knows no command line and no environment; the steps themselves are in
-the files beside.
+Starts a Ray of its own for much work, unless one is connected. Knows no command line and no environment; the steps
+themselves are in the files beside.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.cluster import check_reach, connect_ray
+from pipelines.indexing.building.pools import check_request
 from pipelines.indexing.collection import Collection
 from pipelines.indexing.crawling.crawl import CrawlSettings, survey
 from pipelines.indexing.gather import Gatherer
@@ -102,6 +102,7 @@ def _plan_site(store: Store, collection: str, host: CrawlSettings) -> dict[str, 
 
 
 def _check(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
+    check_request(options.embedders, options.gpus_per_embedder)
     collection.check_folders(options.relative_paths)
     for site in collection.sites:
         if site.ignore_robots:
@@ -159,7 +160,7 @@ class ReindexRun:
             base = find_base_index(store, name, self.settings)
             gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
             gatherer.check_sites()
-            self._gather(gatherer)
+            gatherer()
             staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
             if gatherer.failed and not any(pages[state] for state in READ) and not staged["pages"]:
                 raise NothingRead(
@@ -175,14 +176,6 @@ class ReindexRun:
         if gatherer.failed or not (deletion.allowed or gatherer.stopped_by):
             outcome = Outcome.NOTHING_DELETED
         return self._summarize(pages, staged, publication, outcome)
-
-    def _gather(self, gatherer: Gatherer) -> None:
-        with ExitStack() as stack:
-            self.log.tell(Passing("starting Ray"))
-            with self.log.timed("ray_start"):
-                cluster = stack.enter_context(connect_ray(self.options.ray_address))
-            check_reach(self.store.url, cluster.machines())
-            gatherer(cluster.free_resources())
 
     def _warn_of_scripts(self) -> None:
         urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)

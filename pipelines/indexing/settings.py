@@ -9,9 +9,9 @@ from pathlib import Path
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
 from pipelines.embedding.embedder import Backend, load_embedder
 from pipelines.embedding.tokens import INT8, load_tokenizer
+from pipelines.indexing.building.pools import GPUS_PER_EMBEDDER
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, IndexChoices
-from pipelines.indexing.pools import GPUS_PER_EMBEDDER
 from pipelines.records import Index, IndexSettings
 from pipelines.store import BuildResources
 
@@ -25,21 +25,24 @@ class ReindexOptions:
     """Options of one reindex; the collection defines what is indexed.
 
     Without `publish` the index is left as a candidate. `wait` waits for another run on the collection to end.
-    `retry_failed` fetches only pages that failed last time. `embedders` None takes as many embedding actors as fit the
-    cluster, each with `gpus_per_embedder` where there are GPUs (a fraction shares one). `ray_address` "local" starts a
-    Ray unless one is connected. `model_cache` is the folder on each machine for exported models (None: no export).
-    `embedding_url` and `embedding_key` belong to the endpoint of `openai:` models. Without `relative_paths`, a relative
-    folder is refused: the workers of a Ray job start elsewhere.
+    `retry_failed` fetches only pages that failed last time. `read_all` reads even files whose size and times are
+    unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or `ray_address`
+    names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit the cluster),
+    each with `gpus_per_embedder` where there are GPUs (a fraction shares one). `model_cache` is the folder on each
+    machine for exported models (None: no export). `embedding_url` and `embedding_key` belong to the endpoint of
+    `openai:` models. Without `relative_paths`, a relative folder is refused: the workers of a Ray job start elsewhere.
     """
 
     publish: bool = True
     wait: bool = False
     retry_failed: bool = False
+    read_all: bool = False
     backend: Backend = "auto"
     embedders: int | None = None
     gpus_per_embedder: float = GPUS_PER_EMBEDDER
     resources: BuildResources = field(default_factory=BuildResources)
     ray_address: str = "local"
+    no_ray: bool = False
     model_cache: Path | None = None
     embedding_url: str | None = None
     embedding_key: str | None = field(default=None, repr=False)

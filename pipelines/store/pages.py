@@ -40,6 +40,11 @@ class Pages(Database):
 
         self._do(work)
 
+    def see_files(self, collection: str, run: int, stamps: Sequence[str]) -> set[str]:
+        """Commit that `run` has found files unchanged; return those of their stamps that stored pages have."""
+        rows = self._all("see_files", {"collection": collection, "run": run, "stamps": list(stamps)})
+        return {row["file_stamp"] for row in rows}
+
     def known_page(self, collection: str, url: str) -> KnownPage | None:
         """Return what earlier runs stored about `url`."""
         row = self._one("known_page", {"collection": collection, "url": url})
@@ -94,7 +99,7 @@ class Pages(Database):
     def ranges_to_index(
         self, collection: str, run: int, index: int | None, rules: str, size: int, attempts: int = READ_ATTEMPTS
     ) -> list[DictRow]:
-        """Return URL ranges {first, last, pages} of about `size` pages that neither `index` nor `run` holds yet.
+        """Return URL ranges {first, last, pages, bytes} of about `size` pages that neither `index` nor `run` holds yet.
 
         Pages that could not be read `attempts` times are left out.
         """
@@ -167,4 +172,5 @@ def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:
         "links": [clean_for_storage(link) for link in page.links],
         "canonical": clean_for_storage(page.canonical) if page.canonical else None,
         "error": clean_for_storage(page.error) if page.error else None,
+        "stamp": page.stamp,
     }

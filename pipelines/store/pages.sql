@@ -2,10 +2,10 @@
 
 -- name: save_page
 insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links,
-    canonical, error, attempts, fetched_at, run, first_run, changed_run)
+    canonical, error, attempts, fetched_at, run, first_run, changed_run, file_stamp)
 values (%(collection)s, %(url)s, %(state)s, %(http_status)s, %(etag)s, %(content_hash)s, %(body)s, %(content_type)s,
     %(charset)s, %(links)s, %(canonical)s, %(error)s, case when %(state)s = 'failed' then 1 else 0 end, now(), %(run)s, %(run)s,
-    case when %(content_hash)s::text is not null then %(run)s::bigint end)
+    case when %(content_hash)s::text is not null then %(run)s::bigint end, %(stamp)s)
 on conflict (collection, url) do update set
     -- An unreadable body that has not changed is still a failure.
     state = case when {still_unreadable} then p.state else excluded.state end,
@@ -22,7 +22,20 @@ on conflict (collection, url) do update set
     links = case when excluded.body is null and cardinality(excluded.links) = 0 then p.links else excluded.links end,
     canonical = case when excluded.body is null then p.canonical else excluded.canonical end,
     changed_run = case when excluded.content_hash <> p.content_hash or p.content_hash is null
-                       then coalesce(excluded.changed_run, p.changed_run) else p.changed_run end;
+                       then coalesce(excluded.changed_run, p.changed_run) else p.changed_run end,
+    file_stamp = excluded.file_stamp;
+
+-- name: see_files
+-- As save_page with a body that has not changed.
+update page p set
+    state = case when p.state = 'failed' and p.unreadable = p.content_hash then p.state else 'ok' end,
+    error = case when p.state = 'failed' and p.unreadable = p.content_hash then p.error end,
+    attempts = case when p.state = 'failed' and p.unreadable = p.content_hash then p.attempts else 0 end,
+    fetched_at = now(),
+    run = %(run)s
+from unnest(%(stamps)s::text[]) as seen (stamp)
+where p.collection = %(collection)s and p.file_stamp = seen.stamp and p.body is not null
+returning p.file_stamp;
 
 -- name: still_unreadable
 (excluded.state = 'ok' and p.state = 'failed' and p.unreadable = coalesce(excluded.content_hash, p.content_hash))
@@ -81,8 +94,8 @@ with dropped as (
 delete from staged_chunk s using dropped where s.run = %(run)s and s.url = dropped.url;
 
 -- name: ranges_to_index
-select min(url) as first, max(url) as last, count(*) as pages from (
-    select p.url, (row_number() over (order by p.url) - 1) / %(size)s as part
+select min(url) as first, max(url) as last, count(*) as pages, sum(bytes)::bigint as bytes from (
+    select p.url, octet_length(p.body) as bytes, (row_number() over (order by p.url) - 1) / %(size)s as part
     from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
     where p.collection = %(collection)s and p.body is not null and p.state in ('ok', 'failed')
       and i.input_hash is distinct from p.content_hash || %(rules)s

@@ -29,7 +29,8 @@ on conflict (collection, url) do update set
     content_hash = excluded.content_hash, body = excluded.body, content_type = excluded.content_type,
     charset = excluded.charset, links = excluded.links, canonical = excluded.canonical, title = excluded.title,
     language = excluded.language, tags = excluded.tags, version = excluded.version, attempts = excluded.attempts,
-    unreadable = excluded.unreadable, error = excluded.error, fetched_at = excluded.fetched_at, run = excluded.run;
+    unreadable = excluded.unreadable, error = excluded.error, fetched_at = excluded.fetched_at, run = excluded.run,
+    file_stamp = null;
 
 -- name: incoming_indexed_pages
 create temp table incoming_indexed_page on commit drop as

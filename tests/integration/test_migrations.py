@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def further(folder: Path, text: str) -> str:
     """Add a migration; returns its name."""
-    name = f"{len(read_migrations(folder)) + 1:03}_further"
+    name = f"{read_migrations(folder)[-1].number + 1:03}_further"
     (folder / f"{name}.sql").write_text(text)
     return name
 

@@ -13,10 +13,11 @@ from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 from kit.web import Answer, Handler, Site, redirect
 from ray.data import DataContext
 
-from pipelines.indexing import build
+from pipelines.indexing.building import cluster
+from pipelines.indexing.building.pools import plan_pools
+from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.pools import plan_pools
 from pipelines.records import IndexSettings
 from pipelines.store import RunLock, Store
 
@@ -284,7 +285,7 @@ def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
         run = lock.begin("reindex", {})
         settings = IndexSettings("hash:64", "hash:64", 64)
         pools, _ = plan_pools(list(ray._private.state.available_resources_per_node().values()))
-        job = build.BuildJob(database_url, "docs", run, None, settings, UrlRules(), pools)
+        job = BuildJob(database_url, "docs", run, None, settings, UrlRules(), pools)
         host = CrawlSettings((f"{web.url}/",), allow_private=True, sitemap=False, concurrency=1)
         first_vector: list[float] = []
 
@@ -295,11 +296,11 @@ def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
                 time.sleep(0.1)
 
         threading.Thread(target=watch, daemon=True).start()
-        build.configure(slow_source=True)
+        cluster.configure(slow_source=True)
         context = DataContext.get_current()
         kept, context.execution_no_progress_timeout_s = context.execution_no_progress_timeout_s, 8
         try:
-            build.build(build.crawled_pages([host], job), job).materialize()
+            cluster.build(cluster.crawled_pages([host], job), job).materialize()
         finally:
             context.execution_no_progress_timeout_s = kept
         assert store.staged_counts(run)["chunks"] == 37

@@ -39,7 +39,7 @@ MAY_USE = {
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
 }
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
-RAY = {"pipelines/indexing/build.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
+RAY = {"pipelines/indexing/building/cluster.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
 # switches exist in the environment only: they are set, nothing is read.
 ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environment.py"}

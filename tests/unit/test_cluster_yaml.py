@@ -11,7 +11,7 @@ import yaml
 from ray.autoscaler._private.util import prepare_config, validate_config
 from ray.scripts.scripts import start
 
-from pipelines.indexing.pools import plan_pools
+from pipelines.indexing.building.pools import plan_pools
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,6 +7,7 @@ import pytest
 
 from jobs import prune
 from jobs.reindex import arguments
+from pipelines.indexing.building.pools import plan_pools
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import (
     Collection,
@@ -19,7 +20,6 @@ from pipelines.indexing.collection import (
 )
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.folders.folder import FolderSettings
-from pipelines.indexing.pools import plan_pools
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.records import IndexSettings
 from pipelines.store import Store

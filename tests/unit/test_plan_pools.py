@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.indexing.pools import ClusterTooSmall, ImpossiblePool, Pools, count_gpu_slots, plan_pools
+from pipelines.indexing.building.pools import ClusterTooSmall, ImpossiblePool, Pools, count_gpu_slots, plan_pools
 
 
 def cpus_at_once(pools: Pools) -> float:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-
 from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
 from pipelines.indexing.chunking.listings import Scopes
 from pipelines.indexing.reading.blocks import introduces
@@ -59,6 +57,8 @@ class _Head:
 def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
     """Split `text` into parts of at most `budget`: between words, else after punctuation, else anywhere."""
     weigh(_WORD.findall(text) + _CLAUSE.findall(text))  # all at once: the splitter would weigh one at a time
+    from langchain_text_splitters import RecursiveCharacterTextSplitter  # 0.4 s, and few texts need it
+
     splitter = RecursiveCharacterTextSplitter(
         separators=[r"\s+", r"[,;:、，；：]", ""],
         is_separator_regex=True,

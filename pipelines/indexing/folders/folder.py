@@ -7,13 +7,14 @@ generator of the site publishes it. Turns files into FetchedPages; the caller re
 import glob
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, cast, get_args
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from pipelines.formats import FORMATS, MARKDOWN, TEXT, format_of_name
 from pipelines.indexing.folders.generators import Generator, UrlStyle, recognise
@@ -34,13 +35,14 @@ class NoSuchFolder(ValueError):
 
 class Listing(NamedTuple):
     """The files of a folder: those to read, and how many others there are, by suffix (`.png`), excluded or hidden by
-    another file of the same URL.
+    another file of the same URL. `infos` are what the file system said of those to read.
     """
 
     system: FileSystem
     paths: list[str]
     skipped: dict[str, int]
     excluded: int = 0
+    infos: Mapping[str, FileInfo] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +112,24 @@ class FolderSettings:
         if not wanted:
             suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
             raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({suffixes})")
-        return Listing(system, wanted, dict(skipped.most_common()), len(known) - len(wanted))
+        infos = {path: found[path] for path in wanted}
+        return Listing(system, wanted, dict(skipped.most_common()), len(known) - len(wanted), infos)
 
-    def _find(self) -> tuple[FileSystem, list[str]]:
+    def _find(self) -> tuple[FileSystem, dict[str, FileInfo]]:
         if "://" not in self.path and glob.has_magic(self.path) and not Path(self.path).exists():
             matches = glob.glob(self.path, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-            return LocalFileSystem(), [str(Path(path).absolute()) for path in matches if Path(path).is_file()]
+            infos = LocalFileSystem().get_file_info([str(Path(path).absolute()) for path in matches])
+            return LocalFileSystem(), _files_of(infos)
         try:
             where = self.path if "://" in self.path else Path(self.path).absolute().as_uri()
             system, root = FileSystem.from_uri(where)
-            kind = system.get_file_info(root).type
-            if kind in (FileType.File, FileType.NotFound):
-                return system, [root] if kind == FileType.File else []
+            info = system.get_file_info(root)
+            if info.type in (FileType.File, FileType.NotFound):
+                return system, _files_of([info])
             infos = system.get_file_info(FileSelector(root, recursive=True))
         except (OSError, ValueError) as error:
             raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
-        return system, [info.path for info in infos if info.type == FileType.File]
+        return system, _files_of(infos)
 
     def _is_hidden(self, path: str) -> bool:
         return any(part.startswith(".") for part in path.removeprefix(self.root).split("/"))
@@ -180,26 +184,35 @@ class FolderSettings:
         media_type = (format_of_name(path) or TEXT).media_type
         return dict(self.generator.formats).get(media_type, media_type) if self.generator else media_type
 
-    def page(self, path: str, url: str, body: bytes, known_hash: str | None) -> FetchedPage:
+    def page(self, path: str, url: str, body: bytes, known_hash: str | None, stamp: str | None = None) -> FetchedPage:
         """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
         content_type = self.media_type_of(path)
         page = Page(url, body, content_type)
         links = self._links(path, page)
         if content_hash(body, content_type, None) == known_hash:
-            return FetchedPage(url, "ok", content_type=content_type, links=links)
-        return FetchedPage(url, "ok", body=body, content_type=content_type, links=links, canonical=page_canonical(page))
+            return FetchedPage(url, "ok", content_type=content_type, links=links, stamp=stamp)
+        canonical = page_canonical(page)
+        return FetchedPage(
+            url, "ok", body=body, content_type=content_type, links=links, canonical=canonical, stamp=stamp
+        )
 
     def _links(self, path: str, page: Page) -> tuple[str, ...]:
         """Return the URLs that a page links to; a link to a file of the folder leads to where that is published."""
         place = _FILES + quote(path)
         found = page_links(replace(page, url=place))
-        return tuple(dict.fromkeys(self._published_link(url, page.url) for url in found if url != place))
+        links = (
+            _published_link(self, url) or urljoin(page.url, url.removeprefix(_FILES)) for url in found if url != place
+        )
+        return tuple(dict.fromkeys(links))
 
-    def _published_link(self, url: str, page_url: str) -> str:
-        if not url.startswith(_FILES + "/"):
-            return url
-        path = unquote(url.removeprefix(_FILES))
-        return self.url_of(path) if path.startswith(self.root) else urljoin(page_url, url.removeprefix(_FILES))
+
+@lru_cache(1 << 16)  # the pages of a site link to one another
+def _published_link(settings: FolderSettings, url: str) -> str:
+    """Return the URL of what a page links to, "" for a file that is not of the folder."""
+    if not url.startswith(_FILES + "/"):
+        return url
+    path = unquote(url.removeprefix(_FILES))
+    return settings.url_of(path) if path.startswith(settings.root) else ""
 
 
 def _read_text(system: FileSystem, path: str) -> str | None:
@@ -208,6 +221,10 @@ def _read_text(system: FileSystem, path: str) -> str | None:
         return None
     with system.open_input_stream(path) as file:
         return str(file.read(_MAX_CONFIG).decode("utf-8-sig", "replace"))
+
+
+def _files_of(infos: Iterable[FileInfo]) -> dict[str, FileInfo]:
+    return {info.path: info for info in infos if info.type == FileType.File}
 
 
 def _suffix(path: str) -> str:

@@ -6,6 +6,7 @@ a comment or a script does not count. Knows no tree and no scope.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from html import unescape
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -82,6 +83,13 @@ def _join(base: str, href: str) -> str | None:
     href = re.sub(r"[\t\r\n\0]", "", unescape(href)).strip()
     if len(href) > _MAX_URL:
         return None
+    if href[:1] in ("", "#", "?") or "?" in base:  # relative to the page itself
+        return _absolute_url(base, href)
+    return _absolute_url(base[: base.rfind("/", base.find("//") + 2) + 1] or base, href)
+
+
+@lru_cache(1 << 16)  # pages of one folder have the same links in their menus
+def _absolute_url(base: str, href: str) -> str | None:
     try:
         url = urldefrag(urljoin(base, href)).url.replace(" ", "%20")
         parts = urlsplit(url)

@@ -10,7 +10,8 @@ on conflict (collection, url) do update set
     (state, content_hash, content_type, charset, canonical, attempts, unreadable, error, run) = (
         excluded.state, excluded.content_hash, excluded.content_type, excluded.charset, excluded.canonical,
         excluded.attempts, excluded.unreadable, excluded.error, excluded.run),
-    body = case when p.content_hash = excluded.content_hash then p.body else excluded.body end;
+    body = case when p.content_hash = excluded.content_hash then p.body else excluded.body end,
+    file_stamp = null;
 
 -- name: copies
 select name from collection where starts_with(name, %(collection)s || %(mark)s) order by name;

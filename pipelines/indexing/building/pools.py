@@ -21,6 +21,12 @@ LEAST_CPUS = 0.5
 LIGHT = 0.2
 # A tenth of the CPUs may stay unused for fewer, larger actors: each loads the model into its own memory.
 NEARLY = 0.9
+# Work of more pages than this is left to actors even where only one has room: one that dies is replaced, and the run
+# goes on.
+HERE_PAGES = 800
+# Bytes of pages (compressed) that one embedder is through with while Ray and its actors start: 12 s, 28 texts a second,
+# 5,000 bytes a text (Ray's docs, MiniLM, 2 threads).
+BYTES_PER_START = 1_700_000
 GPUS_PER_EMBEDDER = 1.0
 _ROUNDING = 1e-6
 
@@ -58,7 +64,7 @@ def plan_pools(
     `embedders` None takes as many as fit. With GPUs every actor takes `gpus` of one (a fraction shares it), otherwise
     up to 4 CPUs. Raises ClusterTooSmall, ImpossiblePool.
     """
-    _check_request(embedders, gpus)
+    check_request(embedders, gpus)
     usable = [node for node in nodes if node.get("CPU", 0.0) >= LEAST_CPUS]
     if not usable:
         free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
@@ -77,6 +83,20 @@ def plan_pools(
     return pools, message
 
 
+def plan_here(cpus: int) -> Pools:
+    """Return the pools of a run in one process that may use `cpus` CPUs."""
+    return Pools(embedders=1, cpus=cpus, threads=min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, crawls=0)
+
+
+def is_little(pages: int, size: int, cpus: int) -> bool:
+    """Return whether so many pages, of `size` bytes, are embedded sooner by one process than by actors on `cpus` CPUs.
+
+    With n actors it is so up to n / (n - 1) of what one embedder does while they start; with one at any size.
+    """
+    actors = plan_pools([{"CPU": float(cpus)}])[0].embedders
+    return pages <= HERE_PAGES and size * (actors - 1) <= BYTES_PER_START * actors
+
+
 def count_gpu_slots(free: float, each: float) -> int:
     """Return how many actors with `each` GPUs fit on a node with `free` ones; a fraction comes from a single GPU."""
     if each >= 1:
@@ -85,7 +105,8 @@ def count_gpu_slots(free: float, each: float) -> int:
     return int(whole) * int(1 / each + _ROUNDING) + int(part / each + _ROUNDING)
 
 
-def _check_request(embedders: int | None, gpus: float) -> None:
+def check_request(embedders: int | None, gpus: float = GPUS_PER_EMBEDDER) -> None:
+    """Raise ImpossiblePool for a pool that no cluster can hold."""
     if embedders is not None and embedders < 1:
         raise ImpossiblePool(f"{embedders} embedding actors: at least 1 is needed")
     if gpus <= 0 or (gpus > 1 and gpus != int(gpus)):

@@ -1,0 +1,1 @@
+"""Building: stored pages become chunks and vectors, in this process or on Ray."""

@@ -1,0 +1,164 @@
+"""Runs the steps on Ray: one chain of Ray Data with a pool of embedding actors.
+
+A task that runs twice changes nothing (see steps.py), so Ray may repeat any of them. No other file of indexing knows
+Ray.
+"""
+
+import functools
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+import ray.data
+from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
+
+from pipelines.indexing.building.steps import (
+    BLOCK_BYTES,
+    BuildJob,
+    EmbedTexts,
+    chunk_pages,
+    crawl_host,
+    make_reader,
+    store_vectors,
+)
+from pipelines.indexing.chunking.page_cutter import PageChunks
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reading.read import PageReader
+from pipelines.records import IndexSettings
+from pipelines.store import DATABASE_PATIENCE_S, Store
+
+# A GPU stage must name its batch size; this many texts keep a small encoder busy.
+GPU_BATCH = 512
+
+
+class OnRay:
+    """Builds on the connected Ray, as `Here` does in one process."""
+
+    def __init__(self, job: BuildJob) -> None:
+        self._job = job
+
+    def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
+        """Crawl, and build meanwhile."""
+        configure(slow_source=True)
+        yield from _rows(build(crawled_pages(hosts, self._job), self._job))
+
+    def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
+        """Build from stored pages, in ranges {first, last} of URLs."""
+        configure(slow_source=False)
+        yield from _rows(build(stored_pages(ranges, self._job), self._job))
+
+
+def _rows(dataset: Dataset) -> Iterator[pa.Table]:
+    yield from cast(Any, dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+
+
+def build(pages: Dataset, job: BuildJob) -> Dataset:
+    """Chain pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
+    pools = job.pools
+    chunked = pages.map_batches(
+        cast(Any, chunk_batch),
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job},
+        num_cpus=pools.task_cpus,
+    )
+    embedded = chunked.map_batches(
+        EmbedTexts,
+        batch_size=GPU_BATCH if pools.gpus else None,
+        batch_format="pyarrow",
+        fn_constructor_kwargs={"job": job},
+        compute=ActorPoolStrategy(size=pools.embedders),
+        num_cpus=pools.cpus,
+        num_gpus=pools.gpus,
+    )
+    return embedded.map_batches(
+        cast(Any, store_batch),
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job},
+        num_cpus=pools.light_cpus,
+    )
+
+
+def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
+    """Return the URLs of stored pages, one task for each range {first, last}."""
+    rows = [{"first": part["first"], "last": part["last"]} for part in ranges]
+    source = ray.data.from_items(rows, override_num_blocks=len(rows))
+    return source.map_batches(
+        cast(Any, urls_of_ranges),
+        batch_size=None,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job},
+        num_cpus=job.pools.task_cpus,
+    )
+
+
+def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
+    """Return the URLs of pages as they are crawled, one task (and crawler process) for each host."""
+    rows = [{"host": number} for number in range(len(hosts))]
+    source = ray.data.from_items(rows, override_num_blocks=len(rows))
+    return source.map_batches(
+        cast(Any, crawl_batch),
+        batch_size=1,
+        batch_format="pyarrow",
+        fn_kwargs={"job": job, "hosts": list(hosts)},
+        num_cpus=job.pools.light_cpus,
+        compute=TaskPoolStrategy(size=job.pools.crawls),
+    )
+
+
+def configure(slow_source: bool) -> None:
+    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output."""
+    context = DataContext.get_current()
+    context.target_max_block_size = BLOCK_BYTES
+    context.execution_no_progress_timeout_s = -1 if slow_source else 1800
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is raised, and its job reports it once
+    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
+    warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
+
+
+# ---------------------------------------------------------------------------------------------- tasks
+
+
+def urls_of_ranges(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
+    store = _store(job.database_url)
+    for part in batch.to_pylist():
+        urls = store.urls_in_range(job.collection, part["first"], part["last"])
+        yield pa.table({"url": pa.array(urls, pa.string())})
+
+
+def crawl_batch(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
+    """Crawl one host.
+
+    Ray Data holds output back until a block is full, so each batch is padded to a block: pages reach the next stage
+    within a second, however slow the site is.
+    """
+    for urls in crawl_host(hosts[batch["host"][0].as_py()], job, _store(job.database_url)):
+        yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
+
+
+def chunk_batch(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
+    return chunk_pages(batch["url"].to_pylist(), job, _store(job.database_url), _reader(job.settings))
+
+
+def store_batch(batch: pa.Table, job: BuildJob) -> pa.Table:
+    return store_vectors(batch, job, _store(job.database_url))
+
+
+def _filler(rows: int) -> pa.Array:
+    """Return bytes that make `rows` rows slightly larger than one block."""
+    return pa.array([b"\0" * (BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
+
+
+@functools.cache
+def _store(url: str) -> Store:
+    return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
+
+
+@functools.cache
+def _reader(settings: IndexSettings) -> PageReader[PageChunks]:
+    return make_reader(settings)

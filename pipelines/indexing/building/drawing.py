@@ -1,0 +1,80 @@
+"""Draws from iterators in threads that give way to what else the machine does. Knows nothing of pages."""
+
+import os
+import queue
+import sys
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+# Between two looks whether the other side has ended.
+_LOOK_S = 0.05
+# At its end a thread may still be at one item: a slice of texts in the encoder, or a site that does not answer.
+_END_S = 5.0
+
+
+class Drawn(Generic[T]):
+    """Draws from iterators in a thread each, at most `ahead` items (0: any number) before they are taken.
+
+    Iterate over it within `with`: the end of the block ends the threads, and an error of an iterator is raised where
+    its items are taken. `drop_rest` ends with the last of the iterators, whatever was not taken by then. The threads,
+    and all that they start, have at least this `niceness` (on Linux alone is it a thread's own).
+    """
+
+    def __init__(
+        self, sources: Sequence[Generator[T]], ahead: int = 0, drop_rest: bool = False, niceness: int = 0
+    ) -> None:
+        self._items: queue.Queue[tuple[T] | BaseException] = queue.Queue(ahead)
+        self._stopped, self._drop_rest, self._niceness = threading.Event(), drop_rest, niceness
+        self._threads = [threading.Thread(target=self._draw, args=[source], daemon=True) for source in sources]
+
+    def __enter__(self) -> "Drawn[T]":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(_END_S)
+
+    def __iter__(self) -> Iterator[T]:
+        while self._goes_on():
+            try:
+                item = self._items.get(timeout=_LOOK_S)
+            except queue.Empty:
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            yield item[0]
+
+    def _goes_on(self) -> bool:
+        at_work = any(thread.is_alive() for thread in self._threads)  # first: what it puts last is seen
+        return at_work or not (self._drop_rest or self._items.empty())
+
+    def _draw(self, source: Generator[T]) -> None:
+        _give_way(self._niceness)
+        try:
+            for item in source:
+                self._put((item,))
+                if self._stopped.is_set():
+                    return
+        except BaseException as error:  # raised where the items are taken
+            self._put(error)
+        finally:
+            source.close()
+
+    def _put(self, item: tuple[T] | BaseException) -> None:
+        while not self._stopped.is_set():
+            with suppress(queue.Full):
+                self._items.put(item, timeout=_LOOK_S)
+                break
+
+
+def _give_way(niceness: int) -> None:
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, max(niceness, os.getpriority(os.PRIO_PROCESS, thread)))

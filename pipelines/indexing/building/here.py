@@ -1,0 +1,95 @@
+"""Runs the steps in this process, without Ray: sooner done where there is little to embed.
+
+One thread reads and cuts pages (in a child process) while another one embeds and stores. Both give way to what else
+the machine does, as Ray's workers do.
+"""
+
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.cluster import JOB_NICENESS
+from pipelines.indexing.building.drawing import Drawn
+from pipelines.indexing.building.steps import (
+    BLOCK_BYTES,
+    TEXTS,
+    BuildJob,
+    EmbedTexts,
+    chunk_pages,
+    crawl_host,
+    make_reader,
+    store_vectors,
+)
+from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.store import DATABASE_PATIENCE_S, Store
+
+# Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding.
+SLICE = 64
+# A block that is not full is embedded after this time: pages of a slow site do not wait for one another.
+GATHER_S = 2.0
+HOSTS_AT_ONCE = 8
+
+
+class Here:
+    """Builds in this process. Yields rows as `store_vectors` returns them; close it at the end."""
+
+    def __init__(self, job: BuildJob) -> None:
+        self._job = job
+        self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
+        self._read = make_reader(job.settings)
+        self._embed: EmbedTexts | None = None
+
+    def __enter__(self) -> "Here":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._read.close()
+        self._store.close()
+
+    def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
+        """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`."""
+        shares = [hosts[first::HOSTS_AT_ONCE] for first in range(min(len(hosts), HOSTS_AT_ONCE))]
+        with Drawn([self._crawl(share) for share in shares], drop_rest=True) as urls:
+            yield from self._build(urls)
+
+    def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+        """Build from stored pages, in ranges {first, last} of URLs."""
+        job = self._job
+        yield from self._build(
+            self._store.urls_in_range(job.collection, part["first"], part["last"]) for part in ranges
+        )
+
+    def _crawl(self, hosts: Iterable[CrawlSettings]) -> Generator[list[str]]:
+        for host in hosts:
+            yield from crawl_host(host, self._job, self._store)
+
+    def _build(self, urls: Iterable[list[str]]) -> Iterator[pa.Table]:
+        with (
+            Drawn([self._gathered(urls)], ahead=1, niceness=JOB_NICENESS) as blocks,
+            Drawn([self._stored_vectors(blocks)], niceness=JOB_NICENESS) as done,
+        ):
+            yield from done
+
+    def _gathered(self, urls: Iterable[list[str]]) -> Generator[pa.Table]:
+        """Yield blocks of texts: full ones, or what has come in GATHER_S."""
+        began, parts = time.monotonic(), [TEXTS.empty_table()]
+        for batch in urls:
+            for texts in chunk_pages(batch, self._job, self._store, self._read):
+                parts.append(texts)
+                if sum(part.nbytes for part in parts) >= BLOCK_BYTES or time.monotonic() - began >= GATHER_S:
+                    yield pa.concat_tables(parts)
+                    began, parts = time.monotonic(), [TEXTS.empty_table()]
+        yield pa.concat_tables(parts)
+
+    def _stored_vectors(self, blocks: Iterable[pa.Table]) -> Generator[pa.Table]:
+        for block in blocks:
+            if len(block) and self._embed is None:
+                self._embed = EmbedTexts(self._job)
+            by_length = block.take(pc.sort_indices(pc.utf8_length(block["embed_text"])))
+            for start in range(0, len(block), SLICE):
+                assert self._embed is not None
+                vectors = self._embed(by_length.slice(start, SLICE))
+                yield store_vectors(vectors, self._job, self._store)

@@ -1,0 +1,161 @@
+"""The steps that every run consists of: pages become chunks, chunks become vectors, vectors are stored.
+
+Progress is kept in the database: a step that runs twice changes nothing, and the run after a killed one continues where
+that one stopped. Only URLs, and texts that lack a vector, travel between steps. Knows no Ray.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.embedding.embedder import load_embedder
+from pipelines.indexing.building.pools import Pools
+from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
+from pipelines.indexing.chunking.url_rules import UrlRules
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.reading.read import PageReader
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Chunk, IndexSettings
+from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
+
+TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
+
+# About 400 texts: enough for the encoder to sort by length, and few enough that a kill loses only seconds of embedding.
+BLOCK_BYTES = 384 << 10
+# Pages of one step (it limits the bodies held in memory).
+PAGES_PER_STEP = 32
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """The settings of every step of one run; small, because Ray copies them into each task."""
+
+    database_url: str
+    collection: str
+    run: int
+    index: int | None
+    settings: IndexSettings
+    rules: UrlRules
+    pools: Pools
+    backend: str = "auto"
+    embedding_url: str | None = None
+    embedding_key: str | None = None
+    model_cache: str | None = None  # folder on each machine where an exported model is kept
+    read_attempts: int = READ_ATTEMPTS
+
+
+def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator[list[str]]:
+    """Crawl one host: yield URLs as they are committed, and store the report at the end."""
+    url = settings.start_urls[0]
+    report = CrawlReport(complete=False, stopped_by="error: ended without a report")
+
+    def note_queue(urls: int) -> None:
+        store.save_crawl(job.run, url, report.complete, report.stopped_by, {"queued": urls})
+
+    pages = crawl(settings, job.database_url, job.collection, job.run, note_queue=note_queue)
+    try:
+        while True:
+            yield next(pages)
+    except StopIteration as stop:
+        report = stop.value
+    except CrawlFailed as error:
+        report = CrawlReport(complete=False, stopped_by=f"error: {error}")
+    finally:
+        counts = {**report.counts, "seconds": report.seconds}
+        store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
+
+
+def make_reader(settings: IndexSettings) -> PageReader[PageChunks]:
+    """Return what reads and cuts a page, in a process of its own."""
+    return PageReader(PageCutter(settings))
+
+
+def chunk_pages(
+    urls: Sequence[str], job: BuildJob, store: Store, read: Callable[..., PageChunks]
+) -> Iterator[pa.Table]:
+    """Read and cut the pages that the index lacks in their present state, stage them, yield texts to embed."""
+    for start in range(0, len(urls), PAGES_PER_STEP):
+        wanted = urls[start : start + PAGES_PER_STEP]
+        rules, attempts = job.rules.digest, job.read_attempts
+        todo = store.pages_to_index(job.collection, job.run, job.index, rules, wanted, attempts)
+        yield _stage(todo, job, store, read)
+
+
+class EmbedTexts:
+    """Embeds tables of texts; it loads the model once. On Ray it is an actor.
+
+    Warnings of the embedder (a missing GPU) travel with the vectors, because nobody reads the log of an actor.
+    """
+
+    def __init__(self, job: BuildJob) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            self.embedder = load_embedder(
+                job.settings.model,
+                device="cuda" if job.pools.gpus else "cpu",
+                backend=job.backend,  # type: ignore[arg-type]
+                threads=job.pools.threads,
+                base_url=job.embedding_url,
+                api_key=job.embedding_key,
+                cache=Path(job.model_cache) if job.model_cache else None,
+            )
+        self.warning = "; ".join(str(warning.message) for warning in caught if warning.category is RuntimeWarning)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        began = time.perf_counter()
+        vectors = self.embedder.embed_chunks(batch["embed_text"].to_pylist())
+        each = (time.perf_counter() - began) / max(1, len(vectors))
+        rows = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
+        columns = {"embed_hash": batch["embed_hash"], "embedding": rows, "embed_s": np.full(len(vectors), each)}
+        return pa.table(columns | {"warning": pa.array([self.warning] * len(vectors), pa.string())})
+
+
+def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
+    """Stage vectors; return a row with their number, the seconds of embedding and storing, and warnings."""
+    began = time.perf_counter()
+    hashes = batch["embed_hash"].to_pylist()
+    if hashes:
+        flat = batch["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        store.stage_vectors(job.run, hashes, flat.reshape(len(hashes), -1))
+    embed_s = float(np.sum(batch["embed_s"].to_numpy()))
+    warning = "; ".join(text for text in batch["warning"].unique().to_pylist() if text)
+    seconds = {"embed_s": [embed_s], "store_s": [time.perf_counter() - began]}
+    return pa.table({"stored": [len(hashes)], **seconds, "warning": [warning]})
+
+
+def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]) -> pa.Table:
+    staged, failures = [], []
+    for entry in todo:
+        try:
+            staged.append(_staged_page(entry, job, read))
+        except UnreadablePage as error:
+            failures.append((entry.page.url, str(error)))
+    store.fail_pages(job.collection, failures)
+    if staged:
+        store.stage_pages(job.run, staged)
+    chunks: dict[str, Chunk] = {}
+    for page in staged:
+        for chunk in page.chunks:
+            chunks.setdefault(chunk.embed_hash, chunk)
+    mine = sorted(store.claim(job.run, {name: chunk.url for name, chunk in chunks.items()}))
+    return pa.table([mine, [chunks[name].embed_text for name in mine]], schema=TEXTS)
+
+
+def _staged_page(entry: PageToIndex, job: BuildJob, read: Callable[..., PageChunks]) -> StagedPage:
+    page = read(entry.page)
+    url = entry.page.url
+    return StagedPage(
+        url=url,
+        input_hash=entry.input_hash,
+        title=page.title,
+        language=page.language,
+        tags=job.rules.tags_of(url),
+        version=job.rules.version_of(url),
+        sections=page.sections,
+        chunks=page.chunks,
+    )

@@ -1,0 +1,99 @@
+"""Saves the files of a folder as pages, and reads those alone that may have changed.
+
+A page keeps the stamp of its file: a hash of path, size and times and of how the folder is read. A file whose stamp is
+that of a stored page is not opened. Knows no Ray.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pyarrow.fs import FileInfo, FileSystem, LocalFileSystem
+
+from pipelines.indexing.folders.folder import FolderSettings, Listing
+from pipelines.records import FetchedPage, digest
+from pipelines.store import Store
+
+# Raise it whenever another URL, type, link or canonical URL is found for the same file: all files are read once more.
+STAMPS_VERSION = 1
+# A file that changed so shortly before it was looked at may change again without a new time: it gets no stamp. The
+# coarsest clock of a file system in use is FAT's, with two seconds.
+SETTLED_NS = 2_000_000_000
+# Files, and bytes of them, that are held in memory and committed at once; requests to a bucket at a time.
+MOST_FILES, MOST_BYTES, READERS = 256, 64 << 20, 16
+
+
+def save_files(
+    folder: FolderSettings, listing: Listing, store: Store, collection: str, run: int, read_all: bool = False
+) -> int:
+    """Commit the listed files of a folder as pages that `run` has seen; return their number.
+
+    `read_all` reads those too whose stamps say that they have not changed.
+    """
+    stamps = make_stamps(folder, listing.system, listing.infos)
+    known = {stamp for stamp in stamps.values() if stamp}
+    same = store.see_files(collection, run, sorted(known)) if known and not read_all else set()
+    todo = [path for path in listing.paths if stamps.get(path) not in same]
+    with ThreadPoolExecutor(READERS) as readers:
+        for paths in _batches(todo, listing.infos):
+            found = zip(paths, readers.map(lambda path: _read(listing.system, path), paths), strict=True)
+            bodies = {path: body for path, body in found if body is not None}
+            store.save_pages(collection, run, _pages(folder, bodies, stamps, store, collection))
+    return len(listing.paths)
+
+
+def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, FileInfo]) -> dict[str, str | None]:
+    """Return the stamp of each file, None for one that is too new to have one."""
+    newest = time.time_ns() - SETTLED_NS
+    how = digest(str(STAMPS_VERSION), folder.root, folder.base_url, folder.url_style, repr(folder.generator))
+    local = isinstance(system, LocalFileSystem)
+    states = {path: (_local_state(path) if local else (info.size, info.mtime_ns)) for path, info in infos.items()}
+    return {
+        path: digest(how, path, repr(state)) if None not in state and max(state[1:]) < newest else None
+        for path, state in states.items()
+    }
+
+
+def _local_state(path: str) -> tuple[int | None, ...]:
+    """Return size, modification and change time: tools that set the first time themselves can't set the second."""
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:  # gone since it was listed
+        return (None,)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _batches(paths: Sequence[str], infos: Mapping[str, FileInfo]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path in paths:
+        more = infos[path].size or 0
+        if batch and (len(batch) == MOST_FILES or size + more > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(path)
+        size += more
+    if batch:
+        yield batch
+
+
+def _read(system: FileSystem, path: str) -> bytes | None:
+    """Return the content of a file, None if it has gone since it was listed."""
+    try:
+        with system.open_input_stream(path, compression=None) as file:
+            return bytes(file.read())
+    except FileNotFoundError:
+        return None
+
+
+def _pages(
+    folder: FolderSettings,
+    bodies: Mapping[str, bytes],
+    stamps: Mapping[str, str | None],
+    store: Store,
+    collection: str,
+) -> Sequence[FetchedPage]:
+    files = {folder.url_of(path, body): (path, body) for path, body in bodies.items()}
+    known = store.content_hashes(collection, list(files))
+    return [folder.page(path, url, body, known.get(url), stamps.get(path)) for url, (path, body) in files.items()]

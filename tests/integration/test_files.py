@@ -1,0 +1,144 @@
+"""Files of a folder that have not changed are not read; every other one is."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kit.reindexing import BASE, html_page
+
+from pipelines.indexing.folders import files
+from pipelines.indexing.folders.folder import FolderSettings
+from pipelines.indexing.folders.generators import Generator
+from pipelines.store import RunLock, Store
+
+
+class Runs:
+    """Runs over one folder; `read` are the files that the last one opened."""
+
+    def __init__(self, store: Store, root: Path) -> None:
+        self.store, self.root, self.read = store, root, list[str]()
+        self.lock = RunLock(store, "docs")
+        assert self.lock.try_acquire()
+
+    def __call__(self, read_all: bool = False, **changes: object) -> dict[str, int]:
+        run = self.lock.begin("reindex", {})
+        folder = replace(FolderSettings(str(self.root), BASE), **changes)  # type: ignore[arg-type]
+        self.read.clear()
+        files.save_files(folder, folder.files(), self.store, "docs", run, read_all)
+        self.store.mark_unseen("docs", run, BASE, "its file is gone")
+        return self.store.page_counts("docs", run)
+
+
+@pytest.fixture
+def runs(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Three files, which no clock is too coarse for."""
+    monkeypatch.setattr(files, "SETTLED_NS", 0)
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.html").write_text(html_page(name, {"s": f"Text of {name}."}))
+    runs, read = Runs(store, tmp_path), files._read
+    monkeypatch.setattr(files, "_read", lambda system, path: [runs.read.append(Path(path).stem), read(system, path)][1])
+    yield runs
+    runs.lock.release()
+
+
+def test_what_has_not_changed_is_not_opened(runs: Runs) -> None:
+    assert runs() == {"seen": 3, "new": 3, "changed": 0, "unchanged": 0, "failed": 0, "duplicate": 0, "skipped": 0}
+    assert sorted(runs.read) == ["a", "b", "c"]
+    assert runs()["unchanged"] == 3
+    assert runs.read == []
+    assert runs(read_all=True)["unchanged"] == 3
+    assert sorted(runs.read) == ["a", "b", "c"]
+
+
+def test_a_changed_a_touched_a_new_and_a_renamed_file_are_read_and_a_deleted_one_is_gone(runs: Runs) -> None:
+    runs()
+    (runs.root / "a.html").write_text(html_page("a", {"s": "Another text."}))
+    assert runs()["changed"] == 1
+    assert runs.read == ["a"]
+    os.utime(runs.root / "b.html")
+    assert runs()["unchanged"] == 3
+    assert runs.read == ["b"]
+    (runs.root / "c.html").rename(runs.root / "d.html")
+    assert runs() == {"seen": 3, "new": 1, "changed": 0, "unchanged": 2, "failed": 0, "duplicate": 0, "skipped": 0}
+    assert runs.read == ["d"]
+    assert runs.store.status("docs")["pages"] == {"gone": 1, "ok": 3}
+    (runs.root / "d.html").rename(runs.root / "c.html")
+    assert runs()["seen"] == 3
+    assert runs.read == ["c"]
+
+
+def test_an_equal_size_with_an_old_time_set_back_is_noticed(runs: Runs) -> None:
+    """As `tar --mtime` and builds that are to be reproducible do."""
+    path = runs.root / "a.html"
+    os.utime(path, (1, 1))
+    runs()
+    text = path.read_text()
+    path.write_text(text.replace("Text of a", "Text of A"))
+    os.utime(path, (1, 1))
+    assert runs()["changed"] == 1
+    assert runs.read == ["a"]
+
+
+def test_a_file_that_is_too_new_is_read_once_more(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "SETTLED_NS", 10**12)
+    runs()
+    monkeypatch.setattr(files, "SETTLED_NS", 0)
+    assert runs()["unchanged"] == 3
+    assert sorted(runs.read) == ["a", "b", "c"]
+    assert runs()["unchanged"] == 3
+    assert runs.read == []
+
+
+def test_files_are_read_again_where_they_are_read_in_another_way(runs: Runs) -> None:
+    runs()
+    generator = Generator("MkDocs", "mkdocs.yml", f"{runs.root}/", "html")
+    for change in ({"base_url": BASE + "en/"}, {"url_style": "bare"}, {"generator": generator}):
+        runs(**change)
+        assert sorted(runs.read) == ["a", "b", "c"]
+    runs(generator=generator)
+    assert runs.read == []
+
+
+def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
+    runs()
+    run = runs.lock.begin("reindex", {})
+    folder = FolderSettings(str(runs.root), BASE)
+    page = folder.page(str(runs.root / "a.html"), BASE + "a.html", b"<p>As crawled.</p>", None)
+    runs.store.save_pages("docs", run, [page])
+    assert runs()["changed"] == 1
+    assert runs.read == ["a"]
+
+
+def test_an_unreadable_page_stays_a_failure_with_its_attempts(runs: Runs) -> None:
+    runs()
+    runs.store.fail_pages("docs", [(BASE + "a.html", "no text")])
+    assert runs()["failed"] == 1
+    assert runs.read == []
+    [failed] = runs.store.failed_pages("docs", 5)
+    assert (failed["url"], failed["error"]) == (BASE + "a.html", "no text")
+
+
+def test_files_are_taken_in_batches_of_few_bytes(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 300)
+    listing = FolderSettings(str(runs.root), BASE).files()
+    assert [len(batch) for batch in files._batches(listing.paths, listing.infos)] == [1, 1, 1]
+    assert runs()["new"] == 3
+
+
+def test_a_time_in_the_future_gives_no_stamp(runs: Runs) -> None:
+    later = time.time() + 3600
+    os.utime(runs.root / "a.html", (later, later))
+    runs()
+    runs()
+    assert runs.read == ["a"]
+
+
+def test_a_file_that_goes_while_files_are_read_is_gone(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = FolderSettings(str(runs.root), BASE)
+    listing = folder.files()
+    (runs.root / "a.html").unlink()
+    run = runs.lock.begin("reindex", {})
+    files.save_files(folder, listing, runs.store, "docs", run)
+    assert runs.store.page_counts("docs", run)["new"] == 2

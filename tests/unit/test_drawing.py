@@ -1,0 +1,65 @@
+"""Threads that draw from iterators: order, errors, ends, and what they leave behind."""
+
+import os
+import threading
+import time
+from collections.abc import Generator
+
+import pytest
+
+from pipelines.indexing.building.drawing import Drawn
+
+
+def numbers(most: int, drawn: list[int] | None = None) -> Generator[int]:
+    for number in range(most):
+        if drawn is not None:
+            drawn.append(number)
+        yield number
+
+
+def test_items_come_in_order_and_the_end_ends() -> None:
+    with Drawn([numbers(5)], ahead=1) as items:
+        assert list(items) == [0, 1, 2, 3, 4]
+    with Drawn([numbers(3), numbers(3)]) as items:
+        assert sorted(items) == [0, 0, 1, 1, 2, 2]
+
+
+def test_an_error_is_raised_where_items_are_taken() -> None:
+    def fails() -> Generator[int]:
+        yield 1
+        raise ValueError("broken page")
+
+    with Drawn([fails()]) as items, pytest.raises(ValueError, match="broken page"):
+        list(items)
+
+
+def test_no_more_is_drawn_ahead_than_asked_and_nothing_after_the_end() -> None:
+    drawn: list[int] = []
+    source = numbers(100, drawn)
+    with Drawn([source], ahead=2) as items:
+        assert next(iter(items)) == 0
+        time.sleep(0.2)
+        assert drawn == [0, 1, 2, 3]
+    assert source.gi_frame is None  # closed
+    assert len(drawn) == 4
+
+
+def test_what_waits_at_the_end_of_the_sources_can_be_dropped() -> None:
+    with Drawn([numbers(5)], drop_rest=True) as items:
+        while any(thread.is_alive() for thread in items._threads):
+            time.sleep(0.01)
+        assert list(items) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="no niceness here")
+def test_a_thread_gives_way_and_its_owner_does_not() -> None:
+    def mine() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def niceness() -> Generator[int]:
+        yield mine()
+
+    before = mine()
+    with Drawn([niceness()], niceness=15) as items:
+        assert list(items) == [max(15, before)]
+    assert mine() == before
