@@ -5,13 +5,15 @@ run.py.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines.cluster import check_reach, connect_ray, is_connected
+from pipelines.indexing.building.drawing import Drawn
 from pipelines.indexing.building.here import Here
 from pipelines.indexing.building.pools import Pools, is_little, plan_here, plan_pools
 from pipelines.indexing.building.steps import BuildJob
@@ -29,8 +31,9 @@ from pipelines.store import READ_ATTEMPTS, Store
 if TYPE_CHECKING:
     from pipelines.indexing.building.cluster import OnRay
 
-# Stored pages of one task of Ray.
-PAGES_PER_TASK = 200
+# Stored pages that are given out at once, how many times as many a task of Ray takes, and how many such parts this
+# process embeds from the moment when Ray is up until its actors are: 100 pages are 15 s of work (Ray docs, 2 threads).
+PAGES_PER_RANGE, RANGES_PER_TASK, WHILE_ACTORS_START = 50, 4, 2
 
 
 class Gatherer:
@@ -83,16 +86,32 @@ class Gatherer:
                     self._consume(builder.crawled(self.hosts))
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
-            if ranges := self.ranges_to_index(PAGES_PER_TASK):
-                builder = self._here if self._is_little(ranges) else self._on_ray
+            if ranges := self.ranges_to_index(PAGES_PER_RANGE):
                 with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
-                    self._consume(builder.stored(ranges))
+                    self._embed(ranges)
                 self._store.mark_duplicates(self._name, self._run)
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
         index, rules = self._base.id if self._base else None, self._collection.rules().digest
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
+
+    def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
+        if self._is_little(ranges):
+            self._consume(self._here.stored(ranges))
+        elif self._wants_ray() or self._settings.model.startswith("openai:"):  # an endpoint bears so many clients
+            self._consume(self._on_ray.stored(for_tasks(ranges)))
+        else:
+            self._embed_in_both(deque(ranges))
+
+    def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
+        """Embed in this process until Ray is up, and the next few ranges while its actors start."""
+        with Drawn([self._here.stored(taken(ranges))]) as early:
+            on_ray, rest = self._on_ray, deque[dict[str, Any]]()
+            while len(ranges) > WHILE_ACTORS_START:
+                rest.appendleft(ranges.pop())
+            self._consume(on_ray.stored(for_tasks(rest)))
+            self._consume(early)
 
     def _wants_ray(self) -> bool:
         """Return whether a Ray is to be used however little there is to do."""
@@ -191,6 +210,19 @@ class Gatherer:
             self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
         else:
             self._log.tell(f"the crawl of {url} was ended by {stopped_by}: a normal end, but nothing is deleted")
+
+
+def for_tasks(ranges: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return adjacent ranges joined to those of a task of Ray."""
+    parts = list(ranges)
+    groups = [parts[start : start + RANGES_PER_TASK] for start in range(0, len(parts), RANGES_PER_TASK)]
+    return [{"first": group[0]["first"], "last": group[-1]["last"]} for group in groups]
+
+
+def taken(ranges: "deque[dict[str, Any]]") -> Iterator[dict[str, Any]]:
+    """Take ranges from the front, as long as there are any."""
+    while ranges:
+        yield ranges.popleft()
 
 
 def _cpus() -> int:

@@ -19,6 +19,9 @@ from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 from kit.web import Site
 
 from pipelines.embedding.embedder import HashEmbedder
+from pipelines.indexing import gather
+from pipelines.indexing.building.cluster import OnRay
+from pipelines.indexing.building.here import Here
 from pipelines.indexing.building.pools import HERE_PAGES, is_little
 
 pytestmark = pytest.mark.slow
@@ -159,6 +162,23 @@ def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(
     assert len(ended) >= 2
     assert run.wait(60) == 0, run.stderr.read() if run.stderr else ""
     assert len(jobs.texts()) == 240
+
+
+def test_much_is_begun_here_and_finished_on_ray(
+    jobs: Jobs, folder: Path, local_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user's machine does where no Ray is connected."""
+    for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():
+        monkeypatch.setattr(gather, name, value)
+    built: list[str] = []
+    for builder in (Here, OnRay):
+        stored = builder.stored
+        monkeypatch.setattr(builder, "stored", lambda *args, to=stored: [built.append(to.__qualname__), to(*args)][1])
+    jobs.common = jobs.common[:-1]
+    first = jobs.reindex().summary
+    assert built == ["Here.stored", "OnRay.stored"]
+    assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
+    assert len(jobs.texts()) == 36
 
 
 def test_how_much_is_little() -> None:

@@ -55,7 +55,7 @@ class Here:
         with Drawn([self._crawl(share) for share in shares], drop_rest=True) as urls:
             yield from self._build(urls)
 
-    def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
         job = self._job
         yield from self._build(
