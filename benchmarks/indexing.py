@@ -1,13 +1,12 @@
 """Measures how fast a folder of pages becomes an index, and running again, beside the bare encoder.
 
-    python -m benchmarks.indexing [--pages 153] [--rounds 3] [--quick] [--home DIR] [--json FILE] [--write PAGE]
+    python -m benchmarks.indexing [--pages 153] [--rounds 3] [--model NAME] [--quick] [--home DIR] …
 
 Each round runs `raydex index` as a process of its own, from its start to its end, on a fresh database: once, again over
 the unchanged folder, and after a sentence was added to 2 % of the pages. In turn with it the encoder embeds exactly the
 same texts in this process, all at once. The whole documentation, indexed once, is run again unchanged.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -15,8 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,13 @@ import psycopg
 
 from benchmarks import common, tables
 from pipelines import embedded
-from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.chunking.page_cutter import PageCutter
-from pipelines.indexing.collection import IndexChoices
 from pipelines.indexing.folders.files import SETTLED_NS
 from pipelines.indexing.folders.folder import FolderSettings
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.keeper import superuser_url
-from pipelines.records import Page
+from pipelines.records import IndexSettings, Page
 
 CHANGED = 0.02
 # Files that changed shortly before a run are read again by the next one (see folders/files.py).
@@ -51,15 +49,13 @@ def fresh_database(server: str) -> Iterator[str]:
             connection.execute(f"drop database {name} with (force)")  # type: ignore[arg-type]
 
 
-def index(home: Path, folder: Path, collection: str, database: str = "") -> dict[str, Any]:
+def index(home: Path, folder: Path, collection: str, *flags: str, database: str = "") -> dict[str, Any]:
     """Run `raydex index` over `folder`; return its summary, with the `wall` seconds of the whole process."""
     where = ["--path", str(folder), "--base-url", common.BASE_URL, "--collection", collection]
-    variables = {"RAYDEX_HOME": str(home), "PYTHONPATH": str(common.ROOT)} | (
-        {"DATABASE_URL": database} if database else {}
-    )
+    variables = {"RAYDEX_HOME": str(home), "PYTHONPATH": str(common.ROOT), "DATABASE_URL": database}
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "jobs", "index", *where, "--json"],
+        [sys.executable, "-m", "jobs", "index", *where, *flags, "--json"],
         env=os.environ | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -69,18 +65,20 @@ def index(home: Path, folder: Path, collection: str, database: str = "") -> dict
     return summary | {"wall": time.perf_counter() - began}
 
 
-def index_thrice(home: Path, server: str, folder: Path) -> dict[str, float]:
+def index_thrice(home: Path, server: str, folder: Path, model: str) -> dict[str, float]:
     """Index a copy of `folder`, again unchanged, and after a change; return seconds."""
     copy = home / f"{folder.name}-copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)
     time.sleep(SETTLED_S)
     with fresh_database(server) as url:
-        full = index(home, copy, "bench", url)
-        again = index(home, copy, "bench", url)
+
+        def run() -> dict[str, Any]:
+            return index(home, copy, "bench", "--model", model, database=url)
+
+        full, again, touched = run(), run(), change_share(sorted(copy.rglob("*.html")))
         assert not again["changed"], again
-        touched = change_share(sorted(copy.rglob("*.html")))
-        changed = index(home, copy, "bench", url)
+        changed = run()
         assert changed["pages"]["changed"] == touched, changed
     shutil.rmtree(copy)
     return {
@@ -99,40 +97,46 @@ def change_share(files: list[Path]) -> int:
     return len(chosen)
 
 
-def texts_of(folder: Path) -> list[str]:
+def texts_of(folder: Path, model: str) -> list[str]:
     """Return what the model reads of the pages of `folder`, each text once."""
-    settings, cut = FolderSettings(str(folder), common.BASE_URL), PageCutter(IndexChoices().settings())
+    settings, cut = FolderSettings(str(folder), common.BASE_URL), PageCutter(IndexSettings(model))
     texts: dict[str, str] = {}
     for path in settings.files().paths:
-        try:
+        with suppress(UnreadablePage):
             page = cut(Page(settings.url_of(path), Path(path).read_bytes(), settings.media_type_of(path)))
-        except UnreadablePage:
-            continue
-        texts |= {chunk.embed_hash: chunk.embed_text for chunk in page.chunks}
+            texts |= {chunk.embed_hash: chunk.embed_text for chunk in page.chunks}
     return list(texts.values())
 
 
-def table_of(ours: list[dict[str, float]], bare: list[float], pages: int, whole: float | None) -> str:
-    """Return the table."""
+def column(rounds: Mapping[str, list[Any]]) -> list[str]:
+    """Return the cells of one model: medians over the rounds, differences and ratios within a round."""
+    ours, bare = rounds["ours"], rounds["bare"]
     middle = {name: statistics.median(figures[name] for figures in ours) for name in ours[0]}
-    encoder = statistics.median(bare)
-    over = [figures["full"] - 1.1 * seconds for figures, seconds in zip(ours, bare, strict=True)]
+    beyond = statistics.median(figures["full"] - 1.1 * alone for figures, alone in zip(ours, bare, strict=True))
     share = common.ratio(bare, [figures["full"] for figures in ours])
-    rows = [
-        [f"the bare encoder, {middle['chunks']:.0f} texts at once", f"{encoder:.1f} s", ""],
-        [f"{pages} pages to the published index", f"{middle['full']:.1f} s", "≤ 1.1 × encoder + 4 s"],
-        ["beyond 1.1 × the encoder", f"{statistics.median(over):.1f} s", "≤ 4 s"],
-        ["chunks a second ÷ the bare encoder's", f"{share:.2f}", ""],
-        ["the same folder, unchanged", f"{middle['unchanged']:.1f} s", ""],
-        [
-            f"2 % of the pages changed, {middle['changed_embedded']:.0f} texts embedded",
-            f"{middle['changed']:.1f} s",
-            "",
-        ],
+    embedded = f"{middle['changed']:.1f} s ({middle['changed_embedded']:.0f})"
+    seconds = [f"{value:.1f} s" for value in (statistics.median(bare), middle["full"], beyond)]
+    return [*seconds, f"{share:.2f}", f"{middle['unchanged']:.1f} s", embedded]
+
+
+def table_of(found: Mapping[str, Mapping[str, list[Any]]], pages: int, whole: list[float]) -> str:
+    """Return the table: a column for each model."""
+    head = ["the whole command, from its start to its end", *(f"`{model}`" for model in found), "goal"]
+    chunks = max(figures["chunks"] for rounds in found.values() for figures in rounds["ours"])
+    names = [
+        (f"the bare encoder: {chunks:,} texts at once", ""),
+        (f"{pages} pages to the published index", ""),
+        ("of that, beyond 1.1 × the encoder", "≤ 4 s"),
+        ("chunks per second ÷ the encoder's", ""),
+        ("again, unchanged", ""),
+        ("again, 2 % of the pages changed (texts embedded)", ""),
     ]
-    if whole is not None:
-        rows.append(["the whole documentation, unchanged", f"{whole:.1f} s", "≤ 5 s"])
-    return tables.as_table(["the whole command, from its start to its end", "median", "goal"], rows)
+    cells = list(zip(*(column(rounds) for rounds in found.values()), strict=True))
+    rows = [[name, *row, goal] for (name, goal), row in zip(names, cells, strict=True)]
+    if whole:
+        last = [""] * (len(found) - 1)
+        rows.append(["the whole documentation again, unchanged", f"{statistics.median(whole):.1f} s", *last, "≤ 5 s"])
+    return tables.as_table(head, rows)
 
 
 def unchanged_whole(home: Path, rounds: int) -> list[float]:
@@ -142,33 +146,35 @@ def unchanged_whole(home: Path, rounds: int) -> list[float]:
         return [index(home, common.ray_docs(home), "raydocs")["wall"] for _ in range(rounds)]
 
 
+def measure(home: Path, folder: Path, model: str, rounds: int) -> dict[str, list[Any]]:
+    """Return what each way took, round by round."""
+    threads, server = len(os.sched_getaffinity(0)), superuser_url(home)
+    texts, embedder = (
+        texts_of(folder, model),
+        load_embedder(model, device="cpu", threads=threads, cache=home / "models"),
+    )
+    embedder.embed_chunks(texts[:1])
+    ways: dict[str, Callable[[], Any]] = {
+        "ours": lambda: index_thrice(home, server, folder, model),
+        "bare": lambda: common.seconds(lambda: embedder.embed_chunks(texts)),
+    }
+    return common.interleave(ways, rounds)
+
+
 def main() -> None:
     parser = common.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=153)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--model", action="append", help="may be repeated (default: the default model)")
     parser.add_argument("--without-whole", action="store_true", help="leave the whole documentation out")
     args = common.parse(parser, "indexing")
     pages, rounds = (20, 1) if args.quick else (args.pages, args.rounds)
     folder = common.ray_docs(args.home, pages)
-    texts, embedder = texts_of(folder), default_embedder(args)
     with embedded.run_postgres(args.home):
-        server = superuser_url(args.home)
-        ways = {
-            "ours": lambda: index_thrice(args.home, server, folder),
-            "bare": lambda: common.seconds(lambda: embedder.embed_chunks(texts)),
-        }
-        found = common.interleave(ways, rounds)
+        found = {model: measure(args.home, folder, model, rounds) for model in args.model or [IndexSettings().model]}
     whole = [] if args.quick or args.without_whole else unchanged_whole(args.home, rounds)
-    table = table_of(found["ours"], found["bare"], pages, statistics.median(whole) if whole else None)
-    common.report(args, "indexing", table, found | {"whole_unchanged": whole}, packages=["onnxruntime", "ray"])
-
-
-def default_embedder(args: argparse.Namespace) -> Embedder:
-    """Return the default model as indexing uses it on this machine, warm."""
-    threads = len(os.sched_getaffinity(0))
-    embedder = load_embedder(IndexChoices().model, device="cpu", threads=threads, cache=args.home / "models")
-    embedder.embed_chunks(["warm"])
-    return embedder
+    figures = {"pages": pages, "models": found, "whole_unchanged": whole}
+    common.report(args, "indexing", table_of(found, pages, whole), figures, packages=["onnxruntime", "ray"])
 
 
 if __name__ == "__main__":
