@@ -125,9 +125,12 @@ def run(
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL[2:], "--model", COUNTING]
     command = [sys.executable, "-m", "jobs.reindex", "--collection", "docs", *map(str, jobs.common)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        eventually(lambda: len(stored_hashes(jobs.url)) >= 64, "a slice of the vectors is stored")
-        assert process.poll() is None
-        yield process
+        try:
+            eventually(lambda: len(stored_hashes(jobs.url)) >= 64, "a slice of the vectors is stored", 120)
+            assert process.poll() is None
+            yield process
+        finally:
+            process.kill()
 
 
 def reads(process: subprocess.Popen) -> list[int]:
@@ -141,7 +144,7 @@ def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded
 ) -> None:
     children = reads(run)
     run.send_signal(end)
-    assert run.wait(10) == (-9 if end is signal.SIGKILL else 130)
+    assert run.wait(30) == (-9 if end is signal.SIGKILL else 130)
     eventually(lambda: not any(map(alive, children)), "its children have ended")
     at, stored = time.monotonic(), stored_hashes(jobs.url)
     assert 64 <= len(stored) < 240
