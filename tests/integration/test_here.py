@@ -109,6 +109,12 @@ def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
+def test_what_an_actor_imports_holds_no_torch() -> None:
+    """Loading an exported model imports none either: see test_onnx_encoder.py."""
+    code = "import sys; import pipelines.indexing.building.cluster; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
 @pytest.fixture
 def model() -> Iterator[CountingModel]:
     with CountingModel(0.03) as model:
