@@ -41,7 +41,7 @@ CLIENTS = 8
 # Cosines that differ by less are equal.
 TIE = 1e-6
 POLL_S = 0.02
-FILES_AT_ONCE = 256  # as indexing/build.py saves the files of a folder
+FILES_AT_ONCE = 256  # as indexing/folders/files.py saves the files of a folder
 Questions = Sequence[tuple[str, np.ndarray]]
 Figures = dict[str, float]
 
