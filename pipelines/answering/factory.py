@@ -72,6 +72,8 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
 
     def embedder(model: str) -> QueryEmbedder:
         plain = make_embedder(settings, model)
+        if plain.counter.folder:  # a model that runs here: the first question opens what all others use
+            plain.embed_query("first")
         return AdaptedEmbedder(plain, adapter) if adapter else plain
 
     return Retriever(

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.cpu import count_cpus
-from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.embedder import Embedder, Vectors, normalised
 from pipelines.embedding.int8 import quantise
+from pipelines.embedding.questions import WIDEST, QuestionSessions
 from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer, weights_digest
 from pipelines.records import digest
 from pipelines.whole import whole_file
@@ -48,16 +50,30 @@ class OnnxEmbedder(Embedder):
     ) -> None:
         super().__init__(counter)
         assert counter.folder is not None
-        self._session = open_session(exported(counter, cache, int8))
+        path = exported(counter, cache, int8)
+        self._session = open_session(path)
+        # In int8 a question takes 2.5 ms on one thread and 3.5 on two, which wait for each other longer than they work.
+        wide = 1 if int8 else min(threads or count_cpus(), WIDEST)
+        self._questions = QuestionSessions(self._session, (lambda: open_session(path, wide)) if wide > 1 else None)
         self._tokenizer = untruncated_tokenizer(counter.folder)
         self._tokenizer.enable_truncation(counter.max_tokens)
         self._most_texts = batch_size
         self._threads = ThreadPoolExecutor(threads or count_cpus(), "raydex-embed")
 
-    def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question, (dimension,). Raises EmbeddingFailed."""
+        texts = [clean_for_tokenizer(text)]
+        ids = self._encode(texts, self.counter.query_prefix)
+        with self._questions.take() as session:
+            return normalised(self._run(ids, session), texts, self.dimension)[0]
+
+    def _encode(self, texts: list[str], prefix: str) -> list[list[int]]:
         encodings = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
         self._tell_truncated(sum(bool(encoding.overflowing) for encoding in encodings), len(texts))
-        ids = [encoding.ids for encoding in encodings]
+        return [encoding.ids for encoding in encodings]
+
+    def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
+        ids = self._encode(texts, prefix)
         batches = list(batch_by_tokens([len(line) for line in ids], BATCH_TOKENS, self._most_texts))
         run = self._threads.map if len(batches) > 1 else map
         vectors = np.empty((len(ids), self.dimension), np.float32)
@@ -65,14 +81,14 @@ class OnnxEmbedder(Embedder):
             vectors[places] = rows
         return vectors
 
-    def _run(self, ids: list[list[int]]) -> NDArray[Any]:
+    def _run(self, ids: list[list[int]], session: Any = None) -> NDArray[Any]:
         """Return the vectors of a batch; padding is masked, so its tokens do not matter."""
         padded = np.zeros((len(ids), max(map(len, ids))), np.int64)
         mask = np.zeros_like(padded)
         for row, line in enumerate(ids):
             padded[row, : len(line)] = line
             mask[row, : len(line)] = 1
-        return self._session.run(None, {"input_ids": padded, "attention_mask": mask})[0]
+        return (session or self._session).run(None, {"input_ids": padded, "attention_mask": mask})[0]
 
 
 def open_session(path: Path, threads: int = 1) -> Any:

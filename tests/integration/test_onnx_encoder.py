@@ -3,6 +3,7 @@
 import multiprocessing
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,6 +106,16 @@ def test_int8_is_near_and_no_vector_depends_on_its_batch(cache: Path) -> None:
     assert 0.995 < cosines.min() < 0.99999
     alone = np.concatenate([int8.embed_chunks([text]) for text in texts])
     assert (vectors * alone).sum(axis=1).min() > 0.99999
+
+
+@pytest.mark.parametrize("model", [MODEL, f"int8:{MODEL}"])
+def test_a_questions_vector_is_the_same_alone_and_among_others(cache: Path, model: str) -> None:
+    onnx, questions = load_embedder(model, device="cpu", cache=cache, threads=2), TEXTS[:24]
+    alone = np.stack([onnx.embed_query(question) for question in questions])
+    with ThreadPoolExecutor(8) as threads:
+        among = np.stack(list(threads.map(onnx.embed_query, questions)))
+    assert np.abs(alone - among).max() <= 1e-6
+    assert np.abs(alone - onnx.embed_chunks(questions)).max() <= 1e-6
 
 
 def test_a_text_that_is_too_long_is_told(cache: Path) -> None:

@@ -1,0 +1,36 @@
+"""A lone question has all CPUs; questions that are embedded at the same time have one each."""
+
+import pytest
+
+from pipelines.embedding.questions import QuestionSessions
+
+
+def test_a_lone_question_has_all_cpus_and_one_of_several_has_one() -> None:
+    sessions = QuestionSessions("single", lambda: "wide")
+    with sessions.take() as first, sessions.take() as second, sessions.take() as third:
+        assert (first, second, third) == ("wide", "single", "single")
+    with sessions.take() as later:
+        assert later == "wide"
+
+
+def test_the_wide_session_is_opened_once_by_the_first_question() -> None:
+    opened: list[str] = []
+    sessions = QuestionSessions("single", lambda: opened.append("wide") or "wide")
+    assert not opened
+    for _ in range(2):
+        with sessions.take(), sessions.take():
+            pass
+    assert opened == ["wide"]
+
+
+def test_without_a_wide_session_every_question_has_one_cpu() -> None:
+    with QuestionSessions("single", None).take() as session:
+        assert session == "single"
+
+
+def test_a_question_that_fails_leaves_its_cpus() -> None:
+    sessions = QuestionSessions("single", lambda: "wide")
+    with pytest.raises(RuntimeError), sessions.take():
+        raise RuntimeError("the model failed")
+    with sessions.take() as session:
+        assert session == "wide"
