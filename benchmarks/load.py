@@ -25,11 +25,14 @@ from pipelines.answering import factory
 from pipelines.answering.engine import QueryEngine, Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AnswerSettings
+from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import Embedder
 from pipelines.lexical import LexicalIndex
 from pipelines.store import Store
 
 CLIENTS = (1, 8, 32)
+# The index may have been built with either: they cost the same to search.
+MODELS = {"fp32": "all-MiniLM-L6-v2", "int8": "int8:all-MiniLM-L6-v2"}
 T = TypeVar("T")
 
 
@@ -73,8 +76,9 @@ class Meter:
 
 @dataclass(frozen=True)
 class Cell:
-    """One round of one number of clients."""
+    """One round of one number of clients, whose questions one model embeds."""
 
+    model: str
     clients: int
     per_second: float
     p50_ms: float
@@ -122,63 +126,82 @@ async def ask(engine: QueryEngine, clients: int, seconds: float, texts: Iterator
     return seen
 
 
-async def measure(engine: QueryEngine, meter: Meter, clients: int, seconds: float, texts: Iterator[str]) -> Cell:
-    """Return the figures of one round of `clients`."""
+async def measure(
+    engine: QueryEngine, meter: Meter, cell: tuple[str, int], seconds: float, texts: Iterator[str]
+) -> Cell:
+    """Return the figures of one round of a model and a number of clients."""
     meter.take_embedding_walls()
     before, began = meter.read(), time.perf_counter()
-    seen = await ask(engine, clients, seconds, texts)
+    seen = await ask(engine, cell[1], seconds, texts)
     lasted, after = time.perf_counter() - began, meter.read()
     p95 = statistics.quantiles(seen, n=20, method="inclusive")[-1]
     walls = meter.take_embedding_walls()
     spent = {part: (after[part] - before[part]) / len(seen) * 1000 for part in after}
-    return Cell(clients, len(seen) / lasted, _ms(seen), p95 * 1000, _ms(walls), spent)
+    return Cell(*cell, len(seen) / lasted, _ms(seen), p95 * 1000, _ms(walls), spent)
 
 
 def _ms(seconds: Sequence[float]) -> float:
     return statistics.median(seconds) * 1000
 
 
-def metered_engine(settings: AnswerSettings, store: Store, meter: Meter) -> tuple[QueryEngine, Retriever]:
-    """Return an engine whose embedder and BM25 are metered, and its retriever, both ready."""
+def metered_retriever(settings: AnswerSettings, store: Store, meter: Meter, model: str) -> Retriever:
+    """Return a retriever, ready, whose questions `model` embeds, metered."""
     make_embedder = factory.make_embedder
 
-    def metered_embedder(settings: AnswerSettings, model: str) -> Embedder:
+    def metered_embedder(settings: AnswerSettings, _: str) -> Embedder:
         embedder = make_embedder(settings, model)
         embedder.embed_query = meter.metered("embedding", embedder.embed_query)  # type: ignore[method-assign]
         return embedder
 
     factory.make_embedder = metered_embedder
-    LexicalIndex.search = meter.metered("BM25", LexicalIndex.search)  # type: ignore[method-assign]
-    retriever = factory.make_retriever(settings, store)
-    retriever.prepare()
-    return factory.make_engine(settings, retriever), retriever
+    try:
+        retriever = factory.make_retriever(settings, store)
+        retriever.prepare()
+    finally:
+        factory.make_embedder = make_embedder
+    return retriever
 
 
-async def run_rounds(engine: QueryEngine, meter: Meter, rounds: int, seconds: float) -> list[Cell]:
-    """Return the figures of all rounds, each number of clients once a round."""
+async def run_rounds(engines: dict[str, QueryEngine], meter: Meter, rounds: int, seconds: float) -> list[Cell]:
+    """Return the figures of all rounds: in each, every model with every number of clients."""
     texts = itertools.cycle(questions(200))
-    await ask(engine, 4, 1.0, texts)
-    return [await measure(engine, meter, clients, seconds, texts) for _ in range(rounds) for clients in CLIENTS]
+    for engine in engines.values():
+        await ask(engine, 4, 1.0, texts)
+    return [
+        await measure(engine, meter, (model, clients), seconds, texts)
+        for _ in range(rounds)
+        for clients in CLIENTS
+        for model, engine in engines.items()
+    ]
 
 
-def medians(cells: Sequence[Cell], clients: int) -> Cell:
-    """Return the medians over the rounds of one number of clients."""
-    of = [cell for cell in cells if cell.clients == clients]
-
+def medians(cells: Sequence[Cell], model: str, clients: int) -> Cell:
+    """Return the medians over the rounds of one model and number of clients."""
+    of = [cell for cell in cells if (cell.model, cell.clients) == (model, clients)]
     cpu_ms = {part: statistics.median(cell.cpu_ms[part] for cell in of) for part in of[0].cpu_ms}
     names = ("per_second", "p50_ms", "p95_ms", "embedding_ms")
-    return Cell(clients, *(statistics.median(getattr(cell, name) for cell in of) for name in names), cpu_ms)
+    return Cell(model, clients, *(statistics.median(getattr(cell, name) for cell in of) for name in names), cpu_ms)
 
 
 def as_markdown(cells: Sequence[Cell]) -> str:
     """Return the table."""
     parts = list(cells[0].cpu_ms)
-    head = ["clients", "questions/s", "p50 ms", "p95 ms", "embedding p50 ms", "CPU ms a question"]
+    head = [
+        "question embedded in",
+        "clients",
+        "questions/s",
+        "p50 ms",
+        "p95 ms",
+        "embedding p50 ms",
+        "CPU ms a question",
+    ]
     rows = []
     for cell in cells:
         spent = ", ".join(f"{part} {cell.cpu_ms[part]:.1f}" for part in parts)
         times = [f"{value:.1f}" for value in (cell.p50_ms, cell.p95_ms, cell.embedding_ms)]
-        rows.append([cell.clients, f"{cell.per_second:.0f}", *times, f"{sum(cell.cpu_ms.values()):.1f}: {spent}"])
+        rows.append(
+            [cell.model, cell.clients, f"{cell.per_second:.0f}", *times, f"{sum(cell.cpu_ms.values()):.1f}: {spent}"]
+        )
     return tables.as_table(head, rows)
 
 
@@ -186,7 +209,7 @@ def main() -> None:
     parser = common.arguments(__doc__)
     parser.add_argument("--collection", default="raydocs")
     args = common.parse(parser, "load")
-    rounds, seconds = (1, 1.0) if args.quick else (5, 4.0)
+    rounds, seconds = (1, 1.0) if args.quick else (5, 3.0)
     common.data("embedding_qa.json")
     with common.indexed_ray_docs(args.home, args.collection) as url, Store(url) as store:
         # A language model is named, so that no hit gets the neighbours that a quoted answer needs; none is asked.
@@ -194,10 +217,14 @@ def main() -> None:
             home=args.home, collection=args.collection, llm_url="http://127.0.0.1:9", llm_model="-"
         )
         meter = Meter(int((args.home / "postgres" / "postmaster.pid").read_text().split()[0]))
-        engine, retriever = metered_engine(settings, store, meter)
-        cells = asyncio.run(run_rounds(engine, meter, rounds, seconds))
-        retriever.close()
-    summed_up = [medians(cells, clients) for clients in CLIENTS]
+        LexicalIndex.search = meter.metered("BM25", LexicalIndex.search)  # type: ignore[method-assign]
+        models = {name: model for name, model in MODELS.items() if name == "fp32" or multiplies_int8()}
+        retrievers = {name: metered_retriever(settings, store, meter, model) for name, model in models.items()}
+        engines = {name: factory.make_engine(settings, retriever) for name, retriever in retrievers.items()}
+        cells = asyncio.run(run_rounds(engines, meter, rounds, seconds))
+        for retriever in retrievers.values():
+            retriever.close()
+    summed_up = [medians(cells, model, clients) for clients in CLIENTS for model in engines]
     figures = {"rounds": [asdict(cell) for cell in cells], "medians": [asdict(cell) for cell in summed_up]}
     common.report(args, "load", as_markdown(summed_up), figures, packages=["onnxruntime", "psycopg", "tantivy"])
 
