@@ -55,17 +55,18 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of what was asked for."""
     figures: dict[str, Any] = {}
     with common.indexed_ray_docs(args.home) as url:
-        bench = Bench(args.home, url, 1 if args.quick else args.rounds)
+        bench, rounds = Bench(args.home, url), 1 if args.quick else args.rounds
         if args.only != "query":
             count = None if args.whole else 20 if args.quick else PAGES
-            figures["ingest"] = ingest_figures(bench, common.ray_docs(args.home, count), OURS_INGEST)
+            times = 1 if args.whole else min(rounds, 2)  # a round takes four minutes
+            figures["ingest"] = ingest_figures(bench, common.ray_docs(args.home, count), OURS_INGEST, times)
         if args.only != "ingest":
             with Searches(bench, ray_corpus(bench), (EMBEDDED, KNOWN), args.depth) as searches:
-                figures["real"] = {"chunks": ray_corpus(bench).chunks, **searches.measure(bench.rounds)}
+                figures["real"] = {"chunks": ray_corpus(bench).chunks, **searches.measure(rounds)}
                 figures["score"] = searches.scores(common.data("eval-dev.jsonl"))
             synthetic = synthetic_corpus(bench, 20_000 if args.quick else args.chunks)
             with Searches(bench, synthetic, (KNOWN,), args.depth) as searches:
-                figures["synthetic"] = {"chunks": synthetic.chunks, **searches.measure(bench.rounds)}
+                figures["synthetic"] = {"chunks": synthetic.chunks, **searches.measure(rounds)}
     return figures
 
 

@@ -19,8 +19,10 @@ from benchmarks.peer.setup import PEERS, Bench
 Figures = dict[str, float]
 
 
-def ingest_figures(bench: Bench, pages: Path, ours: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
-    """Return for each library the medians over the rounds, and the seconds of every round.
+def ingest_figures(
+    bench: Bench, pages: Path, ours: Mapping[str, Sequence[str]], count: int
+) -> dict[str, dict[str, Any]]:
+    """Return for each library the medians over `count` rounds, and the seconds of every round.
 
     `ours` are the flags of `raydex index` by the name in the table. Seconds are from the start of a process to its end.
     """
@@ -32,7 +34,7 @@ def ingest_figures(bench: Bench, pages: Path, ours: Mapping[str, Sequence[str]])
         ways[name] = lambda name=name: peer_once(bench, name, corpus)
     for name, way in ways.items():
         ways[name] = lambda name=name, way=way: _told(name, way())
-    found = common.interleave(ways, bench.rounds)
+    found = common.interleave(ways, count)
     return {
         name: {
             **{key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]},

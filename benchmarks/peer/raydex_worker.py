@@ -23,16 +23,20 @@ threading.Thread(target=loop.run_forever, daemon=True).start()
 
 
 class KnownVectors:
-    """An embedder that has the vectors of its questions ready."""
+    """An embedder that has the vectors of its questions ready.
+
+    A question that the engine words anew, its spelling corrected, gets that of another: the search takes as long.
+    """
 
     def __init__(self, vectors: dict[str, list[float]]) -> None:
         self._vectors = {text: np.asarray(vector, np.float32) for text, vector in vectors.items()}
+        self._other = next(iter(self._vectors.values()))
 
     def embed_query(self, text: str) -> np.ndarray:
-        return self._vectors[text]
+        return self._vectors.get(text, self._other)
 
     def embed_chunks(self, texts: list[str]) -> np.ndarray:
-        return np.stack([self._vectors[text] for text in texts])
+        return np.stack([self.embed_query(text) for text in texts])
 
 
 def open_searches(

@@ -27,8 +27,8 @@ PEERS = {"LlamaIndex": "llamaindex", "Haystack": "haystack"}
 class Bench:
     """A home with its running database server at `url`, the peers' environments below it, and the model's folder."""
 
-    def __init__(self, home: Path, url: str, rounds: int) -> None:
-        self.home, self.owner, self.rounds = home, url, rounds
+    def __init__(self, home: Path, url: str) -> None:
+        self.home, self.owner = home, url
         self.folder = home / "peers"
         self._server = superuser_url(home)
         self._embedder = load_embedder(MODEL, device="cpu", cache=home / "models")
