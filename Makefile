@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install chromium demo test test-all check quality bench lock tree clean
+.PHONY: help install models chromium demo test test-all check quality bench lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -18,7 +18,13 @@ help:
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed models
+
+# The default model as ONNX Runtime reads it, made once and kept under RAYDEX_HOME: else the first run makes it.
+MODELS := from jobs.environment import home; from pipelines.embedding.embedder import load_embedder; \
+  from pipelines.indexing.settings import choose_model; load_embedder(choose_model("auto"), device="cpu", cache=home() / "models")
+models: $(VENV)/.installed
+	@$(BIN)/python -c '$(MODELS)'
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Raydex needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": set PYTHON=python3.11 (or newer)")'
@@ -41,13 +47,13 @@ demo: install
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
-test: install
+test: $(VENV)/.installed
 	@$(PYTEST) -m 'not exhaustive'
 
-test-all: install
+test-all: $(VENV)/.installed
 	@$(PYTEST)
 
-check: install
+check: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy pipelines serve jobs
@@ -72,7 +78,7 @@ lock:
 	@$(BIN)/python -m pip freeze --exclude-editable | sed 's/^torch==\([0-9.]*\)+.*/torch==\1/' > constraints.txt
 
 # README's tree, from the first lines of the modules.
-tree: install
+tree: $(VENV)/.installed
 	@$(BIN)/python docs/tree.py --write
 
 clean:

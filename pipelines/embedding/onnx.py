@@ -5,6 +5,8 @@ Knows no GPU and no endpoint.
 """
 
 import fcntl
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +23,7 @@ from pipelines.embedding.cpu import count_cpus
 from pipelines.embedding.embedder import Embedder, Vectors, normalised
 from pipelines.embedding.int8 import quantise
 from pipelines.embedding.questions import WIDEST, QuestionSessions
-from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer, weights_digest
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer, untruncated_tokenizer, weights_digest
 from pipelines.records import digest
 from pipelines.whole import whole_file
 
@@ -32,6 +34,13 @@ LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export
 LEAST_INT8_COSINE = 0.99  # of int8's to fp32's: 0.999 for MiniLM; far less means a model that int8 destroys
 GRAPH = "2"  # of the exported graph: another value exports anew
 PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return x  # 漢字 " * 20]
+# What the process that exports runs: folder of this source, model, file, fp32 export.
+_WRITE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pipelines.embedding.onnx import write_export
+write_export(*sys.argv[2:])
+"""
 
 
 class ExportFailed(RuntimeError):
@@ -124,14 +133,32 @@ def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
 
 
 def exported(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
-    """Return the exported model in `cache`, made by one process at a time (some seconds) if it is missing."""
+    """Return the exported model in `cache`, made by one process at a time (some seconds) if it is missing.
+
+    It is made in a process of its own: torch stays out of this one, which may embed for hours. Raises ExportFailed.
+    """
     path = export_path(counter, cache, int8)
     if not path.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(path.with_suffix(".lock")):
             if not path.is_file():
-                _write(counter, path, exported(counter, cache) if int8 else None)
+                _write_apart(counter, path, exported(counter, cache) if int8 else None)
     return path
+
+
+def _write_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
+    command = [sys.executable, "-c", _WRITE, str(Path(__file__).parents[2]), counter.model, str(path), str(fp32 or "")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise ExportFailed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+
+
+def write_export(model: str, path: str, fp32: str) -> None:
+    """Write the export of `model`; in int8 if its `fp32` export is given. Ends the process with what went wrong."""
+    try:
+        _write(load_tokenizer(model), Path(path), Path(fp32) if fp32 else None)
+    except ExportFailed as error:
+        sys.exit(" ".join(str(error).split()))
 
 
 def _write(counter: TokenCounter, path: Path, fp32: Path | None) -> None:

@@ -4,7 +4,6 @@ Decides where pages are embedded: in this process or on Ray, which is started on
 run.py.
 """
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines.cluster import check_reach, connect_ray, is_connected
+from pipelines.embedding.cpu import count_cpus
 from pipelines.indexing.building.drawing import Drawn
 from pipelines.indexing.building.here import Here
 from pipelines.indexing.building.pools import Pools, is_little, plan_here, plan_pools
@@ -123,11 +123,11 @@ class Gatherer:
         if self._wants_ray():
             return False
         pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
-        return self._options.no_ray or is_little(pages, size, _cpus())
+        return self._options.no_ray or is_little(pages, size, count_cpus())
 
     @cached_property
     def _here(self) -> Here:
-        return self._stack.enter_context(Here(self._job(plan_here(_cpus()))))
+        return self._stack.enter_context(Here(self._job(plan_here(count_cpus()))))
 
     @cached_property
     def _on_ray(self) -> "OnRay":
@@ -223,8 +223,3 @@ def taken(ranges: "deque[dict[str, Any]]") -> Iterator[dict[str, Any]]:
     """Take ranges from the front, as long as there are any."""
     while ranges:
         yield ranges.popleft()
-
-
-def _cpus() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -59,6 +59,17 @@ def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
+def test_what_fails_in_the_process_that_exports_is_said_here(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (broken / name).write_bytes((load_tokenizer(MODEL).folder / name).read_bytes())
+    (broken / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
+    with pytest.raises(ExportFailed, match=r"broken can't be exported to ONNX .* use the backend torch"):
+        exported(load_tokenizer(str(broken)), tmp_path)
+    assert not list(tmp_path.glob("*.onnx"))
+
+
 def _export_into(folder: Path) -> Path:
     return exported(load_tokenizer(MODEL), folder)
 

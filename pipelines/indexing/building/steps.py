@@ -1,4 +1,4 @@
-"""The steps that every run consists of: pages become chunks, chunks become vectors, vectors are stored.
+"""The steps of every run: pages become chunks, chunks become vectors, vectors are stored.
 
 Progress is kept in the database: a step that runs twice changes nothing, and the run after a killed one continues where
 that one stopped. Only URLs, and texts that lack a vector, travel between steps. Knows no Ray.
