@@ -30,7 +30,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("encoder", "embedding"),
     Benchmark("indexing", "indexing"),
-    Benchmark("retrieval", "answering_retrieval"),
+    Benchmark("retrieval", "retrieval"),
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),
     Benchmark("peers", "peers"),

@@ -14,7 +14,7 @@ import asyncio
 import os
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from pipelines.llm import LLM, LLMFailed, LLMSession, LLMSettings
 from pipelines.llm.replies import read_prose
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
+from pipelines.store.chunks import RankableChunk
 from pipelines.store.search import SearchResult
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -67,16 +68,23 @@ class MemoryIndex:
     def live_index(self, collection: str, /) -> Index:
         return self._index
 
+    def read_index(self, index: Index, read: Callable[["MemoryIndex"], Any], timeout_s: float | None, /) -> Any:
+        return read(self)
+
     def search(
-        self, index: Index, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, filters: Filters,
-        timeout_s: float | None, /,
-    ) -> SearchResult:  # fmt: skip
+        self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, filters: Filters, *, collection: str | None
+    ) -> SearchResult:
         nearest = []
         for vector in vectors:
             cosines = self._vectors @ vector
             best = np.argsort(-cosines, kind="stable")[:k]
-            nearest.append([replace(self._chunks[at], score=float(cosines[at])) for at in best])
-        return SearchResult(1, nearest, {name: self._by_id[name] for name in ids if name in self._by_id})
+            nearest.append([(float(cosines[at]), RankableChunk.of(self._chunks[at])) for at in best])
+        named = {name: RankableChunk.of(self._by_id[name]) for name in ids if name in self._by_id}
+        live = [{**row, "revision": self._index.revision} for row in self.collections()]
+        return SearchResult(1, nearest, named, live=live)
+
+    def hits(self, ids: Sequence[str], /) -> Mapping[str, Hit]:
+        return {name: self._by_id[name] for name in ids}
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int, /) -> Mapping[str, Sequence[Hit]]:
         return {}

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.lexical import LexicalIndex
 from pipelines.records import FetchedPage, Filters, Index, VectorType
 from pipelines.store import BuildResources, Store, build_index, promote_index
+from pipelines.store.search import IndexSnapshot, ScoredChunk
 
 K, DEPTH = 5, 10
 CLIENTS = 8
@@ -352,9 +354,13 @@ def _found(store: Store, questions: Questions, best: np.ndarray, filters: Filter
     index, right = store.live_index(COLLECTION), 0
     tie = 1e-3 if index.settings.vector_type == "halfvec" else TIE
     for (_, vector), exact in zip(questions, best, strict=True):
-        (nearest,) = store.search(index, [vector], [], DEPTH, filters).nearest
-        right += sum(hit.score >= exact.min() - tie for hit in nearest)
+        (nearest,) = store.read_index(index, partial(_nearest, vector, filters))
+        right += sum(score >= exact.min() - tie for score, _ in nearest)
     return right / (best.shape[1] * len(questions))
+
+
+def _nearest(vector: np.ndarray, filters: Filters, chunks: IndexSnapshot) -> list[list[ScoredChunk]]:
+    return chunks.search([vector], [], DEPTH, filters).nearest
 
 
 # ---------------------------------------------------------------------------------------------- disk and memory

@@ -6,13 +6,42 @@ new indexes, publishing, searching, dumps and restores take their columns from t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from psycopg import sql
 
 from pipelines.characters import clean_for_storage
 from pipelines.records import Hit
 from pipelines.store.connection import Connection, Database, statement
+
+
+class RankableChunk(NamedTuple):
+    """What ranking reads of a chunk: all but its text.
+
+    `anchor` is the finest one, "" for the page itself, `heading` the first of the headings, None without any.
+    """
+
+    chunk_id: str
+    url: str
+    anchor: str
+    title: str
+    heading: str | None
+    ordinal: int
+    text_hash: str
+    version: str | None
+    language: str
+
+    @property
+    def source(self) -> str:
+        """The source that an answer cites: `url#anchor`."""
+        return f"{self.url}#{self.anchor}" if self.anchor else self.url
+
+    @classmethod
+    def of(cls, hit: Hit) -> "RankableChunk":
+        """Return what ranking reads of a hit."""
+        anchor, heading = hit.anchors[-1] if hit.anchors else "", hit.headings[0] if hit.headings else None
+        return cls(hit.chunk_id, hit.url, anchor, hit.title, heading, hit.ordinal, hit.text_hash, hit.version,
+                   hit.language)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

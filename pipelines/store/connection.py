@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -29,6 +30,7 @@ from pipelines.characters import clean_for_storage
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
+_trusts_sessions: ContextVar[bool] = ContextVar("trusts_sessions", default=False)
 
 # Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
 DATABASE_PATIENCE_S = 60.0
@@ -38,6 +40,8 @@ REPETITIONS = 5
 PAUSE_S = 0.5
 # An attempt that is repeated waits no longer for a connection: the pool tries to connect once in that time.
 ATTEMPT_S = 1.0
+# The size of the list that a search of the graph keeps.
+EF_SEARCH = 100
 
 
 class StoreUnavailable(ConnectionError):
@@ -59,6 +63,12 @@ def can_connect(url: str) -> bool:
     except psycopg.Error:
         return False
     return True
+
+
+def check_connection(connection: Connection) -> None:
+    """Raise an error of psycopg if a session of the pool has ended, unless the caller will notice that itself."""
+    if not _trusts_sessions.get():
+        ConnectionPool.check_connection(connection)
 
 
 @functools.cache
@@ -90,7 +100,7 @@ class Database:
             url,
             kwargs={
                 "row_factory": dict_row,
-                "options": "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100",
+                "options": f"-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search={EF_SEARCH} -c jit=off",
                 "connect_timeout": 5,
             },
             min_size=0,
@@ -98,7 +108,7 @@ class Database:
             timeout=min(timeout_s, ATTEMPT_S) if retry_s else timeout_s,
             reconnect_timeout=1.0,
             configure=register_vector,
-            check=ConnectionPool.check_connection,
+            check=check_connection,
             open=False,
         )
         self._opening = threading.Lock()
@@ -145,6 +155,8 @@ class Database:
 
     def _do(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`)."""
+        if not self._retry_s:
+            return self.in_transaction(work)
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_worth_waiting),
             stop=tenacity.stop_after_delay(self._retry_s),
@@ -152,11 +164,28 @@ class Database:
             reraise=True,
         )
 
-        def once() -> T:
-            with self._connection() as connection:
-                return work(connection)
+        return attempts(self.in_transaction, work)
 
-        return attempts(once)
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which only reads, in one transaction; a session that has ended is noticed by using it.
+
+        That saves the round trip in which the pool asks whether it has. Then as `_do`.
+        """
+        used: list[Connection] = []
+
+        def watched(connection: Connection) -> T:
+            used.append(connection)
+            return work(connection)
+
+        trusting = _trusts_sessions.set(True)
+        try:
+            return self.in_transaction(watched)
+        except StoreUnavailable:
+            if not used or not used[0].closed:
+                raise
+        finally:
+            _trusts_sessions.reset(trusting)
+        return self._do(work)
 
     def _all(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[DictRow]:
         def work(connection: Connection) -> list[DictRow]:
@@ -206,15 +235,27 @@ def translate_errors() -> Iterator[None]:
 
 
 @contextmanager
-def snapshot(connection: Connection) -> Iterator[None]:
-    """Run the body in a read-only transaction of its own, in which all statements see the same state."""
+def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[None]:
+    """Run the body in a read-only transaction of its own, in which all statements see the same state.
+
+    If it is `pipelined`, a statement is sent without waiting for those before it: only reading results waits.
+    """
     connection.isolation_level, connection.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
     try:
-        with connection.transaction():
+        with _pipeline(connection) if pipelined else connection.transaction():
             yield
     finally:
         with suppress(psycopg.Error):  # the connection may be lost
+            connection.rollback()
             connection.isolation_level = connection.read_only = None
+
+
+@contextmanager
+def _pipeline(connection: Connection) -> Iterator[None]:
+    """Run the body in a pipeline, whose first statement begins a transaction. `transaction()` would wait for that."""
+    with connection.pipeline():
+        yield
+        connection.commit()
 
 
 def is_alive(connection: Connection) -> bool:

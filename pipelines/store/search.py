@@ -3,20 +3,23 @@
 Every read is one snapshot, so that a publish is seen whole or not at all.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 import psycopg
 from psycopg import sql
-from psycopg.rows import DictRow
+from psycopg.rows import dict_row, tuple_row
 
 from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Hit, Index, IndexSettings
-from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, chunk_table, drop_index
-from pipelines.store.connection import Connection, snapshot, statement
+from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
+from pipelines.store.connection import EF_SEARCH, Connection, snapshot, statement
+
+T = TypeVar("T")
 
 # A search is exact if its filter keeps at most this share of the chunks, but never more than EXACT_MOST chunks.
 # Measured on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept: exactly, with the
@@ -24,8 +27,7 @@ from pipelines.store.connection import Connection, snapshot, statement
 # 20 % 15 ms (0.91), 40 % 9 ms (0.98).
 EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
 
-# The size of the list that a search of the graph keeps: at least k, at most what pgvector allows.
-EF_SEARCH, MOST_EF_SEARCH = 100, 1000
+MOST_EF_SEARCH = 1000  # what pgvector allows
 
 # The condition for each field of Filters.
 CONDITIONS = {
@@ -51,75 +53,137 @@ class ChangesPruned(LookupError):
     """The changes since that revision are no longer stored: build from the whole index."""
 
 
+ScoredChunk = tuple[float, RankableChunk]  # higher is better
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of one search: a list of hits (cosine, best first) per vector, and the chunks asked for by id.
+    """The result of one search: a list of chunks (by cosine, best first) per vector, and the chunks asked for by id.
 
-    With `too_slow` the search for the nearest was given up, and their lists are empty.
+    `live` says what is live now: name, is_default, index and revision of each collection, or of the one asked for. With
+    `too_slow` the search for the nearest was given up, and their lists are empty.
     """
 
     revision: int
-    nearest: list[list[Hit]]
-    by_id: dict[str, Hit]
+    nearest: list[list[ScoredChunk]]
+    by_id: dict[str, RankableChunk]
     too_slow: bool = False
+    live: Sequence[Mapping[str, Any]] = ()
 
 
-class ChunkSearch:
-    """Searches the chunks of `index` that `filters` keep, in the transaction of `cursor`."""
+class IndexSnapshot:
+    """Reads one state of `index`, in the pipelined transaction of `connection`: what ranking needs, then hits.
+
+    A statement is given up after `timeout_s` (None: without limit).
+    """
 
     def __init__(
         self,
-        cursor: psycopg.Cursor[DictRow],
-        index: int,
-        vector_type: str = "vector",
-        filters: Filters = Filters(),
+        connection: Connection,
+        index: Index,
         columns: ChunkColumns = CHUNK_COLUMNS,
+        timeout_s: float | None = None,
     ) -> None:
-        self._cursor = cursor
-        self._columns = columns
-        self._table = f"chunk_{index:d}"
-        self._kept = _parameters(filters)
-        self._parts: dict[str, sql.Composable] = {
-            **columns.parts,
-            "chunk": chunk_table(index),
-            "kept": _conditions(self._kept),
-            "vector": sql.SQL("halfvec" if vector_type == "halfvec" else "vector"),
-        }
+        self._connection, self._index, self._columns, self._timeout_s = connection, index, columns, timeout_s
 
-    def tune(self, k: int, timeout_s: float | None) -> None:
-        """Until the transaction ends, visit enough of the graph for `k`, and give up a statement after `timeout_s`."""
-        values = {
-            "ef_search": str(min(max(k, EF_SEARCH), MOST_EF_SEARCH)),
-            "timeout_ms": str(max(1, int(timeout_s * 1000)) if timeout_s else 0),
-        }
-        self._cursor.execute(statement("tune_search"), values)
+    def search(
+        self,
+        vectors: Sequence[np.ndarray],
+        ids: Sequence[str],
+        k: int,
+        filters: Filters = Filters(),
+        *,
+        collection: str | None = None,
+    ) -> SearchResult:
+        """Return the `k` chunks nearest to each of `vectors` (cosine), and those with `ids`.
 
-    def get(self, ids: Sequence[str]) -> dict[str, Hit]:
+        Only chunks that `filters` keep; `k` of them if they keep that many. A search that takes too long is done again
+        without vectors. Raises NoSuchIndex if the index was pruned.
+        """
+        kept = _parameters(filters)
+        try:
+            return self._search(vectors, ids, k, kept, collection)
+        except psycopg.errors.QueryCanceled:
+            self._connection.rollback()
+            found = self._search((), ids, k, kept, collection)
+            return replace(found, nearest=[[] for _ in vectors], too_slow=True)
+
+    def page(self, url: str) -> list[RankableChunk]:
+        """Return the chunks of a page in reading order."""
+        return [RankableChunk(*row) for row in self._send("page_rankable", {"url": clean_for_storage(url)}).fetchall()]
+
+    def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
         """Return the chunks with these ids; unknown ids are left out."""
-        rows = self._rows("get_chunks", ids=list(ids)) if ids else []
-        return {row["id"]: self._columns.read_hit(row) for row in rows}
+        cursor = self._send("get_chunks", {"ids": list(ids)}, row_factory=dict_row)
+        return {row["id"]: self._columns.read_hit(row) for row in cursor.fetchall()}
 
-    def nearest(self, vectors: Sequence[np.ndarray], k: int) -> list[list[Hit]]:
-        """Return the `k` chunks nearest to each vector."""
-        name = "search_exactly" if vectors and self._keeps_few() else "search_chunks"
-        return [self._nearest(name, vector, k) for vector in vectors]
+    def _search(
+        self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, kept: Mapping[str, Any], name: str | None
+    ) -> SearchResult:
+        """Send all that can be sent, then read the results in the same order."""
+        self._tune(k)
+        collections = self._send("live_revisions", {"index": self._index.id, "collection": name}, row_factory=dict_row)
+        named = self._send("get_rankable", {"ids": list(ids)}, kept) if ids else None
+        few = self._keeps_few(kept) if kept and vectors else False
+        way = "search_exactly" if few else "search_chunks"
+        nearest = [self._send(way, {"vector": vector}, kept, k) for vector in vectors]
+        live = collections.fetchall()
+        revision = next((row["searched"] for row in live if row["searched"] is not None), None)
+        if revision is None:
+            raise NoSuchIndex(f"index {self._index.id} of collection {self._index.collection!r} was pruned")
+        by_id = {row[0]: RankableChunk(*row) for row in named.fetchall()} if named else {}
+        found = [_scored(cursor.fetchall()) for cursor in nearest]
+        if way == "search_chunks":  # the graph may end before the filter has kept enough
+            again = [self._send("search_exactly", {"vector": vector}, kept, k) if len(one) < k else None
+                     for one, vector in zip(found, vectors, strict=True)]  # fmt: skip
+            found = [_scored(more.fetchall()) if more else one for one, more in zip(found, again, strict=True)]
+        return SearchResult(revision, found, by_id, live=live)
 
-    def _nearest(self, name: str, vector: np.ndarray, k: int) -> list[Hit]:
-        rows = self._rows(name, vector=vector, k=k)
-        if len(rows) < k and name != "search_exactly":  # the graph ended before the filter had kept enough
-            rows = self._rows("search_exactly", vector=vector, k=k)
-        hits = [self._columns.read_hit(row, "cosine") for row in rows]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))  # an iterative scan's order is slightly wrong
+    def _tune(self, k: int) -> None:
+        """Until the transaction ends, visit enough of the graph for `k`, and give up a statement after some time."""
+        timeout_ms = max(1, int(self._timeout_s * 1000)) if self._timeout_s else 0
+        ef_search = min(max(k, EF_SEARCH), MOST_EF_SEARCH)
+        self._send("tune_search", {"ef_search": str(ef_search), "timeout_ms": str(timeout_ms)})
 
-    def _keeps_few(self) -> bool:
-        if not self._kept:
-            return False
+    def _keeps_few(self, kept: Mapping[str, Any]) -> bool:
         bounds = {"share": EXACT_SHARE, "least": EXACT_LEAST, "most": EXACT_MOST}
-        (row,) = self._rows("keeps_few", table=self._table, **bounds)
-        return bool(row["few"])
+        (row,) = self._send("keeps_few", {"table": f"chunk_{self._index.id:d}", **bounds}, kept).fetchall()
+        return bool(row[0])
 
-    def _rows(self, name: str, **values: Any) -> list[DictRow]:
-        return self._cursor.execute(statement(name, **self._parts), {**self._kept, **values}).fetchall()
+    def _send(
+        self,
+        name: str,
+        values: Mapping[str, Any],
+        kept: Mapping[str, Any] = {},
+        k: int = 0,
+        row_factory: psycopg.rows.RowFactory[Any] = tuple_row,
+    ) -> psycopg.Cursor[Any]:
+        """Send a statement. Its plan is kept, unless the values of filters decide what is best."""
+        text = _search_statement(name, self._index.id, self._index.settings.vector_type, tuple(kept), k, self._columns)
+        cursor = self._connection.cursor(binary=True, row_factory=row_factory)
+        return cursor.execute(text, {**kept, **values}, prepare=not kept)
+
+
+@lru_cache(maxsize=1_000)
+def _search_statement(
+    name: str, index: int, vector_type: str, kept: tuple[str, ...], k: int, columns: ChunkColumns
+) -> bytes:
+    """Return the text of a statement: putting it together takes as long as a look-up."""
+    parts: dict[str, sql.Composable] = {
+        **columns.parts,
+        "chunk": chunk_table(index),
+        "ranked": statement("ranked"),
+        "kept": sql.SQL(" and ").join([statement(CONDITIONS[one]) for one in kept]) if kept else sql.SQL("true"),
+        "vector": sql.SQL("halfvec" if vector_type == "halfvec" else "vector"),
+        "k": sql.Literal(k),
+    }
+    return statement(name, **parts).as_bytes(None)
+
+
+def _scored(rows: Sequence[Sequence[Any]]) -> list[ScoredChunk]:
+    """Return rows of {ranked}, distance and score, best first: an iterative scan's order is slightly wrong."""
+    scored = [(float(row[-1]), RankableChunk(*row[:-2])) for row in rows]
+    return sorted(scored, key=lambda one: (-one[0], one[1].chunk_id))
 
 
 class Indexes(ChunkTables):
@@ -169,35 +233,17 @@ class Indexes(ChunkTables):
 
         return self._do(work)
 
-    def search(
-        self,
-        index: Index,
-        vectors: Sequence[np.ndarray],
-        ids: Sequence[str],
-        k: int,
-        filters: Filters = Filters(),
-        timeout_s: float | None = None,
-    ) -> SearchResult:
-        """Return, in one snapshot, the `k` chunks nearest to each of `vectors` (cosine), and those with `ids`.
+    def read_index(self, index: Index, read: Callable[[IndexSnapshot], T], timeout_s: float | None = None) -> T:
+        """Return what `read` makes of one state of `index`; `timeout_s` bounds each statement.
 
-        Only chunks that `filters` keep; `k` of them if they keep that many. `timeout_s` bounds each statement: a search
-        that takes longer is given up, anything else raises StoreUnavailable. Raises NoSuchIndex for a pruned index.
+        Raises NoSuchIndex if the index was pruned.
         """
 
-        def work(connection: Connection) -> SearchResult:
-            with _existing(index.id), snapshot(connection), connection.cursor(binary=True) as cursor:
-                row = cursor.execute(statement("get_index"), {"index": index.id}).fetchone()
-                if row is None:
-                    raise NoSuchIndex(f"index {index.id} of collection {index.collection!r} was pruned")
-                scope = ChunkSearch(cursor, index.id, row["settings"]["vector_type"], filters, self.columns)
-                scope.tune(k, timeout_s)
-                by_id = scope.get(ids)
-                try:
-                    return SearchResult(row["revision"], scope.nearest(vectors, k), by_id)
-                except psycopg.errors.QueryCanceled:  # the transaction is over, what it returned so far is kept
-                    return SearchResult(row["revision"], [[] for _ in vectors], by_id, too_slow=True)
+        def work(connection: Connection) -> T:
+            with _existing(index.id), snapshot(connection, pipelined=True):
+                return read(IndexSnapshot(connection, index, self.columns, timeout_s))
 
-        return self._do(work)
+        return self._read(work)
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
         """Return for each chunk those of its section at most `reach` places away and itself, in reading order."""
@@ -252,7 +298,9 @@ class Indexes(ChunkTables):
                     )
                 values = {"index": index, "revision": revision}
                 ids = [row["chunk_id"] for row in connection.execute(statement("changes_since"), values)]
-                chunks = ChunkSearch(connection.cursor(), index, columns=self.columns).get(ids)
+                parts = {**self.columns.parts, "chunk": chunk_table(index), "kept": sql.SQL("true")}
+                rows = connection.execute(statement("get_chunks", **parts), {"ids": ids}).fetchall()
+                chunks = {row["id"]: self.columns.read_hit(row) for row in rows}
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 
         return self._do(work)
@@ -277,8 +325,3 @@ def _parameters(filters: Filters) -> dict[str, Any]:
     values = {**asdict(filters), "tags": [clean_for_storage(tag) for tag in filters.tags]}
     given = {name: value for name, value in values.items() if value not in (None, [])}
     return {name: clean_for_storage(value) if isinstance(value, str) else value for name, value in given.items()}
-
-
-def _conditions(kept: Mapping[str, Any]) -> sql.Composable:
-    """Return the conditions of the filters that are set."""
-    return sql.SQL(" and ").join([statement(CONDITIONS[name]) for name in kept]) if kept else sql.SQL("true")

@@ -1,6 +1,17 @@
 -- Searches, BM25's view of an index.
 
--- {hit} are the columns of a hit, {kept} the conditions of the filters.
+-- {hit} are the columns of a hit, {ranked} what ranking reads of a chunk table c, {kept} the conditions of the
+-- filters. {k} is written into the statement: a plan for any number of rows would not use the graph.
+
+-- name: ranked
+c.id, c.url, c.anchor, c.title, c.headings[1] as heading, c.ordinal, c.text_hash, c.version, c.language
+
+-- name: live_revisions
+select c.name, c.is_default, live.id as index, live.revision, searched.revision as searched
+from collection c
+left join index live on live.collection = c.name and live.state = 'live'
+left join index searched on searched.collection = c.name and searched.id = %(index)s
+where c.name = coalesce(%(collection)s, c.name) order by c.name;
 
 -- name: kept_by_tags
 c.tags && %(tags)s::text[]
@@ -15,8 +26,7 @@ c.language = %(language)s
 starts_with(c.url collate "C", %(url_prefix)s)
 
 -- name: tune_search
-select set_config('hnsw.ef_search', %(ef_search)s, true), set_config('statement_timeout', %(timeout_ms)s, true),
-    set_config('jit', 'off', true);
+select set_config('hnsw.ef_search', %(ef_search)s, true), set_config('statement_timeout', %(timeout_ms)s, true);
 
 -- name: keeps_few
 with bound as (
@@ -26,17 +36,26 @@ select (select count(*) from (select from {chunk} c where {kept} limit (select c
     <= (select chunks from bound) as few;
 
 -- name: search_chunks
-select {hit}, coalesce(nullif(1 - (c.embedding <=> %(vector)s::{vector}), 'NaN'), 0) as score
-from {chunk} c where {kept} order by c.embedding <=> %(vector)s::{vector} limit %(k)s;
+-- The inner query has the distance once: each mention of it would read the vector again.
+select *, coalesce(nullif(1 - distance, 'NaN'), 0) as score from (
+    select {ranked}, c.embedding <=> %(vector)s::{vector} as distance
+    from {chunk} c where {kept} order by c.embedding <=> %(vector)s::{vector} limit {k}) as found;
 
 -- name: search_exactly
 with kept as materialized (
     select c.id, c.embedding <=> %(vector)s::{vector} as distance from {chunk} c where {kept}),
-best as materialized (select id, distance from kept order by distance, id limit %(k)s)
-select {hit}, coalesce(nullif(1 - best.distance, 'NaN'), 0) as score from best join {chunk} c using (id);
+best as materialized (select id, distance from kept order by distance, id limit {k})
+select {ranked}, best.distance, coalesce(nullif(1 - best.distance, 'NaN'), 0) as score
+from best join {chunk} c using (id);
 
 -- name: get_chunks
 select {hit}, 0.0::float8 as score from {chunk} c where c.id = any(%(ids)s) and {kept};
+
+-- name: get_rankable
+select {ranked} from {chunk} c where c.id = any(%(ids)s) and {kept};
+
+-- name: page_rankable
+select {ranked} from {chunk} c where c.url = %(url)s order by c.ordinal;
 
 -- name: neighbours
 select h.id as of, {hit}, 0.0::float8 as score

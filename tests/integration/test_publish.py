@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, small_site
+from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, search_index, small_site
 from psycopg import sql
 
 from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import decide_deletion, is_cheaper_in_place, rollback
-from pipelines.records import Index
+from pipelines.records import Hit, Index
 from pipelines.store import (
     ChangesPruned,
     CollectionBusy,
@@ -28,6 +28,7 @@ from pipelines.store import (
     promote_index,
 )
 from pipelines.store import publish as publishing_module
+from pipelines.store.search import IndexSnapshot
 
 
 @pytest.fixture
@@ -228,11 +229,17 @@ class Readers:
     def _read(self, number: int) -> tuple[int, int, list[str]]:
         index = self.store.live_index("docs")
         if number % 2:
-            found = self.store.search(index, [self.vector], [], 500)
-            revision, hits = found.revision, found.nearest[0]
+            revision, hits = self.store.read_index(index, self._read_nearest)
             return index.id, revision, [hit.text for hit in hits]
         with self.store.scan_chunks(index.id) as (revision, hits):
             return index.id, revision, [hit.text for hit in hits]
+
+    def _read_nearest(self, chunks: IndexSnapshot) -> tuple[int, list[Hit]]:
+        """Return all chunks, each looked up after the search: a publish between is not seen."""
+        found = chunks.search([self.vector], [], 500)
+        ids = [chunk.chunk_id for _, chunk in found.nearest[0]]
+        hits = chunks.hits(ids)
+        return found.revision, [hits[name] for name in ids]
 
     def _check(self, index: int, revision: int, texts: list[str]) -> None:
         state = frozenset(texts)
@@ -436,7 +443,7 @@ def test_asking_a_pruned_index_says_so(store, workshop):
     workshop.reindex(small_site(3))
     store.prune("docs")
     with pytest.raises(NoSuchIndex, match="pruned"):
-        store.search(old, [], ["x"], 5)
+        search_index(store, old, [], ["x"], 5)
     with pytest.raises(NoSuchIndex, match="pruned"), store.scan_chunks(old.id):
         pass
     with pytest.raises(NoSuchIndex, match="pruned"):
@@ -451,7 +458,7 @@ def test_an_index_that_is_pruned_while_it_is_asked_says_so_too(store, workshop):
     with psycopg.connect(store.url, autocommit=True) as connection:
         connection.execute(sql.SQL("drop table {}").format(sql.Identifier(f"chunk_{old.id}")))
     for ask in (
-        lambda: store.search(old, [workshop.embedder.embed_query("x")], [], 5),
+        lambda: search_index(store, old, [workshop.embedder.embed_query("x")], [], 5),
         lambda: store.changes_since(old.id, 1),
     ):
         with pytest.raises(NoSuchIndex, match="pruned"):

@@ -10,10 +10,16 @@ from urllib.parse import urlsplit, urlunsplit
 import numpy as np
 import psycopg
 import pytest
-from kit.workshop import BASE, Workshop, fetched, small_site
+from kit.plain_fusion import fuse_plainly
+from kit.workshop import BASE, Workshop, fetched, nearest_hits, search_index, small_site
 
+from pipelines.answering.retrieval.fusion import Fusion, spread_pages
+from pipelines.answering.retrieval.prior import no_prior
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Search
+from pipelines.lexical import LexicalIndex
 from pipelines.records import FetchedPage, IndexSettings
-from pipelines.store import RunLock, Store, StoreUnavailable, UnusableDatabase, choose_vector_type
+from pipelines.store import NoSuchIndex, RunLock, Store, StoreUnavailable, UnusableDatabase, choose_vector_type
 
 
 @pytest.fixture
@@ -397,16 +403,79 @@ def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, w
     workshop.reindex(small_site(6))
     some = sorted(workshop.ids())[:3]
     vector = workshop.embedder.embed_query("part 1 on page 3")
-    found = store.search(workshop.live(), [vector, -vector], [*some, "no such id"], 200)
+    found = search_index(store, workshop.live(), [vector, -vector], [*some, "no such id"], 200)
     nearest, opposite = found.nearest
     assert found.revision == 1
     assert len(nearest) == len(opposite) == 18 and nearest[0] != opposite[0]
-    assert [hit.score for hit in nearest] == sorted((hit.score for hit in nearest), reverse=True)
+    assert [score for score, _ in nearest] == sorted((score for score, _ in nearest), reverse=True)
     assert set(found.by_id) == set(some)
-    assert store.search(workshop.live(), [], some, 5).nearest == []
+    assert search_index(store, workshop.live(), [], some, 5).nearest == []
+
+
+def test_hits_are_read_from_the_state_that_was_searched(store, workshop):
+    workshop.reindex(small_site(6))
+    vector = workshop.embedder.embed_query("part 1 on page 3")
+
+    def read(chunks):
+        found = chunks.search([vector], [], 50)
+        workshop.reindex({path: {"s0": f"Another text of {path}."} for path in small_site(6)})
+        return found, chunks.hits([chunk.chunk_id for _, chunk in found.nearest[0]])
+
+    index = workshop.live()
+    found, hits = store.read_index(index, read)
+    assert len(hits) == len(found.nearest[0]) == 18 and found.revision == 1
+    assert found.live[0]["index"] == index.id and workshop.live() != index
+
+
+def test_hits_are_those_of_the_plain_way(store, workshop, tmp_path):
+    """Whole hits of each leg, fused by the book: scores, order, ties and equal texts are the same."""
+    site = {
+        f"p{n:02}": {"same": "Apples are red.", f"s{n % 3}": f"Apples and part {n % 4} of pears."} for n in range(12)
+    }
+    workshop.reindex(site)
+    index, lexical = workshop.live(), LexicalIndex(tmp_path / "words")
+    retriever = Retriever(store, lambda _: workshop.embedder, lambda _: lexical, collection=workshop.name)
+    with store.scan_chunks(index.id) as (_, rows):
+        chunks = {hit.chunk_id: hit for hit in rows}
+    for question in ("red apples", "pears 3", "part 2 of apples", "nothing of that"):
+        found = retriever.retrieve(Search((question,), k=50))
+        vectors = nearest_hits(store, index, workshop.embedder.embed_query(question), 50)
+        scores = lexical.search(question, 50).scores
+        words = [replace(chunks[name], score=score, score_kind="bm25") for name, score in scores]
+        plain = fuse_plainly([("vector", vectors, 1.0), ("bm25", words, 1.0)], Fusion().rrf_k, no_prior, no_prior)
+        assert list(found.hits) == spread_pages(plain) and found.degraded == ()
+    retriever.close()
 
 
 # ---------------------------------------------------------------------------------------------- outages
+
+
+def test_a_search_in_a_session_that_was_ended_is_done_again(store, workshop):
+    workshop.reindex(small_site(2))
+    index, pid = workshop.live(), "select pg_backend_pid()"
+    search_index(store, index, [], ["x"], 5)
+    ended = store.in_transaction(lambda connection: connection.execute(pid).fetchone())
+    with psycopg.connect(store.url, autocommit=True) as other:
+        others = "datname = current_database() and pid <> pg_backend_pid()"
+        other.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
+    assert search_index(store, index, [], ["x"], 5).revision == 1
+    assert store.in_transaction(lambda connection: connection.execute(pid).fetchone()) != ended
+
+
+def test_a_reader_that_fails_leaves_a_session_that_writes(database_url):
+    with Store(database_url, pool_size=1) as store:
+        workshop = Workshop(store, "docs")
+        workshop.reindex(small_site(2))
+        for error in (ValueError, NoSuchIndex):
+            with pytest.raises(error):
+                store.read_index(workshop.live(), lambda chunks, error=error: fail_after_a_look(chunks, error))
+        workshop.reindex(small_site(3))
+        assert workshop.live().revision == 2
+
+
+def fail_after_a_look(chunks, error):
+    chunks.search([], [], 5)
+    raise error
 
 
 def test_a_call_is_tried_as_long_as_it_was_told_and_no_longer():

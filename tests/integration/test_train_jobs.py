@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.workshop import BASE, Workshop
+from kit.workshop import BASE, Workshop, nearest_hits
 
 from jobs import train as job
 from jobs.cli import NOT_ACCEPTED, run_job
@@ -79,9 +79,8 @@ def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: P
     wanted = adapter(plain.embed_query("wheel7"))
     with contextlib.closing(make_retriever(AnswerSettings(query_adapter=folder, bm25_weight=0), store)) as retriever:
         (hit,) = retriever.retrieve(Search(("wheel7",), k=1)).hits
-    assert hit.scores["vector"] == pytest.approx(
-        store.search(store.live_index("docs"), [wanted], [], 1).nearest[0][0].score
-    )
+    (nearest,) = nearest_hits(store, store.live_index("docs"), wanted, 1)
+    assert hit.scores["vector"] == pytest.approx(nearest.score)
     assert AdaptedEmbedder(plain, adapter).embed_query("wheel7") == pytest.approx(wanted)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.processes import full_disk
-from kit.workshop import SMALL_BUILD, Workshop
+from kit.workshop import SMALL_BUILD, Workshop, nearest_hits
 
 from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, RunLock, Store, dump, promote_index, restore
 
@@ -38,7 +38,7 @@ def test_what_is_restored_is_what_was_dumped(store: Store, tmp_path: Path) -> No
     assert manifest["counts"]["chunks"] == len(content(store, "one")) == 10
     assert content(store, "two") == content(store, "one")
     query = workshop.embedder.embed_query("apples")
-    nearest = [store.search(store.live_index(name), [query], [], 3).nearest[0] for name in ("one", "two")]
+    nearest = [nearest_hits(store, store.live_index(name), query, 3) for name in ("one", "two")]
     assert [hit.chunk_id for hit in nearest[0]] == [hit.chunk_id for hit in nearest[1]]
     assert np.allclose([hit.score for hit in nearest[0]], [hit.score for hit in nearest[1]], atol=1e-6)
 

@@ -1,17 +1,20 @@
 """A store in memory and an embedder by word counts, for the answering tests."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, Place, StoreUnavailable
-from pipelines.store.search import SearchResult
+from pipelines.store.chunks import RankableChunk
+from pipelines.store.search import ScoredChunk, SearchResult
+
+T = TypeVar("T")
 
 DIMENSION = 64
 
@@ -57,7 +60,8 @@ def passes(chunk: Hit, filters: Filters) -> bool:
 class MemoryStore:
     """Indexes in memory with one live a collection.
 
-    `away` makes every call raise StoreUnavailable, `slow` makes a search give up its nearest.
+    `searches` and `looks` (for the live index) count. `away` makes every call raise StoreUnavailable, `slow` makes a
+    search give up its nearest.
     """
 
     def __init__(self, *hits: Hit, collection: str = "docs") -> None:
@@ -66,7 +70,7 @@ class MemoryStore:
         self.live: dict[str, int] = {}
         self.default: str | None = None
         self.changes: dict[int, list[tuple[int, str]]] = {}
-        self.away, self.slow, self.searches, self._words = False, False, 0, WordEmbedder()
+        self.away, self.slow, self.searches, self.looks = False, False, 0, 0
         if hits:
             self.publish_index(1, *hits, collection=collection)
 
@@ -103,27 +107,17 @@ class MemoryStore:
 
     def live_index(self, collection: str) -> Index:
         self._reach()
+        self.looks += 1
         if collection not in self.live:
             raise NoLiveIndex(f"collection {collection!r} has no published index: run `raydex index` first")
         return self.indexes[self.live[collection]]
 
-    def search(
-        self,
-        index: Index,
-        vectors: Sequence[np.ndarray],
-        ids: Sequence[str],
-        k: int,
-        filters: Filters = Filters(),
-        timeout_s: float | None = None,
-    ) -> SearchResult:
+    def read_index(self, index: Index, read: Callable[["MemorySnapshot"], T], timeout_s: float | None = None) -> T:
         self._reach()
         if index.id not in self.indexes:
             raise NoSuchIndex(f"index {index.id} was pruned")
         self.searches += 1
-        chunks = [chunk for chunk in self.chunks[index.id] if passes(chunk, filters)]
-        named = {c.chunk_id: c for c in chunks if c.chunk_id in set(ids)}
-        nearest = [] if self.slow else [self._nearest(chunks, vector)[:k] for vector in vectors]
-        return SearchResult(self.indexes[index.id].revision, nearest or [[] for _ in vectors], named, self.slow)
+        return read(MemorySnapshot(self, self.indexes[index.id], self.chunks[index.id]))
 
     def chunks_of_pages(self, index: int, urls: Sequence[str]) -> list[Hit]:
         self._reach()
@@ -146,10 +140,6 @@ class MemoryStore:
             if hit.chunk_id in set(ids)
         }
 
-    def _nearest(self, chunks: Sequence[Hit], vector: np.ndarray) -> list[Hit]:
-        scored = [replace(chunk, score=self._cosine(chunk, vector)) for chunk in chunks]
-        return sorted(scored, key=lambda hit: (-hit.score, hit.chunk_id))
-
     @contextmanager
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         self._reach()
@@ -165,5 +155,33 @@ class MemoryStore:
         if self.away:
             raise StoreUnavailable("the database is away")
 
-    def _cosine(self, chunk: Hit, vector: np.ndarray) -> float:
-        return float(self._words.embed_query(chunk.text) @ vector)
+
+class MemorySnapshot:
+    """One state of an index of a MemoryStore."""
+
+    def __init__(self, store: MemoryStore, index: Index, chunks: Sequence[Hit]) -> None:
+        self._store, self._index, self._chunks, self._words = store, index, chunks, WordEmbedder()
+
+    def search(
+        self,
+        vectors: Sequence[np.ndarray],
+        ids: Sequence[str],
+        k: int,
+        filters: Filters = Filters(),
+        *,
+        collection: str | None = None,
+    ) -> SearchResult:
+        slow, chunks = self._store.slow, [chunk for chunk in self._chunks if passes(chunk, filters)]
+        named = {chunk.chunk_id: RankableChunk.of(chunk) for chunk in chunks if chunk.chunk_id in set(ids)}
+        nearest = [[] if slow else self._nearest(chunks, vector)[:k] for vector in vectors]
+        return SearchResult(self._index.revision, nearest, named, slow, self._store.collections())
+
+    def page(self, url: str) -> list[RankableChunk]:
+        return [RankableChunk.of(hit) for hit in self._store.chunks_of_pages(self._index.id, [url])]
+
+    def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
+        return {chunk.chunk_id: chunk for chunk in self._chunks if chunk.chunk_id in set(ids)}
+
+    def _nearest(self, chunks: Sequence[Hit], vector: np.ndarray) -> list[ScoredChunk]:
+        scored = [(float(self._words.embed_query(chunk.text) @ vector), RankableChunk.of(chunk)) for chunk in chunks]
+        return sorted(scored, key=lambda one: (-one[0], one[1].chunk_id))

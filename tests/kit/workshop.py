@@ -5,21 +5,44 @@ A site is {path: {anchor: text}}; the body of a page is its sections as JSON. A 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.publish import find_base_index, publish_run
-from pipelines.records import Block, Chunk, Document, FetchedPage, Hit, Index, IndexSettings, Page, Section
-from pipelines.store import BuildResources, Publication, RunLock, StagedPage, Store
+from pipelines.records import Block, Chunk, Document, FetchedPage, Filters, Hit, Index, IndexSettings, Page, Section
+from pipelines.store import BuildResources, Publication, RunLock, SearchResult, StagedPage, Store
+from pipelines.store.search import IndexSnapshot
 
 BASE = "https://docs.test/"
 Sections = Mapping[str, str]
 Site = Mapping[str, Sections | str]
 SMALL_BUILD = BuildResources("64MB", 0)
+
+
+def search_index(
+    store: Store, index: Index, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int,
+    filters: Filters = Filters(), timeout_s: float | None = None,
+) -> SearchResult:  # fmt: skip
+    """Return the result of one snapshot."""
+    return store.read_index(index, lambda chunks: chunks.search(vectors, ids, k, filters), timeout_s)
+
+
+def nearest_hits(store: Store, index: Index, vector: np.ndarray, k: int) -> list[Hit]:
+    """Return the chunks nearest to a vector, with their cosines."""
+
+    def read(chunks: IndexSnapshot) -> list[Hit]:
+        (nearest,) = chunks.search([vector], [], k).nearest
+        hits = chunks.hits([chunk.chunk_id for _, chunk in nearest])
+        return [replace(hits[chunk.chunk_id], score=score, score_kind="cosine") for score, chunk in nearest]
+
+    return store.read_index(index, read)
 
 
 class Workshop:
@@ -110,7 +133,7 @@ class Workshop:
 
     def search(self, text: str, k: int = 10, index: Index | None = None) -> list[Hit]:
         """Return the nearest chunks of the live index."""
-        return self.store.search(index or self.live(), [self.embedder.embed_query(text)], [], k).nearest[0]
+        return nearest_hits(self.store, index or self.live(), self.embedder.embed_query(text), k)
 
     def texts(self, index: Index | None = None) -> dict[str, list[str]]:
         """Return all that the live index holds: the texts under each source, sorted."""

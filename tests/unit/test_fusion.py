@@ -1,26 +1,46 @@
 """Reciprocal rank fusion: the published formula, whatever the order of legs and hits; equal texts are one hit."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.plain_fusion import fuse_plainly
 
 from pipelines.answering.retrieval import fusion
-from pipelines.answering.retrieval.fusion import RankedList, spread_pages, take_diverse
+from pipelines.answering.retrieval.fusion import FusedText, RankedList, spread_pages, take_diverse
+from pipelines.answering.retrieval.prior import no_prior
 from pipelines.records import Hit
+from pipelines.store.chunks import RankableChunk
 
-fuse, insert = partial(fusion.fuse, k=60), partial(fusion.insert, k=60)  # the published constant
+K = 60  # the published constant
 
 
 def make_hit(name: str, score: float, text: str | None = None) -> Hit:
     return Hit(name, f"https://d.test/{name}", (), "", (), text or name, text or name, score, "cosine")
 
 
+def ranked(leg: str, hits: Sequence[Hit], weight: float = 1.0) -> RankedList:
+    return RankedList(leg, [(hit.score, RankableChunk.of(hit)) for hit in hits], weight)
+
+
 def leg(name: str, *names: str, weight: float = 1.0) -> RankedList:
-    return RankedList(name, [make_hit(n, 1.0 - i / 10) for i, n in enumerate(names)], weight)
+    return ranked(name, [make_hit(n, 1.0 - i / 10) for i, n in enumerate(names)], weight)
+
+
+def whole(text: FusedText) -> Hit:
+    """The hit of a text, whose text is its hash."""
+    return text.to_hit(replace(make_hit(text.chunk_id, 0.0, text.chunk.text_hash), url=text.url))
+
+
+def fuse(lists: Sequence[RankedList]) -> list[Hit]:
+    return [whole(text) for text in fusion.fuse(lists, k=K)]
+
+
+def insert(lists: Sequence[RankedList], at: int) -> list[Hit]:
+    return [whole(text) for text in fusion.insert(lists, at=at, k=K)]
 
 
 hits = st.builds(
@@ -31,7 +51,7 @@ hits = st.builds(
 )
 unique_hits = st.lists(hits, max_size=8, unique_by=lambda hit: hit.chunk_id)
 legs = st.lists(
-    st.builds(RankedList, leg=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
+    st.builds(ranked, leg=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
     max_size=3,
 )
 
@@ -45,19 +65,19 @@ def test_the_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
 
 
 def test_ranks_follow_scores_not_the_order_given() -> None:
-    assert [hit.chunk_id for hit in fuse([RankedList("bm25", [make_hit("a", 1), make_hit("b", 2)])])] == ["b", "a"]
+    assert [hit.chunk_id for hit in fuse([ranked("bm25", [make_hit("a", 1), make_hit("b", 2)])])] == ["b", "a"]
 
 
 def test_equal_texts_are_one_hit_with_all_sources() -> None:
     twins = [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same"), make_hit("c", 0.7)]
-    same, other = fuse([RankedList("vector", twins), RankedList("bm25", [make_hit("d", 5, "same")])])
+    same, other = fuse([ranked("vector", twins), ranked("bm25", [make_hit("d", 5, "same")])])
     assert same.sources == ("https://d.test/a", "https://d.test/b", "https://d.test/d")
     assert same.chunk_id == "a" and same.ranks == {"vector": 1, "bm25": 1}
     assert other.ranks == {"vector": 2} and other.sources == ("https://d.test/c",)
 
 
 def test_a_text_counts_once_per_leg() -> None:
-    twice = RankedList("vector", [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same")])
+    twice = ranked("vector", [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same")])
     assert fuse([twice])[0].score == pytest.approx(1 / 61)
 
 
@@ -70,10 +90,10 @@ def test_a_weight_below_zero_is_refused(weight: float) -> None:
 @given(legs)
 def test_every_text_appears_once_and_every_source_is_kept(given_legs: list[RankedList]) -> None:
     fused = fuse(given_legs)
-    found = [hit for leg in given_legs for hit in leg.hits]
+    found = [chunk for leg in given_legs for _, chunk in leg.chunks]
     assert sorted(hit.text_hash for hit in fused) == sorted({hit.text_hash for hit in found})
     for hit in fused:
-        assert set(hit.sources) == {h.source for h in found if h.text_hash == hit.text_hash}
+        assert set(hit.sources) == {chunk.source for chunk in found if chunk.text_hash == hit.text_hash}
         assert hit.sources[0] == hit.source
     assert [hit.score for hit in fused] == sorted((hit.score for hit in fused), reverse=True)
 
@@ -82,7 +102,7 @@ def test_every_text_appears_once_and_every_source_is_kept(given_legs: list[Ranke
 def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[RankedList], random: object) -> None:
     expected = fuse(given_legs)
     for permutation in itertools.permutations(given_legs):
-        shuffled = [replace(leg, hits=random.sample(leg.hits, len(leg.hits))) for leg in permutation]  # type: ignore[attr-defined]
+        shuffled = [replace(leg, chunks=random.sample(leg.chunks, len(leg.chunks))) for leg in permutation]  # type: ignore[attr-defined]
         fused = fuse(shuffled)
         assert [hit.chunk_id for hit in fused] == [hit.chunk_id for hit in expected]
         assert [hit.ranks for hit in fused] == [hit.ranks for hit in expected]
@@ -91,8 +111,24 @@ def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[RankedLi
 
 @given(unique_hits)
 def test_one_leg_keeps_its_order(found: list[Hit]) -> None:
-    scores = [hit.scores["vector"] for hit in fuse([RankedList("vector", found)])]
+    scores = [hit.scores["vector"] for hit in fuse([ranked("vector", found)])]
     assert scores == sorted(scores, reverse=True)
+
+
+@given(legs, st.sampled_from([0.02, 0.3, 1.0]), st.sampled_from("abcd"))
+def test_it_equals_the_plain_formula(given_legs: list[RankedList], weight: float, rare: str) -> None:
+    """Hits, scores, order, ties and equal texts, with a prior and a preference."""
+
+    def weigh(chunk: RankableChunk | Hit) -> float:
+        return weight if chunk.url.endswith(rare) else 1.0
+
+    def hits_of(one: RankedList) -> list[Hit]:
+        return [replace(make_hit(c.chunk_id, score, c.text_hash), url=c.url) for score, c in one.chunks]
+
+    plain = [(one.leg, hits_of(one), one.weight) for one in given_legs]
+    for preferred in (no_prior, weigh):
+        fused = fusion.fuse(given_legs, k=K, prior=weigh, preferred=preferred)
+        assert [whole(text) for text in fused] == fuse_plainly(plain, K, weigh, preferred)
 
 
 # ---------------------------------------------------------------------------------------------- weights

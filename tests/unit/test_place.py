@@ -14,6 +14,7 @@ from pipelines.answering.understanding.place import fragment_of, open_page, page
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Filters
 from pipelines.store import Place, StoreUnavailable
+from pipelines.store.chunks import RankableChunk
 
 PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
 
@@ -97,11 +98,11 @@ def test_the_pages_own_hits_come_first_with_its_beginning_and_one_place_for_othe
 def test_the_version_and_language_of_the_page_are_preferred() -> None:
     prior = version_prior("2", "en")
     hit = make_hit("https://d.test/a", "x", version="2", language="en-US")
-    assert prior(hit) == 1.0
-    assert prior(make_hit("https://d.test/a", "x", version="1", language="en")) == OTHER_VERSION
-    assert prior(make_hit("https://d.test/a", "x", version="2", language="de")) == OTHER_VERSION
-    assert prior(make_hit("https://d.test/a", "x", version="2")) == 1.0
-    assert version_prior(None, "")(make_hit("https://d.test/a", "x", language="de")) == 1.0
+    assert prior(RankableChunk.of(hit)) == 1.0
+    assert prior(RankableChunk.of(make_hit("https://d.test/a", "x", version="1", language="en"))) == OTHER_VERSION
+    assert prior(RankableChunk.of(make_hit("https://d.test/a", "x", version="2", language="de"))) == OTHER_VERSION
+    assert prior(RankableChunk.of(make_hit("https://d.test/a", "x", version="2"))) == 1.0
+    assert version_prior(None, "")(RankableChunk.of(make_hit("https://d.test/a", "x", language="de"))) == 1.0
 
 
 # ---------------------------------------------------------------------------------------------- in the engine

@@ -7,6 +7,7 @@ import pytest
 from pipelines.answering.retrieval.fusion import RankedList, fuse
 from pipelines.answering.retrieval.prior import no_prior, object_name, reference_prior
 from pipelines.records import Hit
+from pipelines.store.chunks import RankableChunk
 
 GUIDE = Hit("guide", "https://d.test/guide", (), "Transforming data", ("Transforming data",), "map", "g", 1.0, "bm25")
 API = replace(GUIDE, chunk_id="api", title="ray.data.Dataset.map", headings=("ray.data.Dataset.map",), text_hash="a")
@@ -23,20 +24,22 @@ def test_a_reference_page_is_told_by_its_title(title: str, last: str) -> None:
 
 def test_only_a_page_that_no_query_names_counts_less() -> None:
     prior = reference_prior(["How do I transform rows?"], 0.3)
-    assert (prior(API), prior(GUIDE)) == (0.3, 1.0)
-    assert reference_prior(["transform rows", "What does Dataset.MAP take?"], 0.3)(API) == 1.0
+    assert (prior(RankableChunk.of(API)), prior(RankableChunk.of(GUIDE))) == (0.3, 1.0)
+    assert reference_prior(["transform rows", "What does Dataset.MAP take?"], 0.3)(RankableChunk.of(API)) == 1.0
     assert reference_prior(["rows"], 1.0) is no_prior
 
 
 def test_the_first_heading_counts_before_the_title() -> None:
     prior = reference_prior(["rows"], 0.3)
-    assert prior(replace(API, headings=("Data",))) == 1.0 and prior(replace(API, headings=())) == 0.3
-    assert prior(replace(API, headings=(), title="ray.data.Dataset.map — Ray 2.7")) == 0.3
-    assert prior(replace(API, headings=(), title="os.path — Common pathname manipulations — Python 3.11")) == 1.0
+    chunk = RankableChunk.of(API)
+    assert prior(chunk._replace(heading="Data")) == 1.0 and prior(chunk._replace(heading=None)) == 0.3
+    assert prior(chunk._replace(heading=None, title="ray.data.Dataset.map — Ray 2.7")) == 0.3
+    other = chunk._replace(heading=None, title="os.path — Common pathname manipulations — Python 3.11")
+    assert prior(other) == 1.0
 
 
 def test_a_rank_is_divided_by_the_prior() -> None:
-    legs = [RankedList("bm25", [replace(API, score=2.0), GUIDE])]
+    legs = [RankedList("bm25", [(2.0, RankableChunk.of(API)), (1.0, RankableChunk.of(GUIDE))])]
     first, second = fuse(legs, k=10, prior=reference_prior(["rows"], 0.25))
     assert (first.chunk_id, first.score) == ("guide", pytest.approx(1 / 12))
     assert second.score == pytest.approx(1 / 14) and second.ranks == {"bm25": 1}

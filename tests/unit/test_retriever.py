@@ -97,6 +97,42 @@ def test_a_question_looks_at_the_store_once(make: Make, store: MemoryStore) -> N
     assert store.searches == 1
 
 
+def test_which_index_is_live_is_asked_apart_only_after_a_publish(make: Make, store: MemoryStore) -> None:
+    retriever = make()
+    retriever.prepare()
+    store.looks = 0
+    assert retriever.retrieve(search_for("files")).revision == 1 and (store.looks, store.searches) == (0, 1)
+    store.publish(1, CSV, TUNE)
+    assert retriever.retrieve(search_for("files")).revision == 2 and (store.looks, store.searches) == (1, 3)
+    assert retriever.retrieve(search_for("files")).revision == 2 and (store.looks, store.searches) == (1, 4)
+
+
+def test_a_publish_while_the_legs_run_mixes_no_revisions(make: Make, store: MemoryStore, models: Models) -> None:
+    retriever, embed = make(), models.embedder.embed_query
+    retriever.prepare()
+
+    def publish_and_embed(text: str) -> np.ndarray:
+        models.embedder.embed_query = embed  # type: ignore[method-assign]
+        store.publish(1, CSV, TUNE)
+        return embed(text)
+
+    models.embedder.embed_query = publish_and_embed  # type: ignore[method-assign]
+    found = retriever.retrieve(search_for("asha"))
+    assert found.revision == 2 and found.degraded == ()
+    assert found.hits[0].source == TUNE.source and found.hits[0].ranks["bm25"] == 1
+
+
+def test_another_default_is_meant_at_once(make: Make, store: MemoryStore) -> None:
+    retriever = make()
+    assert retriever.retrieve(search_for("x")).index.id == 1
+    store.publish_index(2, TUNE, collection="tune")
+    store.default = "tune"
+    assert retriever.retrieve(search_for("x")).index.id == 2
+    store.default = None
+    with pytest.raises(CollectionNotNamed):
+        retriever.retrieve(search_for("x"))
+
+
 def test_k_bounds_the_hits(make: Make) -> None:
     assert len(make().retrieve(search_for("files", k=1)).hits) == 1
 
@@ -324,8 +360,10 @@ def test_the_mean_of_question_and_passage_is_searched_for(make: Make, store: Mem
     alone, imagined = (retriever.retrieve(Search((question,), passage=text, k=9)) for text in ("", passage))
     words = WordEmbedder()
     mean = words.embed_query(question) + words.embed_query(passage)
-    (expected,) = store.search(imagined.index, [mean / np.linalg.norm(mean)], [], 9).nearest
-    assert [hit.chunk_id for hit in imagined.hits] == [hit.chunk_id for hit in spread_pages(expected)]
+    mean /= np.linalg.norm(mean)
+    (expected,) = store.read_index(imagined.index, lambda chunks: chunks.search([mean], [], 9)).nearest
+    expected_first = spread_pages(chunk for _, chunk in expected)
+    assert [hit.chunk_id for hit in imagined.hits] == [chunk.chunk_id for chunk in expected_first]
     assert [hit.chunk_id for hit in imagined.hits] != [hit.chunk_id for hit in alone.hits]
     assert imagined.queries == (question,) and imagined.evidence == alone.evidence  # a guess is no evidence
 

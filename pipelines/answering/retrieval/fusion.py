@@ -1,7 +1,7 @@
 """Fuses the ranked lists of several searches into one list of hits.
 
 `Fusion` declares how, and the defaults: method, weights and constants. Equal texts become one hit with all its
-sources. Knows ranks, scores and texts, not how a leg searched.
+sources. Knows ranks, scores and hashes of texts, not how a leg searched.
 """
 
 import math
@@ -11,7 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from pipelines.answering.retrieval.legs import BM25, PREVIOUS
 from pipelines.answering.retrieval.prior import Prior, no_prior, reference_prior
+from pipelines.answering.understanding.place import PageItemT
 from pipelines.records import Hit
+from pipelines.store.chunks import RankableChunk
+from pipelines.store.search import ScoredChunk
 
 FUSIONS = ("rrf", "insert")
 
@@ -25,14 +28,66 @@ class UnknownLeg(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """The hits of one leg for one query, in any order, with the leg's own scores; higher is better."""
+    """The chunks of one leg for one query, in any order, each with the leg's own score; higher is better."""
 
     leg: str
-    hits: Sequence[Hit]
+    chunks: Sequence[ScoredChunk]
     weight: float = 1.0
 
     def __post_init__(self) -> None:
         check_weight(self.leg, self.weight)
+
+
+@dataclass(slots=True)
+class FusedText:
+    """A text that legs found, with its rank and score in each; `chunk` is the one of its chunks that stands for it.
+
+    `rank` and `preference` are those of `chunk`, `places` all chunks with the text.
+    """
+
+    chunk: RankableChunk
+    rank: int
+    preference: float
+    score: float = 0.0
+    kind: str = "rrf"
+    ranks: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    places: list[RankableChunk] = field(default_factory=list)
+
+    @property
+    def chunk_id(self) -> str:
+        return self.chunk.chunk_id
+
+    @property
+    def url(self) -> str:
+        return self.chunk.url
+
+    @property
+    def ordinal(self) -> int:
+        return self.chunk.ordinal
+
+    def add(self, leg: str, rank: int, scored: Sequence[ScoredChunk], share: float, preference: float) -> None:
+        """Add what a leg has of the text, best first; `preference` is that of the first, `share` goes to the score."""
+        score, chunk = scored[0]
+        self.score += share
+        self.places += [place for _, place in scored]
+        if (-preference, rank, chunk.chunk_id) < (-self.preference, self.rank, self.chunk_id):
+            self.chunk, self.rank, self.preference = chunk, rank, preference
+        if leg not in self.ranks or (rank, -score) < (self.ranks[leg], -self.scores[leg]):
+            self.ranks[leg], self.scores[leg] = rank, score
+
+    def to_hit(self, chunk: Hit) -> Hit:
+        """Return `chunk`, which is the whole of its chunk, with the ranks, scores and sources of the text."""
+        own = self.chunk.source
+        others = dict.fromkeys(sorted({place.source for place in self.places}))
+        return replace(
+            chunk,
+            score=self.score,
+            score_kind=self.kind,
+            ranks=self.ranks,
+            scores={**self.scores, self.kind: self.score},
+            sources=tuple({own: None} | others),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +134,20 @@ class Fusion:
         """Return whether the leg counts at all."""
         return self._weight(leg) > 0
 
-    def weigh(self, leg: str, hits: Sequence[Sequence[Hit]]) -> list[RankedList]:
-        """Return the hits of a leg for each query, the question itself first, as lists with their weights."""
-        weights = [1.0 if leg == PREVIOUS else self.original_weight, *(1.0 for _ in hits[1:])]
-        return [RankedList(leg, one, self._weight(leg) * weight) for one, weight in zip(hits, weights, strict=False)]
+    def weigh(self, leg: str, found: Sequence[Sequence[ScoredChunk]]) -> list[RankedList]:
+        """Return the chunks of a leg for each query, the question itself first, as lists with their weights."""
+        weights = [1.0 if leg == PREVIOUS else self.original_weight, *(1.0 for _ in found[1:])]
+        return [RankedList(leg, one, self._weight(leg) * weight) for one, weight in zip(found, weights, strict=False)]
 
-    def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[Hit]:
-        """Return all hits of the lists, which were searched for `queries`, best first; `further` weighs them too."""
+    def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[FusedText]:
+        """Return all texts of the lists, which were searched for `queries`, best first; `further` weighs them too."""
         reference = reference_prior(queries, self.reference_weight)
-        prior = reference if further is no_prior else lambda hit: reference(hit) * further(hit)
+        prior = reference if further is no_prior else lambda chunk: reference(chunk) * further(chunk)
         if self.method == "insert":
-            hits = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
+            texts = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
         else:
-            hits = fuse(lists, k=self.rrf_k, prior=prior, preferred=further)
-        return spread_pages(hits) if self.pages_first else hits
+            texts = fuse(lists, k=self.rrf_k, prior=prior, preferred=further)
+        return spread_pages(texts) if self.pages_first else texts
 
     def _weight(self, leg: str) -> float:
         return float(self.weights.get(leg, 1.0))
@@ -104,25 +159,34 @@ def check_weight(name: str, weight: float) -> None:
         raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
 
 
-def fuse(lists: Iterable[RankedList], *, k: int, prior: Prior = no_prior, preferred: Prior = no_prior) -> list[Hit]:
-    """Return all hits, best first, by the sum over the lists of weight / (k + rank / prior), ranks from 1.
+def fuse(
+    lists: Iterable[RankedList], *, k: int, prior: Prior = no_prior, preferred: Prior = no_prior
+) -> list[FusedText]:
+    """Return all texts, best first, by the sum over the lists of weight / (k + rank / prior), ranks from 1.
 
-    Hits of equal `text_hash` become the most `preferred` one, then that of the best rank, with the sources of all. Each
-    leg's rank and score stay on the hit (the best of them where a leg has lists of several queries), and the sum is the
-    score "rrf". Ties go to the best single rank, then to the id.
+    For a text stands the most `preferred` of its chunks, then that of the best rank. Each leg's rank and score stay on
+    the text (the best of them where a leg has lists of several queries), and the sum is the score "rrf". Ties go to the
+    best single rank, then to the id.
     """
-    texts: dict[str, _Text] = {}
+    texts: dict[str, FusedText] = {}
     for one in lists:
-        for rank, hits in enumerate(group_by_text(one.hits), start=1):
-            best_first = hits if preferred is no_prior else sorted(hits, key=lambda hit: -preferred(hit))
-            first = best_first[0]
-            text = texts.setdefault(first.text_hash, _Text())
-            text.add(one.leg, rank, best_first, one.weight / (k + rank / prior(first)), preferred(first))
-    return [text.hit() for text in sorted(texts.values(), key=_Text.place)]
+        for rank, group in enumerate(group_by_text(one.chunks), start=1):
+            scored = group if preferred is no_prior else sorted(group, key=lambda pair: -preferred(pair[1]))
+            first = scored[0][1]
+            preference = preferred(first)
+            text = texts.get(first.text_hash)
+            if text is None:
+                text = texts[first.text_hash] = FusedText(first, rank, preference)
+            text.add(one.leg, rank, scored, one.weight / (k + rank / prior(first)), preference)
+    for text in texts.values():  # 12 digits: sums that differ only by the order of their terms are equal
+        text.score = float(f"{text.score:.11e}")
+    return sorted(texts.values(), key=lambda text: (-text.score, text.rank, text.chunk_id, text.chunk.text_hash))
 
 
-def insert(lists: Iterable[RankedList], *, at: int, k: int, inserted: str = BM25, prior: Prior = no_prior) -> list[Hit]:
-    """Return the hits of the other legs, fused, with the first `at` of the leg `inserted` behind the `at`-th.
+def insert(
+    lists: Iterable[RankedList], *, at: int, k: int, inserted: str = BM25, prior: Prior = no_prior
+) -> list[FusedText]:
+    """Return the texts of the other legs, fused, with the first `at` of the leg `inserted` behind the `at`-th.
 
     "Building RAG-based LLM Applications for Production" (Anyscale, 2023) inserted lexical hits into the list of vector
     hits in this way; here an equal text keeps its first place. The score "insert" is 1 / place.
@@ -130,14 +194,14 @@ def insert(lists: Iterable[RankedList], *, at: int, k: int, inserted: str = BM25
     lists = list(lists)
     main = fuse((one for one in lists if one.leg != inserted), k=k, prior=prior)
     extra = fuse((one for one in lists if one.leg == inserted), k=k, prior=prior)
-    whole = {hit.text_hash: hit for hit in fuse(lists, k=k, prior=prior)}
-    order = dict.fromkeys(hit.text_hash for hit in [*main[:at], *extra[:at], *main[at:], *extra[at:]])
-    return [_with_score(whole[text], "insert", 1 / place) for place, text in enumerate(order, start=1)]
+    whole = {text.chunk.text_hash: text for text in fuse(lists, k=k, prior=prior)}
+    order = dict.fromkeys(text.chunk.text_hash for text in [*main[:at], *extra[:at], *main[at:], *extra[at:]])
+    return [_placed(whole[text_hash], place) for place, text_hash in enumerate(order, start=1)]
 
 
-def take_diverse(hits: Iterable[Hit], k: int, max_per_page: int | None = None) -> list[Hit]:
+def take_diverse(hits: Iterable[PageItemT], k: int, max_per_page: int | None = None) -> list[PageItemT]:
     """Return the first `k` of `hits` with at most `max_per_page` of any page (None or 0: any number)."""
-    taken: list[Hit] = []
+    taken: list[PageItemT] = []
     pages: Counter[str] = Counter()
     for hit in hits:
         if len(taken) >= k:
@@ -148,63 +212,26 @@ def take_diverse(hits: Iterable[Hit], k: int, max_per_page: int | None = None) -
     return taken
 
 
-def spread_pages(hits: Iterable[Hit]) -> list[Hit]:
+def spread_pages(hits: Iterable[PageItemT]) -> list[PageItemT]:
     """Return `hits` in their order, but the best hit of every page before a second hit of any, and so on."""
-    seen: Counter[str] = Counter()
-    placed = []
+    seen: dict[str, int] = {}
+    rounds: list[list[PageItemT]] = []
     for hit in hits:
-        placed.append((seen[hit.url], hit))
-        seen[hit.url] += 1
-    return [hit for _, hit in sorted(placed, key=lambda place: place[0])]
+        nth = seen[hit.url] = seen.get(hit.url, -1) + 1
+        if nth == len(rounds):
+            rounds.append([])
+        rounds[nth].append(hit)
+    return [hit for one in rounds for hit in one]
 
 
-def group_by_text(hits: Iterable[Hit]) -> list[list[Hit]]:
-    """Return the hits of each text, by falling score; ties go by chunk id."""
-    distinct: dict[str, list[Hit]] = {}
-    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id)):
-        distinct.setdefault(hit.text_hash, []).append(hit)
+def group_by_text(found: Iterable[ScoredChunk]) -> list[list[ScoredChunk]]:
+    """Return the chunks of each text, by falling score; ties go by chunk id."""
+    distinct: dict[str, list[ScoredChunk]] = {}
+    for scored in sorted(found, key=lambda scored: (-scored[0], scored[1].chunk_id)):
+        distinct.setdefault(scored[1].text_hash, []).append(scored)
     return list(distinct.values())
 
 
-@dataclass(slots=True)
-class _Text:
-    """Ranks and scores of one text so far. A Hit is made only at the end, as copying hits would cost most."""
-
-    score: float = 0.0
-    best: tuple[int, str] = (0, "")  # rank and chunk id
-    first: Hit | None = None
-    preference: float = 0.0  # of the first hit
-    ranks: dict[str, int] = field(default_factory=dict)
-    scores: dict[str, float] = field(default_factory=dict)
-    hits: list[Hit] = field(default_factory=list)
-
-    def add(self, leg: str, rank: int, hits: Sequence[Hit], score: float, preference: float = 1.0) -> None:
-        """Add the hits that a leg has of the text, best first; `preference` is that of the first one."""
-        self.score += score
-        self.hits += hits
-        if (-preference, rank, hits[0].chunk_id) < (-self.preference, *self.best):
-            self.best, self.first, self.preference = (rank, hits[0].chunk_id), hits[0], preference
-        if leg not in self.ranks or (rank, -hits[0].score) < (self.ranks[leg], -self.scores[leg]):
-            self.ranks[leg], self.scores[leg] = rank, hits[0].score
-
-    def place(self) -> tuple[float, int, str, str]:
-        """Return the sort key. 12 digits: sums that differ only by the order of their terms are equal."""
-        return (-float(f"{self.score:.11e}"), *self.best, self.first.text_hash if self.first else "")
-
-    def hit(self) -> Hit:
-        """Return the best hit of the text, with the ranks, scores and sources of all."""
-        assert self.first is not None
-        score, sources = -self.place()[0], {self.first.source: None}
-        others = {hit.source for hit in self.hits}.union(*(hit.sources for hit in self.hits))
-        return replace(
-            self.first,
-            score=score,
-            score_kind="rrf",
-            ranks=self.ranks,
-            scores={**self.scores, "rrf": score},
-            sources=tuple(sources | dict.fromkeys(sorted(others))),
-        )
-
-
-def _with_score(hit: Hit, kind: str, score: float) -> Hit:
-    return replace(hit, score=score, score_kind=kind, scores={**hit.scores, kind: score})
+def _placed(text: FusedText, place: int) -> FusedText:
+    scores = {**text.scores, "rrf": text.score}
+    return replace(text, score=1 / place, kind="insert", scores=scores)

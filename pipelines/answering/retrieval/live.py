@@ -54,6 +54,10 @@ def choose_collection(collections: Sequence[Mapping[str, Any]]) -> str:
     return str(meant[0]["name"])
 
 
+class IndexReplaced(LookupError):
+    """Another index is live than the one that was searched, or another revision of it."""
+
+
 class ModelNotReady(RuntimeError):
     """The embedding model of the live index of `collection` is still loading, or does not load."""
 
@@ -121,6 +125,7 @@ class LiveIndexes:
         self._collection = collection
         self._patience_s = patience_s
         self._ready: dict[str, LiveIndex] = {}
+        self._seen: dict[str, Index] = {}  # by the name that was asked for
         self._embedders: dict[str, QueryEmbedder] = {}
         self._yardsticks: dict[str, Yardstick | None] = {}
         self._failed: dict[str, float] = {}
@@ -132,11 +137,26 @@ class LiveIndexes:
 
     def name(self, collection: str | None) -> str:
         """Return the name of the collection that is meant. Raises CollectionNotNamed where that is not clear."""
-        return collection or self._collection or choose_collection(self._store.collections())
+        return self.named(collection) or choose_collection(self._store.collections())
 
     def index(self, collection: str | None) -> Index:
         """Return the live index by the store. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
-        return self._store.live_index(self.name(collection))
+        index = self._seen[self.named(collection) or ""] = self._store.live_index(self.name(collection))
+        return index
+
+    def named(self, collection: str | None) -> str | None:
+        """Return the name of the collection if it is given, None if the default or only one is meant."""
+        return collection or self._collection or None
+
+    def remembered(self, collection: str | None) -> Index | None:
+        """Return the index that was live when the store was last asked; `check_live` tells whether it still is."""
+        return self._seen.get(self.named(collection) or "")
+
+    def check_live(self, index: Index, collection: str | None, live: Sequence[Mapping[str, Any]]) -> None:
+        """Raise IndexReplaced unless `index`, at its revision, is what is meant by the store's rows of collections."""
+        name = self.named(collection) or choose_collection(live)
+        if (name, index.id, index.revision) not in [(row["name"], row["index"], row["revision"]) for row in live]:
+            raise IndexReplaced(f"index {index.id} of {index.collection!r} is no longer live at {index.revision}")
 
     def ready(self, index: Index) -> LiveIndex | None:
         """Return what is ready for the collection of `index`, whichever index that is of."""

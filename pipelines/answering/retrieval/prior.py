@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 
 from pipelines.answering.understanding.language import same_language
-from pipelines.records import Hit
+from pipelines.store.chunks import RankableChunk
 
-Prior = Callable[[Hit], float]
+Prior = Callable[[RankableChunk], float]
 
 # `ray.data.Dataset.map`, `std::vector`, `os.path.join()`: the whole title of a page that a documentation generator
 # makes for one object (Sphinx autosummary, rustdoc, Doxygen, …).
@@ -23,23 +23,24 @@ _WORD = re.compile(r"\w+")
 OTHER_VERSION = 0.02
 
 
-def no_prior(_: Hit) -> float:
-    """Weigh every hit alike."""
+def no_prior(_: RankableChunk) -> float:
+    """Weigh every chunk alike."""
     return 1.0
 
 
 def version_prior(version: str | None, language: str) -> Prior:
-    """Return a prior that prefers hits of one version (None: of pages without a version) and language ("": of any)."""
+    """Return a prior that prefers chunks of one version (None: of pages without one) and language ("": of any)."""
 
-    def prior(hit: Hit) -> float:
-        other = hit.version != version or bool(language and hit.language and not same_language(hit.language, language))
+    def prior(chunk: RankableChunk) -> float:
+        own = not language or not chunk.language or same_language(chunk.language, language)
+        other = chunk.version != version or not own
         return OTHER_VERSION if other else 1.0
 
     return prior
 
 
 def reference_prior(queries: Collection[str], weight: float) -> Prior:
-    """Return a prior: `weight` for a hit on the reference page of an object that no query names, 1 for all others.
+    """Return a prior: `weight` for a chunk of the reference page of an object that no query names, 1 for all others.
 
     A site has thousands of such pages, and each repeats the words of the guide that a question is about: without
     the prior they crowd it out. A query names an object by the last part of its name: "map" for `ray.data.Dataset.map`.
@@ -48,8 +49,8 @@ def reference_prior(queries: Collection[str], weight: float) -> Prior:
         return no_prior
     words = {word for query in queries for word in _WORD.findall(query.lower())}
 
-    def prior(hit: Hit) -> float:
-        last = object_name(hit.headings[0] if hit.headings else _SITE.sub("", hit.title))
+    def prior(chunk: RankableChunk) -> float:
+        last = object_name(_SITE.sub("", chunk.title) if chunk.heading is None else chunk.heading)
         return weight if last and last not in words else 1.0
 
     return prior

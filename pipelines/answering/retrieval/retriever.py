@@ -7,13 +7,22 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from pipelines.answering.retrieval.legs import LegRetriever, SearchTrace
-from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, ModelNotReady, QueryEmbedder, Vector
+from pipelines.answering.retrieval.live import (
+    CollectionNotNamed,
+    IndexReplaced,
+    LiveIndex,
+    LiveIndexes,
+    ModelNotReady,
+    QueryEmbedder,
+    Vector,
+)
 from pipelines.answering.retrieval.search import IndexStore, Retrieval, RetrievalSettings, Search, Searcher
 from pipelines.answering.understanding.place import fragment_of, page_spellings
 from pipelines.lexical import LexicalIndex
@@ -99,9 +108,24 @@ class Retriever:
     def retrieve(self, search: Search) -> Retrieval:
         """Return the `search.k` best hits, all of one snapshot of the live index.
 
-        Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg that fails is named in `degraded`.
+        The index that was live before is searched, in a snapshot that says which one is live now: the store is asked
+        for that beforehand only after a publish. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg
+        that fails is named in `degraded`.
         """
         search = replace(search, queries=tuple(dict.fromkeys(search.queries)))
+        return self._retrieve_remembered(search) or self._retrieve(search)
+
+    def _retrieve_remembered(self, search: Search) -> Retrieval | None:
+        """Search the index that was live before; return None if it is not what is live now."""
+        index = self._indexes.remembered(search.collection)
+        if index is None:
+            return None
+        with suppress(NoSuchIndex, IndexReplaced, CollectionNotNamed):
+            return self._search(search, self._indexes.current(index), index, SearchTrace(), index)
+        return None
+
+    def _retrieve(self, search: Search) -> Retrieval:
+        """Ask the store for the live index and search it."""
         trace = SearchTrace()
         try:
             index = self._index(search, trace)
@@ -151,8 +175,11 @@ class Retriever:
     def _index(self, search: Search, trace: SearchTrace) -> Index:
         return trace.run("index", lambda: self._indexes.index(search.collection))
 
-    def _search(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Retrieval:
-        return self._searcher.search(search, live, index if live.index.id == index.id else live.index, trace)
+    def _search(
+        self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
+    ) -> Retrieval:
+        own = index if live.index.id == index.id else live.index
+        return self._searcher.search(search, live, own, trace, remembered)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._calls, call)

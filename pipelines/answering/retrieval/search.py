@@ -6,12 +6,12 @@ A leg that fails or lags is left out and recorded. Knows neither which index is 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from pipelines.answering.retrieval.evidence import Evidence
-from pipelines.answering.retrieval.fusion import Fusion, RankedList
+from pipelines.answering.retrieval.fusion import FusedText, Fusion, RankedList
 from pipelines.answering.retrieval.legs import (
     BM25,
     PREVIOUS,
@@ -30,7 +30,8 @@ from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Place
-from pipelines.store.search import SearchResult
+from pipelines.store.chunks import RankableChunk
+from pipelines.store.search import ScoredChunk, SearchResult
 
 T = TypeVar("T")
 
@@ -40,21 +41,29 @@ FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with les
 HITS = 5  # that an answer is made from; docs/quality.md has the figures for more
 
 
-class IndexStore(LiveIndexStore, Protocol):
-    """The part of the store that the retriever reads."""
+class SnapshotReader(Protocol):
+    """One state of an index: it is searched without texts, then the hits that are kept are read whole."""
 
     def search(
         self,
-        index: Index,
         vectors: Sequence[Vector],
         ids: Sequence[str],
         k: int,
-        filters: Filters,
-        timeout_s: float | None,
+        filters: Filters = Filters(),
         /,
+        *,
+        collection: str | None = None,
     ) -> SearchResult: ...
 
-    def chunks_of_pages(self, index: int, urls: Sequence[str], /) -> Sequence[Hit]: ...
+    def page(self, url: str, /) -> Sequence[RankableChunk]: ...
+
+    def hits(self, ids: Sequence[str], /) -> Mapping[str, Hit]: ...
+
+
+class IndexStore(LiveIndexStore, Protocol):
+    """The part of the store that the retriever reads."""
+
+    def read_index(self, index: Index, read: Callable[[Any], T], timeout_s: float | None, /) -> T: ...
 
     def find_place(self, index: Index, urls: Sequence[str], anchor: str, /) -> Place | None: ...
 
@@ -160,24 +169,23 @@ class Searcher:
         self._legs = (VECTOR, BM25, *self._others, PREVIOUS)
         self._fusion.check(self._legs)
 
-    def search(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Retrieval:
-        """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned."""
+    def search(
+        self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
+    ) -> Retrieval:
+        """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned.
+
+        Raises IndexReplaced unless `remembered`, if it is given, is still the live index that is meant.
+        """
         if self._settings.spelling and self._fusion.uses(BM25):
             search = trace.run("spell", lambda: self._correct(search, live, index, trace))
         results = self._run_legs(search, live, index, trace)
-        found = trace.run("search", lambda: self._search_store(search, index, results))
+        found, hits = self._store.read_index(
+            index, lambda chunks: self._rank(search, results, chunks, trace, remembered), self._settings.timeout_s
+        )
         if found.too_slow:
             trace.lose(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
         self._check_words(live, results.words, found, trace)
-        lists = self._lists(search, results, found)
-        if search.focus:
-            nothing: list[Hit] = []
-            of_page = trace.run_leg(PLACE, PLACE, lambda: self._hits_of_page(search, index, results), nothing)
-            lists.append(RankedList(PLACE, of_page))
-        fused = trace.run("fuse", lambda: self._fusion.fuse(lists, search.queries, place_prior(search)))
-        if search.place and search.focus:
-            fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
-        hits = self._add_neighbours(index, fused[: search.k], search.neighbours, trace)
+        hits = self._add_neighbours(index, hits, search.neighbours, trace)
         return Retrieval(
             question=search.queries[0],
             hits=tuple(hits),
@@ -188,6 +196,33 @@ class Searcher:
             queries=search.queries,
             evidence=_weigh_evidence(search.queries[0], live, results, found),
         )
+
+    def _rank(
+        self,
+        search: Search,
+        results: _LegResults,
+        chunks: SnapshotReader,
+        trace: SearchTrace,
+        remembered: Index | None,
+    ) -> tuple[SearchResult, Sequence[Hit]]:
+        """Search one snapshot, fuse what was found and read the hits that are kept."""
+        found = trace.run("search", lambda: self._find(search, results, chunks))
+        if remembered:
+            self._indexes.check_live(remembered, search.collection, found.live)
+        lists = self._lists(search, results, found)
+        if search.focus:
+            nothing: list[ScoredChunk] = []
+            of_page = trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, results), nothing)
+            lists.append(RankedList(PLACE, of_page))
+        kept = trace.run("fuse", lambda: self._fuse(search, lists))
+        texts = trace.run("texts", lambda: chunks.hits([one.chunk_id for one in kept]))
+        return found, [one.to_hit(texts[one.chunk_id]) for one in kept if one.chunk_id in texts]
+
+    def _fuse(self, search: Search, lists: Sequence[RankedList]) -> list[FusedText]:
+        fused = self._fusion.fuse(lists, search.queries, place_prior(search))
+        if search.place and search.focus:
+            fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
+        return fused[: search.k]
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
         """Run every query by every leg, concurrently."""
@@ -215,23 +250,23 @@ class Searcher:
         found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
         return replace(found, imagined=_mean(*found.vectors[:1], *passage()))
 
-    def _search_store(self, search: Search, index: Index, results: _LegResults) -> SearchResult:
-        """Search one snapshot: the nearest to every vector, and every chunk that a leg or the turn before named."""
+    def _find(self, search: Search, results: _LegResults, chunks: SnapshotReader) -> SearchResult:
+        """Find the nearest to every vector, and every chunk that a leg or the turn before named."""
         vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
         ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
-        return self._store.search(index, vectors, ids, self._depth(search), search.filters, self._settings.timeout_s)
+        named = self._indexes.named(search.collection)
+        return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)
 
-    def _hits_of_page(self, search: Search, index: Index, results: _LegResults) -> list[Hit]:
-        """Return the chunks of the open page: the nearest to the last wording of the question, or the first ones."""
+    def _find_in_page(self, search: Search, chunks: SnapshotReader, results: _LegResults) -> list[ScoredChunk]:
+        """Find the chunks of the open page: the nearest to the last wording of the question, or the first ones."""
         place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
         if place is None:
             return []
         if search.focus == "whole" or not vectors:
-            chunks = self._store.chunks_of_pages(index.id, [place.url])[: self._depth(search)]
-            return [replace(chunk, score=1 / n, score_kind=PLACE) for n, chunk in enumerate(chunks, start=1)]
+            return [(1 / n, chunk) for n, chunk in enumerate(chunks.page(place.url)[: self._depth(search)], start=1)]
         only = replace(search.filters, url_prefix=place.url)
-        found = self._store.search(index, vectors, [], self._depth(search), only, self._settings.timeout_s)
-        return [hit for hit in found.nearest[0] if hit.url == place.url]
+        (nearest,) = chunks.search(vectors, [], self._depth(search), only).nearest
+        return [scored for scored in nearest if scored[1].url == place.url]
 
     def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
         """Return the lists to fuse: one for each leg and query."""
@@ -241,12 +276,12 @@ class Searcher:
             by_query[0] = next(nearest)
         lists = self._fusion.weigh(VECTOR, by_query)
         for name, scores in results.scores().items():
-            lists += self._fusion.weigh(name, [_to_hits(one, found, name) for one in scores])
-        known = {hit.chunk_id for one in lists for hit in one.hits}
+            lists += self._fusion.weigh(name, [_chunks(one, found) for one in scores])
+        known = {chunk.chunk_id for one in lists for _, chunk in one.chunks}
         # A chunk that another leg found needs no help: it would push out a better section of the same page.
         if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in known]:
             places = [(chunk_id, 1 / place) for place, chunk_id in enumerate(previous, start=1)]
-            lists += self._fusion.weigh(PREVIOUS, [_to_hits(places, found, PREVIOUS)])
+            lists += self._fusion.weigh(PREVIOUS, [_chunks(places, found)])
         return lists
 
     def _previous(self, search: Search) -> list[str]:
@@ -305,7 +340,7 @@ def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found:
     if not matches.full_score:
         return None
     nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
-    cosine = live.yardstick.scale(max(hit.score for hit in nearest)) if live.yardstick and nearest else None
+    cosine = live.yardstick.scale(max(score for score, _ in nearest)) if live.yardstick and nearest else None
     words = matches.scores[0][1] / matches.full_score if matches.scores else 0.0
     if cosine is not None and words < FEW_WORDS and is_foreign(question):
         return Evidence(matches.terms, matches.texts, None, cosine)  # the pages are in another language
@@ -337,6 +372,6 @@ def _checked(vector: Vector, live: LiveIndex) -> Vector:
     return vector
 
 
-def _to_hits(scores: ScoredIds, found: SearchResult, kind: str) -> list[Hit]:
+def _chunks(scores: ScoredIds, found: SearchResult) -> list[ScoredChunk]:
     """Return the chunks that a leg named, as far as the store has them, with the leg's scores."""
-    return [replace(found.by_id[name], score=score, score_kind=kind) for name, score in scores if name in found.by_id]
+    return [(score, found.by_id[name]) for name, score in scores if name in found.by_id]

@@ -6,7 +6,7 @@ Knows words and URLs, not what the index holds.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pipelines.answering.grounding.words import content_words, words_of
@@ -16,6 +16,22 @@ from pipelines.records import Hit
 from pipelines.store import Place
 
 Focus = Literal["", "page", "whole"]
+
+
+class PageItem(Protocol):
+    """A part of a page: a hit, or what will be one."""
+
+    @property
+    def chunk_id(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def ordinal(self) -> int: ...
+
+
+PageItemT = TypeVar("PageItemT", bound=PageItem)
 
 # What a page, or a part of one, is called.
 _PAGE = r"(?:page|article|document|guide|tutorial|chapter|how-?to|quickstart)"
@@ -151,7 +167,7 @@ def _bare(title: str) -> str:
     return _NUMBER.sub("", title)
 
 
-def page_first(hits: Sequence[Hit], url: str, k: int, in_order: bool = False) -> list[Hit]:
+def page_first(hits: Sequence[PageItemT], url: str, k: int, in_order: bool = False) -> list[PageItemT]:
     """Return `hits` with those of the page at `url` first, `in_order` as they stand there.
 
     The beginning of the page, which says what it is, is among them; the `k`-th place is left to the best other hit.
