@@ -181,7 +181,7 @@ class Database:
         try:
             return self.in_transaction(watched)
         except StoreUnavailable:
-            if not used or not used[0].closed:
+            if not (self._retry_s or (used and used[0].closed)):
                 raise
         finally:
             _trusts_sessions.reset(trusting)

@@ -18,7 +18,7 @@ from pipelines.answering.retrieval.prior import no_prior
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.lexical import LexicalIndex
-from pipelines.records import FetchedPage, IndexSettings
+from pipelines.records import FetchedPage, Index, IndexSettings
 from pipelines.store import NoSuchIndex, RunLock, Store, StoreUnavailable, UnusableDatabase, choose_vector_type
 
 
@@ -481,10 +481,12 @@ def fail_after_a_look(chunks, error):
 def test_a_call_is_tried_as_long_as_it_was_told_and_no_longer():
     port_is_closed = "postgresql://raydex@127.0.0.1:9/postgres"
     patient = Store(port_is_closed, retry_s=1.0, timeout_s=0.3)
-    began = time.monotonic()
-    with pytest.raises(StoreUnavailable):
-        patient.collections()
-    assert time.monotonic() - began >= 1.0
+    index = Index(1, "docs", IndexSettings(), "live", 1)
+    for call in (patient.collections, lambda: search_index(patient, index, [], [], 1)):
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            call()
+        assert time.monotonic() - began >= 1.0
     patient.close()
 
 
