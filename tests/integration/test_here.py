@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -130,7 +131,9 @@ def run(
     write_site(tmp_path / "site", site_sections(80))
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL[2:], "--model", COUNTING]
     command = [sys.executable, "-m", "jobs.reindex", "--collection", "docs", *map(str, jobs.common)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
+    popen = partial(subprocess.Popen, command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    with popen(preexec_fn=hears) as process:
         try:
             eventually(lambda: len(stored_hashes(jobs.url)) >= 64, "a slice of the vectors is stored", 120)
             assert process.poll() is None
