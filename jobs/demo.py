@@ -27,6 +27,7 @@ from jobs.cli import DONE, NOTHING_DELETED, command, main, say
 from jobs.documentation import serve_documentation
 from jobs.environment import child_environment, open_database, ray_address, variables
 from pipelines.cluster import SERVICE_NICENESS, connect_ray
+from pipelines.indexing.building.pools import HERE_PAGES
 from pipelines.llm.servers import find_llm
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,7 +69,8 @@ def work(args: argparse.Namespace) -> int:
         service = stack.enter_context(run_service(environment, args.port, messages))
         say(f"indexing {site}")
         scope = [*(["--max-pages", str(args.max_pages)] if args.site else []), *private_flag(site)]
-        run_command(environment, "index", site, "--collection", collection, *scope)
+        few = not args.site or args.max_pages <= HERE_PAGES  # embedded sooner than actors start
+        run_command(environment, "index", site, "--collection", collection, *scope, *["--no-ray"] * few)
         wait_until_ready(service, f"{base}/health/ready", messages)
         print(flush=True)
         run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
