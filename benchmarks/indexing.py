@@ -88,12 +88,12 @@ def index_thrice(home: Path, server: str, folder: Path, model: str) -> dict[str,
 
 
 def change_share(files: list[Path]) -> int:
-    """Add a sentence to 2 % of the files; return how many that are."""
-    with_text = [path for path in files if "</p>" in path.read_text(errors="replace")]
+    """Add a paragraph to a section of 2 % of the files; return how many that are."""
+    with_text = [path for path in files if "</section>" in path.read_text(errors="replace")]
     chosen = with_text[:: round(len(with_text) / max(1, CHANGED * len(files)))]
     for path in chosen:
-        text = path.read_text(errors="replace")
-        path.write_text(text.replace("</p>", f" A sentence added at {time.time_ns()}.</p>", 1))
+        added = f"<p>A sentence added at {time.time_ns()}.</p></section>"
+        path.write_text(path.read_text(errors="replace").replace("</section>", added, 1))
     return len(chosen)
 
 

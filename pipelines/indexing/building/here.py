@@ -74,14 +74,14 @@ class Here:
             yield from done
 
     def _gathered(self, urls: Iterable[list[str]]) -> Generator[pa.Table]:
-        """Yield blocks of texts: full ones, or what has come in GATHER_S."""
-        began, parts = time.monotonic(), [TEXTS.empty_table()]
+        """Yield blocks of texts: the first texts at once, then full blocks or what has come in GATHER_S."""
+        began, parts, least = time.monotonic(), [TEXTS.empty_table()], 1
         for batch in urls:
             for texts in chunk_pages(batch, self._job, self._store, self._read):
                 parts.append(texts)
-                if sum(part.nbytes for part in parts) >= BLOCK_BYTES or time.monotonic() - began >= GATHER_S:
+                if sum(part.nbytes for part in parts) >= least or time.monotonic() - began >= GATHER_S:
                     yield pa.concat_tables(parts)
-                    began, parts = time.monotonic(), [TEXTS.empty_table()]
+                    began, parts, least = time.monotonic(), [TEXTS.empty_table()], BLOCK_BYTES
         yield pa.concat_tables(parts)
 
     def _stored_vectors(self, blocks: Iterable[pa.Table]) -> Generator[pa.Table]:
