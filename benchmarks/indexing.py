@@ -25,9 +25,11 @@ from benchmarks import common, tables
 from pipelines import embedded
 from pipelines.embedding.embedder import load_embedder
 from pipelines.indexing.chunking.page_cutter import PageCutter
+from pipelines.indexing.collection import AUTO
 from pipelines.indexing.folders.files import SETTLED_NS
 from pipelines.indexing.folders.folder import FolderSettings
 from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.indexing.settings import choose_model
 from pipelines.keeper import superuser_url
 from pipelines.records import IndexSettings, Page
 
@@ -165,13 +167,14 @@ def main() -> None:
     parser = common.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=153)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--model", action="append", help="may be repeated (default: the default model)")
+    parser.add_argument("--model", action="append", help="may be repeated (default: in fp32, and what is chosen here)")
     parser.add_argument("--without-whole", action="store_true", help="leave the whole documentation out")
     args = common.parse(parser, "indexing")
     pages, rounds = (20, 1) if args.quick else (args.pages, args.rounds)
     folder = common.ray_docs(args.home, pages)
+    models = args.model or dict.fromkeys([IndexSettings().model, choose_model(AUTO)])
     with embedded.run_postgres(args.home):
-        found = {model: measure(args.home, folder, model, rounds) for model in args.model or [IndexSettings().model]}
+        found = {model: measure(args.home, folder, model, rounds) for model in models}
     whole = [] if args.quick or args.without_whole else unchanged_whole(args.home, rounds)
     figures = {"pages": pages, "models": found, "whole_unchanged": whole}
     common.report(args, "indexing", table_of(found, pages, whole), figures, packages=["onnxruntime", "ray"])
