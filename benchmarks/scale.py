@@ -143,8 +143,9 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
 def growth_table(sizes: Sequence[int], figures: Sequence[Figures]) -> str:
     """Return a row for each figure: its values, its exponent, and the most that it may be."""
     # log n itself has an exponent between two sizes: what a curve that grows like it would show here.
-    log_n = exponent(sizes, [float(np.log(n)) for n in sizes]) if len(sizes) > 1 else 0.0
-    limits = {HOT: f"{log_n:.2f} (log n)", NIGHTLY: "1 (n)", FREE: ""}
+    curve = len(sizes) > 1
+    log_n = f"{exponent(sizes, [float(np.log(n)) for n in sizes]):.2f} (log n)" if curve else "log n"
+    limits = {HOT: log_n, NIGHTLY: "1 (n)" if curve else "n", FREE: ""}
     rows = []
     for title, name, unit, may in ROWS:
         known = [(n, f[name]) for n, f in zip(sizes, figures, strict=True) if name in f]
