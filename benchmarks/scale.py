@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import psycopg
 
-from benchmarks import common, scale_steps, tables
-from benchmarks.scale_steps import Figures
+from benchmarks import common, scale_meters, scale_steps, tables
+from benchmarks.scale_meters import Figures
 from benchmarks.synthetic import COLLECTION, Synthetic, open_database
 from pipelines import embedded
 from pipelines.keeper import superuser_url
@@ -100,7 +100,7 @@ def measure(url: str, folder: Path, synthetic: Synthetic, kind: VectorType, step
 
         if not _is_loaded(store):
             step("load", lambda: scale_steps.load(store, synthetic, kind))
-        step("sizes", lambda: scale_steps.sizes(store, store.live_index(COLLECTION)))
+        step("sizes", lambda: scale_meters.sizes(store, store.live_index(COLLECTION)))
         questions = synthetic.questions(QUESTIONS)
         if "words" in steps:
             step("words", lambda: scale_steps.build_words(store, folder))
@@ -108,7 +108,7 @@ def measure(url: str, folder: Path, synthetic: Synthetic, kind: VectorType, step
             step("cold", lambda: scale_steps.start_replica(store, folder, questions, cold=True))
         if "search" in steps:
             step("search", lambda: scale_steps.search(store, folder, questions))
-            step("memory", lambda: {f"search_{name}": held for name, held in scale_steps.memory(store).items()})
+            step("memory", lambda: {f"search_{name}": held for name, held in scale_meters.memory(store).items()})
         if "recall" in steps:
             step("recall", lambda: scale_steps.recall(store, synthetic, questions[:RECALL_QUESTIONS]))
         if "change" in steps:

@@ -21,6 +21,7 @@ from pipelines.store import Store
 
 if TYPE_CHECKING:
     from kit.cluster import Service
+    from kit.reindexing import Jobs
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -112,3 +113,12 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set RAYDEX_DATA")
     return folder
+
+
+@pytest.fixture
+def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> "Jobs":
+    """Runs jobs in this process on a fresh database."""
+    from kit.reindexing import Jobs
+
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    return Jobs(database_url, capsys)

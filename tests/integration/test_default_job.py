@@ -8,12 +8,6 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collec
 from pipelines.store import Store
 
 
-@pytest.fixture
-def jobs(database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    return Jobs(database_url, capsys)
-
-
 def test_the_default_is_set_changed_printed_and_cleared(jobs: Jobs, store: Store) -> None:
     for name in ("docs", "tune"):
         Workshop(store, name).reindex(small_site(1))

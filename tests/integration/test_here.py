@@ -31,12 +31,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    return Jobs(database_url, capsys)
-
-
-@pytest.fixture
 def folder(jobs: Jobs, tmp_path: Path) -> Path:
     write_site(tmp_path / "site", site_sections(12))
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]

@@ -12,12 +12,6 @@ MODEL = ("--model", "hash:8")
 
 
 @pytest.fixture
-def jobs(database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    return Jobs(database_url, capsys)
-
-
-@pytest.fixture
 def nobody() -> str:
     """URL of a port where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -26,12 +26,6 @@ MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem"
 
 
 @pytest.fixture
-def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    return Jobs(database_url, capsys)
-
-
-@pytest.fixture
 def folder(jobs: Jobs, tmp_path: Path) -> Path:
     """A folder of twelve pages, and the flags that index it."""
     write_site(tmp_path / "site", site_sections(12))
