@@ -63,9 +63,19 @@ def main() -> int:
 
 
 async def speak(server: Server[Any]) -> None:
-    """Answer what comes over standard input until it ends."""
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    """Answer what comes over standard input until it ends. Raises KeyboardInterrupt when a signal asks it to end."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_await_signal)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _await_signal() -> None:
+    # What a signal's handler raises is lost where Python can't pass it on, in a finalizer for one: a task may raise.
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
