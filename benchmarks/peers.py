@@ -20,15 +20,14 @@ from benchmarks.peer.client import HERE, versions_of
 from benchmarks.peer.corpus import Corpus, Questions, export
 from benchmarks.peer.ingest import ingest_figures
 from benchmarks.peer.query import ASKED, DEPTH, EMBEDDED, KNOWN, K, Searches
-from benchmarks.peer.setup import MODEL, OURS, PEERS, Bench
+from benchmarks.peer.setup import MODEL, OURS, OURS_FP32, PEERS, Bench
 from benchmarks.synthetic import COLLECTION as SYNTHETIC
 from benchmarks.synthetic import Synthetic, prepared
 from benchmarks.tables import as_table
 
 PAGES = 153
 # What is compared of `raydex index`: its flags by their name in the table.
-# The default model may be an int8 form of MODEL; by its own name its vectors are those of the peers.
-OURS_INGEST: dict[str, tuple[str, ...]] = {OURS: (), f"{OURS}, fp32": ("--model", MODEL)}
+OURS_INGEST: dict[str, tuple[str, ...]] = {OURS: (), OURS_FP32: ("--model", MODEL)}
 
 
 def ray_corpus(bench: Bench) -> Corpus:
@@ -75,8 +74,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def table(figures: dict[str, Any]) -> str:
     """Return the table; what a peer takes stands beside its ratio to Raydex, the median within the rounds."""
-    names = [*figures.get("ingest", {OURS: 0}), *PEERS]
-    names = list(dict.fromkeys(names))
+    names = [OURS, OURS_FP32, *PEERS]
     rows = [*_ingest_rows(figures.get("ingest"), names)]
     for key, what in (("real", "the Ray documentation"), ("synthetic", "synthetic")):
         if key in figures:

@@ -66,7 +66,8 @@ def load(url: str, corpus: str) -> None:
         if len(documents) == 2_000:
             store.write_documents(documents, DuplicatePolicy.OVERWRITE)
             documents.clear()
-    store.write_documents(documents, DuplicatePolicy.OVERWRITE)
+    if documents:  # it fails for none
+        store.write_documents(documents, DuplicatePolicy.OVERWRITE)
     document_store(url).count_documents()
 
 

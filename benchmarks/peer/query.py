@@ -12,9 +12,11 @@ import numpy as np
 from benchmarks import common
 from benchmarks.peer.client import Worker
 from benchmarks.peer.corpus import Corpus
-from benchmarks.peer.setup import OURS, PEERS, Bench
+from benchmarks.peer.setup import MODEL, OURS, OURS_FP32, PEERS, Bench
 from pipelines.evaluation.dataset import read_dataset
 from pipelines.evaluation.metrics import HitSources, retrieval_score
+from pipelines.indexing.collection import AUTO
+from pipelines.indexing.settings import choose_model
 
 K = 9
 # Hits that each leg of a peer brings to the fusion.
@@ -23,6 +25,8 @@ DEPTH = 10
 ASKED = {1: 100, 8: 160}
 # By the model, or by known vectors, so that the model's time is not in it.
 EMBEDDED, KNOWN = "embedded", "known"
+# What embeds the questions that Raydex is asked; the index may be built with either, they cost the same to search.
+OURS_MODELS = {OURS: AUTO, OURS_FP32: MODEL}
 
 
 class Searches:
@@ -35,7 +39,7 @@ class Searches:
 
     def __enter__(self) -> "Searches":
         with ExitStack() as stack:
-            for name in (OURS, *PEERS):
+            for name in [*(OURS_MODELS if EMBEDDED in self._modes else [OURS]), *PEERS]:
                 self.workers[name] = stack.enter_context(self._bench.start(name))
                 self._open(name)
             self._stack = stack.pop_all()
@@ -46,13 +50,14 @@ class Searches:
 
     def _open(self, name: str) -> None:
         given: dict[str, Any] = {"corpus": str(self._corpus.folder), "clients": max(ASKED), "k": K}
-        if name == OURS:
-            given |= {"url": self._corpus.url, "home": str(self._bench.home), "collection": self._corpus.collection}
-        else:
+        if name in PEERS:
+            model = self._bench.model
             given |= {"url": self._bench.loaded_database(name, self._corpus.folder), "depth": self._depth}
+        else:
+            model = choose_model(OURS_MODELS[name])
+            given |= {"url": self._corpus.url, "home": str(self._bench.home), "collection": self._corpus.collection}
         for mode in self._modes:
-            model = self._bench.model if mode == EMBEDDED else ""
-            self.workers[name].call("open", name=mode, model=model, **given)
+            self.workers[name].call("open", name=mode, model=model if mode == EMBEDDED else "", **given)
 
     def measure(self, rounds: int) -> dict[str, Any]:
         """Return the figures of each mode and number of clients by library, and the memory of each."""
@@ -68,13 +73,14 @@ class Searches:
 
     def _rounds(self, mode: str, clients: int, parts: Sequence[Sequence[str]]) -> dict[str, Any]:
         """Ask each part of the questions of every library in turn; the first part warms them up."""
-        turns = {name: iter(parts) for name in self.workers}
+        asked = [name for name in self.workers if mode == EMBEDDED or name != OURS_FP32]
+        turns = {name: iter(parts) for name in asked}
 
         def turn(name: str) -> dict[str, Any]:
             part = next(turns[name])
             return dict(self.workers[name].call("ask", name=mode, questions=part, clients=clients))
 
-        found = common.interleave({name: lambda name=name: turn(name) for name in self.workers}, len(parts))
+        found = common.interleave({name: lambda name=name: turn(name) for name in asked}, len(parts))
         return {name: _summary(rounds[1:]) for name, rounds in found.items()}
 
     def scores(self, dataset: Path) -> dict[str, float]:

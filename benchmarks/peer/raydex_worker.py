@@ -1,8 +1,6 @@
-"""Raydex: hybrid retrieval by its QueryEngine from a published index."""
+"""Raydex: hybrid retrieval by its Retriever from a published index."""
 
-import asyncio
 import sys
-import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -10,22 +8,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from worker import Opened, read_questions, serve
 
-from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.factory import make_embedder
+from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.retrieval.search import RetrievalSettings
+from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.store import Store
 
 opened = Opened()
-loop = asyncio.new_event_loop()
-threading.Thread(target=loop.run_forever, daemon=True).start()
 
 
 class KnownVectors:
     """An embedder that has the vectors of its questions ready.
 
-    A question that the engine words anew, its spelling corrected, gets that of another: the search takes as long.
+    A question that the retriever words anew, its spelling corrected, gets that of another: the search takes as long.
     """
 
     def __init__(self, vectors: dict[str, list[float]]) -> None:
@@ -43,30 +40,24 @@ def open_searches(
     name: str, url: str, corpus: str, model: str, clients: int, k: int, home: str, collection: str
 ) -> None:
     """Open the retriever with the default settings; with `model` "" by the known vectors of the questions."""
-    settings = AnswerSettings(home=Path(home), collection=collection)
-    store = Store(url)
-    retriever = make_retriever(settings, store) if model else known_retriever(settings, store, Path(corpus))
+    settings, store = AnswerSettings(home=Path(home), collection=collection), Store(url)
+    embedder: QueryEmbedder = make_embedder(settings, model) if model else KnownVectors(read_questions(Path(corpus)))
+    retriever = Retriever(
+        store,
+        lambda _: embedder,
+        lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
+        collection=settings.collection,
+        settings=RetrievalSettings(leg_depth=settings.candidates),
+    )
     retriever.prepare()
-    engine = make_engine(settings, retriever)
 
     def search(question: str) -> list[str]:
-        found = asyncio.run_coroutine_threadsafe(engine.asearch(question, k=k), loop).result()
+        found = retriever.retrieve(Search((question,), k=k))
         if found.degraded:
             raise RuntimeError(f"degraded: {found.degraded}")
         return [hit.source for hit in found.hits]
 
     opened.add(name, [search] * clients)
-
-
-def known_retriever(settings: AnswerSettings, store: Store, corpus: Path) -> Retriever:
-    known = KnownVectors(read_questions(corpus))
-    return Retriever(
-        store,
-        lambda _: known,
-        lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
-        collection=settings.collection,
-        settings=RetrievalSettings(leg_depth=settings.candidates),
-    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from pipelines.embedding.embedder import load_embedder
 from pipelines.keeper import superuser_url
 
 MODEL = "all-MiniLM-L6-v2"
-OURS = "Raydex"
+# The default model may be an int8 form of MODEL; by its own name its vectors are those of the peers.
+OURS, OURS_FP32 = "Raydex", "Raydex, fp32"
 PEERS = {"LlamaIndex": "llamaindex", "Haystack": "haystack"}
 
 
@@ -44,7 +45,7 @@ class Bench:
 
     def start(self, name: str) -> Worker:
         """Start the worker of a library."""
-        if name == OURS:
+        if name not in PEERS:
             return Worker(Path(sys.executable), HERE / "raydex_worker.py")
         return Worker(self._pythons[name], HERE / f"{PEERS[name]}_worker.py")
 
@@ -76,7 +77,7 @@ class Bench:
 
     def loaded_database(self, name: str, corpus: Path) -> str:
         """Return the URL of the database in which the peer `name` holds the corpus; load it the first time."""
-        database = f"peers_{PEERS[name]}_{corpus.name}".replace("-", "_")
+        database = f"peers_{PEERS[name]}_{corpus.parent.name}_{corpus.name}".replace("-", "_")
         if not self.execute(f"select 1 from pg_database where datname = '{database}'"):
             making = f"{database}_part"
             self.execute(f"drop database if exists {making}")
