@@ -67,7 +67,7 @@ create index on {chunk} (url collate "C");
 create index on {chunk} (embed_hash);
 
 -- name: index_chunks_vector
-create index on {chunk} using hnsw (embedding {ops}) with (m = 16, ef_construction = 64);
+create index on {chunk} using hnsw (embedding {ops}) with (m = 16, ef_construction = {ef_construction});
 
 -- name: analyze_chunks
 analyze {chunk};

@@ -13,7 +13,13 @@ from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import chunk_table, create_chunk_table, drop_index, vectors_of
-from pipelines.store.connection import Connection, statement
+from pipelines.store.connection import (
+    EF_CONSTRUCTION,
+    LARGE_EF_CONSTRUCTION,
+    LARGE_GRAPH,
+    Connection,
+    statement,
+)
 from pipelines.store.runs import RunLock
 from pipelines.store.search import CHANGES_KEPT, NoSuchIndex
 
@@ -191,23 +197,24 @@ def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) 
 def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str, resources: BuildResources) -> None:
     """Create the indexes of a loaded chunk table, HNSW last, and analyse it."""
     memory, workers = resources.maintenance_work_mem, resources.parallel_workers
+    graph = connection.execute(statement("graph_size", chunk=chunk)).fetchone() or {}
     if memory == "auto":
-        memory = _memory_of_build(connection, chunk)
+        memory = _memory_of_build(**graph)
     connection.execute(sql.SQL("set local maintenance_work_mem = {}").format(memory))
     if workers is not None:
         connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
-    ops = sql.SQL(f"{vector_type}_cosine_ops")
+    ef_construction = LARGE_EF_CONSTRUCTION if graph["chunks"] > LARGE_GRAPH else EF_CONSTRUCTION
+    vector = {"ops": sql.SQL(f"{vector_type}_cosine_ops"), "ef_construction": sql.Literal(ef_construction)}
     for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash"):
         connection.execute(statement(name, chunk=chunk))
-    connection.execute(statement("index_chunks_vector", chunk=chunk, ops=ops))
+    connection.execute(statement("index_chunks_vector", chunk=chunk, **vector))
     connection.execute(statement("analyze_chunks", chunk=chunk))
 
 
-def _memory_of_build(connection: Connection, chunk: sql.Identifier) -> str:
+def _memory_of_build(chunks: int, vector_bytes: int, allowed: int) -> str:
     """Return the memory that the graph of a loaded chunk table needs, within what the server allows."""
-    row = connection.execute(statement("graph_size", chunk=chunk)).fetchone() or {}
-    needed = BUILD_BYTES + row["chunks"] * (row["vector_bytes"] + GRAPH_BYTES)
-    return f"{min(needed, max(row['allowed'], LEAST_LIMIT)) >> 10}kB"
+    needed = BUILD_BYTES + chunks * (vector_bytes + GRAPH_BYTES)
+    return f"{min(needed, max(allowed, LEAST_LIMIT)) >> 10}kB"
 
 
 def _expected_chunks(connection: Connection, run: int, base: Index | None) -> int:

@@ -26,7 +26,10 @@ c.language = %(language)s
 starts_with(c.url collate "C", %(url_prefix)s)
 
 -- name: tune_search
-select set_config('hnsw.ef_search', %(ef_search)s, true), set_config('statement_timeout', %(timeout_ms)s, true);
+select set_config('statement_timeout', %(timeout_ms)s, true),
+    set_config('hnsw.ef_search', least(%(most)s, greatest(%(k)s,
+        case when reltuples > %(large)s then %(large_ef)s else %(ef)s end))::text, true)
+from pg_class where oid = to_regclass(%(table)s);
 
 -- name: keeps_few
 with bound as (

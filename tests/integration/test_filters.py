@@ -10,11 +10,13 @@ from kit.databases import DatabaseServer
 from kit.workshop import search_index
 from pgvector.psycopg import register_vector
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from pipelines.records import Filters, Index, IndexSettings
-from pipelines.store import Store
+from pipelines.store import BuildResources, Store
 from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
 from pipelines.store.connection import statement
+from pipelines.store.publish import index_chunks
 
 pytestmark = pytest.mark.slow
 
@@ -80,14 +82,14 @@ def corpus(server: DatabaseServer) -> Iterator[Corpus]:
 def load(url: str, vectors: np.ndarray) -> Index:
     """A live index of these vectors, loaded as a build loads it: rows first, then the indexes."""
     settings = IndexSettings("none", dimension=DIMENSION, vector_type="vector")
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, row_factory=dict_row) as connection:
         register_vector(connection)
         connection.execute("insert into collection (name) values ('docs')")
         number = connection.execute(
             "insert into index (collection, fingerprint, settings, state, revision) values ('docs', '', %s, 'live', 1) "
             "returning id",
             ['{"model": "none", "dimension": 64, "vector_type": "vector"}'],
-        ).fetchone()[0]
+        ).fetchone()["id"]
         create_chunk_table(connection, number, "vector", 64)
         chunk = chunk_table(number)
         names = sql.SQL(", ").join(map(sql.Identifier, CHUNK_COLUMNS.names))
@@ -101,11 +103,7 @@ def load(url: str, vectors: np.ndarray) -> Index:
                     "language": "de" if n % 1_000 == 3 else "en",
                 }  # fmt: skip
                 rows.write_row((*(row[name] for name in CHUNK_COLUMNS.names), vector))
-        connection.execute("set maintenance_work_mem = '256MB'")
-        for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters"):
-            connection.execute(statement(name, chunk=chunk))
-        connection.execute(statement("index_chunks_vector", chunk=chunk, ops=sql.SQL("vector_cosine_ops")))
-        connection.execute(statement("analyze_chunks", chunk=chunk))
+        index_chunks(connection, chunk, "vector", BuildResources("256MB"))
     return Index(number, "docs", settings, "live", 1)
 
 

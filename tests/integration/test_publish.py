@@ -28,6 +28,8 @@ from pipelines.store import (
     promote_index,
 )
 from pipelines.store import publish as publishing_module
+from pipelines.store import search as searching_module
+from pipelines.store.connection import statement
 from pipelines.store.search import IndexSnapshot
 
 
@@ -535,7 +537,8 @@ def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, w
 
     def memory() -> int:
         with psycopg.connect(store.url, row_factory=psycopg.rows.dict_row) as connection:
-            return int(publishing_module._memory_of_build(connection, table).removesuffix("kB"))
+            graph = connection.execute(statement("graph_size", chunk=table)).fetchone()
+            return int(publishing_module._memory_of_build(**graph).removesuffix("kB"))
 
     least = publishing_module.BUILD_BYTES >> 10
     assert least < memory() < least + 100  # nine chunks of about a kilobyte and more
@@ -544,6 +547,25 @@ def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, w
         allowed = connection.execute("select pg_size_bytes(current_setting('maintenance_work_mem'))").fetchone()
     assert allowed is not None
     assert memory() == max(allowed[0], publishing_module.LEAST_LIMIT) >> 10
+
+
+@pytest.mark.parametrize(("large", "ef_construction", "ef_search"), [(40, 64, "100"), (8, 128, "150")])
+def test_a_large_graph_is_built_and_searched_with_longer_lists(
+    store, workshop, monkeypatch, large, ef_construction, ef_search
+):
+    for module in (publishing_module, searching_module):
+        monkeypatch.setattr(module, "LARGE_GRAPH", large)
+    workshop.reindex(small_site(3))
+    index, options = workshop.live(), "select reloptions from pg_class where %s = any(reloptions)"
+
+    def used(chunks: IndexSnapshot, k: int) -> str:
+        chunks.search([workshop.embedder.embed_query("part 1")], [], k)
+        return chunks._connection.execute("show hnsw.ef_search").fetchone()["hnsw.ef_search"]
+
+    assert store.read_index(index, lambda chunks: used(chunks, 5)) == ef_search
+    assert store.read_index(index, lambda chunks: used(chunks, 400)) == "400"
+    with psycopg.connect(store.url) as connection:
+        assert connection.execute(options, [f"ef_construction={ef_construction}"]).fetchone()
 
 
 def test_vectors_stay_in_their_rows(store, workshop):
