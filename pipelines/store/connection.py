@@ -44,7 +44,7 @@ ATTEMPT_S = 1.0
 # 10 nearest to 200 questions among 1,000,000 chunks: built with 64, 0.86 by a search with 100, 0.93 with 200, 0.95 with
 # 300; built with 128, 0.94 with 100, 0.96 with 150, 0.97 with 200. The time grows with the search's. Among 200,000
 # chunks 64 and 100 find 0.99.
-EF_SEARCH, LARGE_EF_SEARCH = 100, 150
+EF_SEARCH, LARGE_EF_SEARCH = 100, 220
 EF_CONSTRUCTION, LARGE_EF_CONSTRUCTION = 64, 128
 LARGE_GRAPH = 300_000
 

@@ -549,7 +549,7 @@ def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, w
     assert memory() == max(allowed[0], publishing_module.LEAST_LIMIT) >> 10
 
 
-@pytest.mark.parametrize(("large", "ef_construction", "ef_search"), [(40, 64, "100"), (8, 128, "150")])
+@pytest.mark.parametrize(("large", "ef_construction", "ef_search"), [(40, 64, "100"), (8, 128, "220")])
 def test_a_large_graph_is_built_and_searched_with_longer_lists(
     store, workshop, monkeypatch, large, ef_construction, ef_search
 ):
