@@ -37,7 +37,7 @@ from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
 from pipelines.store import Store
 from pipelines.store.chunks import chunk_table
-from pipelines.store.connection import EF_SEARCH, LARGE_EF_SEARCH, LARGE_GRAPH
+from pipelines.store.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH
 from pipelines.store.search import IndexSnapshot, ScoredChunk
 
 REAL = "raydocs"
@@ -78,7 +78,7 @@ class Collection:
             self.store, lambda _: self._vectors, lambda _: self.lexical, collection=self.index.collection
         )
         self._retriever.prepare()
-        ef_search = LARGE_EF_SEARCH if self.chunks > LARGE_GRAPH else EF_SEARCH
+        ef_search = HUGE_EF_SEARCH if self.chunks > HUGE_GRAPH else EF_SEARCH
         self._session = psycopg.connect(
             self.store.url, autocommit=True, options=f"-c hnsw.ef_search={ef_search} -c jit=off"
         )

@@ -17,7 +17,7 @@ from psycopg.rows import dict_row, tuple_row
 from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
-from pipelines.store.connection import EF_SEARCH, LARGE_EF_SEARCH, LARGE_GRAPH, Connection, snapshot, statement
+from pipelines.store.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
 
 T = TypeVar("T")
 
@@ -142,7 +142,7 @@ class IndexSnapshot:
     def _tune(self, k: int) -> None:
         """Until the transaction ends, visit enough of the graph for `k`, and give up a statement after some time."""
         timeout_ms = max(1, int(self._timeout_s * 1000)) if self._timeout_s else 0
-        lists = {"k": k, "most": MOST_EF_SEARCH, "ef": EF_SEARCH, "large_ef": LARGE_EF_SEARCH, "large": LARGE_GRAPH}
+        lists = {"k": k, "most": MOST_EF_SEARCH, "ef": EF_SEARCH, "huge_ef": HUGE_EF_SEARCH, "huge": HUGE_GRAPH}
         self._send("tune_search", {**lists, "table": self._table, "timeout_ms": str(timeout_ms)})
 
     @property

@@ -28,7 +28,7 @@ starts_with(c.url collate "C", %(url_prefix)s)
 -- name: tune_search
 select set_config('statement_timeout', %(timeout_ms)s, true),
     set_config('hnsw.ef_search', least(%(most)s, greatest(%(k)s,
-        case when reltuples > %(large)s then %(large_ef)s else %(ef)s end))::text, true)
+        case when reltuples > %(huge)s then %(huge_ef)s else %(ef)s end))::text, true)
 from pg_class where oid = to_regclass(%(table)s);
 
 -- name: keeps_few

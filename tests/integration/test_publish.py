@@ -553,8 +553,8 @@ def test_a_build_takes_the_memory_of_its_graph_within_the_servers_limit(store, w
 def test_a_large_graph_is_built_and_searched_with_longer_lists(
     store, workshop, monkeypatch, large, ef_construction, ef_search
 ):
-    for module in (publishing_module, searching_module):
-        monkeypatch.setattr(module, "LARGE_GRAPH", large)
+    monkeypatch.setattr(publishing_module, "LARGE_GRAPH", large)
+    monkeypatch.setattr(searching_module, "HUGE_GRAPH", large)
     workshop.reindex(small_site(3))
     index, options = workshop.live(), "select reloptions from pg_class where %s = any(reloptions)"
 
