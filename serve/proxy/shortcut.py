@@ -23,6 +23,8 @@ MOST_BODY_BYTES = 64_000
 BODY_TIMEOUT_S = 0.5
 # Of one connection, not of its request (RFC 9110, 7.6.1); the server of each side writes its own.
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+# Of the body: it is passed on in one piece, and its length is written anew (one beside chunks would be wrong).
+OF_BODY = {b"content-length", b"expect"}
 OF_SERVER = {b"date", b"server"}
 FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
 REQUEST_ID = b"x-request-id"
@@ -47,12 +49,12 @@ class Shortcut:
         self._client: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ports = self._replicas.ports_for(_path(scope)) if _is_plain(scope) else []
-        if ports:
+        if _is_plain(scope) and self._replicas.ports_for(_path(scope)):
             _name(scope)
             request = await _Request.read(scope, receive, self._body_timeout_s)
             receive = request.receive
-            for port in ports if request.whole else ():
+            # Asked once more, as other requests have gone to replicas while this one's body came.
+            for port in self._replicas.ports_for(_path(scope)) if request.whole else ():
                 with self._replicas.counted(port), suppress(aiohttp.ClientConnectorError):
                     await self._pass(port, request, send)
                     return
@@ -109,13 +111,17 @@ class _Request:
         request = cls(scope, receive, [])
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while not request.whole and len(request.body) < MOST_BODY_BYTES:
-                    request._messages.append(await receive())
+                more = True
+                while more and len(request.body) < MOST_BODY_BYTES:
+                    request._messages.append(message := await receive())
+                    more = message.get("more_body", False)
         return request
 
     @property
     def whole(self) -> bool:
-        return bool(self._messages) and not self._messages[-1].get("more_body", False)
+        """Whether the body has come to its end; it has not if its client left before."""
+        last = self._messages[-1:]
+        return any(message["type"] == "http.request" and not message.get("more_body", False) for message in last)
 
     @property
     def body(self) -> bytes:
@@ -125,7 +131,7 @@ class _Request:
     def headers(self) -> CIMultiDict[str]:
         """The request's headers, with the address and scheme that it came with as the last hop's."""
         scope, given = self._scope, self._scope["headers"]
-        kept = [(n, v) for n, v in given if n not in OF_CONNECTION and n not in FORWARDED and n != b"expect"]
+        kept = [(n, v) for n, v in given if n not in OF_CONNECTION | OF_BODY | FORWARDED]
         hops = [v.decode("latin-1") for n, v in given if n == b"x-forwarded-for"]
         # "unknown" is no address of this machine, as a missing one would become.
         hops.append((scope.get("client") or ("unknown",))[0])
@@ -134,7 +140,7 @@ class _Request:
         return headers
 
     def url(self, port: int) -> URL:
-        target = self._scope["raw_path"].decode("ascii")
+        target = _target(self._scope).decode("ascii")
         query = self._scope["query_string"].decode("ascii")
         return URL(f"http://{LOOPBACK}:{port}{target}{'?' if query else ''}{query}", encoded=True)
 
@@ -151,11 +157,16 @@ def _path(scope: Scope) -> str:
     return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
+def _target(scope: Scope) -> bytes:
+    """Return the path as it was sent: the servers of proxy and replica each put the root path before it."""
+    return bytes(scope.get("raw_path", b"")).removeprefix(scope.get("root_path", "").encode())
+
+
 def _is_plain(scope: Scope) -> bool:
     """Return whether a request is HTTP for an application, and its head can be written again as it was."""
     if scope["type"] != "http" or _path(scope).startswith(OF_SERVE):
         return False
-    target = scope.get("raw_path", b"") + scope["query_string"]
+    target = _target(scope) + scope["query_string"]
     ascii = target.isascii() and all(value.isascii() for _, value in scope["headers"])
     return ascii and target.startswith(b"/") and b"#" not in target
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
@@ -208,6 +209,33 @@ def test_a_long_or_slow_body_goes_through_ray_whole():
     assert asyncio.run(slowly()) == b"ab"
 
 
+def test_a_body_that_its_client_did_not_finish_is_not_passed_as_whole():
+    cut = [{"type": "http.request", "body": b"delete all but", "more_body": True}, {"type": "http.disconnect"}]
+    seen = list[Message]()
+
+    async def rays_own(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.extend([await receive(), await receive()])
+        await Response(b"", 299)(scope, receive, send)
+
+    async def leave() -> int:
+        async with replica(echo) as port:
+            return (await reply_of(Shortcut(rays_own, Ports(port)), *asked(cut)))[0]
+
+    assert (asyncio.run(leave()), seen) == (299, cut)
+
+
+def test_a_body_ends_where_the_proxy_saw_its_end():
+    """Not where a Content-Length beside chunks says: the rest would be the next request."""
+    chunked = [(b"content-length", b"2"), (b"transfer-encoding", b"chunked")]
+    seen, _ = asyncio.run(echoed({"type": "http.request", "body": b"hello"}, headers=chunked))
+    assert seen["body"] == "hello"
+
+
+def test_a_replica_puts_the_root_path_before_the_path_itself():
+    seen, _ = asyncio.run(echoed(root_path="/docs", path="/docs/a b", raw_path=b"/docs/a%20b"))
+    assert seen["target"] == "/a%20b"
+
+
 def test_a_replica_that_takes_no_connection_is_passed_over():
     async def ask() -> list[int]:
         async with replica(echo) as port:
@@ -221,10 +249,15 @@ def test_a_replica_that_takes_no_connection_is_passed_over():
     assert asyncio.run(ask()) == [418, 299]
 
 
-def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> RunningReplicas:
+    """What the proxy knows of replicas, told by the test in place of Serve's controller."""
     monkeypatch.setattr(RunningReplicas, "_listen", staticmethod(lambda listeners: SimpleNamespace(stop=lambda: None)))
     monkeypatch.setattr("ray.get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "here"))
-    known = RunningReplicas()
+    return RunningReplicas()
+
+
+def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(known: RunningReplicas):
     assert known.ports_for("/query") == []
     known.take_routes({"docs": SimpleNamespace(route="/"), "llm": SimpleNamespace(route="/llm")})
     known.take("docs", running(("here", 30_000), ("here", None), ("there", 30_001), ("here", 30_002)))
@@ -236,6 +269,35 @@ def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(
     known.take("docs", running())
     known.take_routes({"docs": SimpleNamespace(route="/")})
     assert known.ports_for("/query") == known.ports_for("/llm/v1/models") == []
+
+
+def test_questions_that_come_at_once_are_shared_among_the_replicas(known: RunningReplicas):
+    """Their heads are there before the body of any is."""
+    asked_of = Counter[int]()
+
+    async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+        asked_of[scope["server"][1]] += 1
+        await echo(scope, receive, send)
+
+    async def ask(shortcut: Shortcut) -> None:
+        scope, receive = asked()
+
+        async def later() -> Message:
+            await asyncio.sleep(0.01)
+            return await receive()
+
+        await reply_of(shortcut, scope, later)
+
+    async def ask_many() -> None:
+        async with replica(counting) as one, replica(counting) as other:
+            known.take_routes({"docs": SimpleNamespace(route="/")})
+            known.take("docs", running(("here", one), ("here", other)))
+            shortcut = Shortcut(ray, known)
+            await asyncio.gather(*(ask(shortcut) for _ in range(8)))
+
+    known.ports_for("/")
+    asyncio.run(ask_many())
+    assert sorted(asked_of.values()) == [4, 4]
 
 
 def running(*replicas: tuple[str, int | None]) -> SimpleNamespace:
