@@ -40,10 +40,10 @@ class Pages(Database):
 
         self._do(work)
 
-    def see_files(self, collection: str, run: int, stamps: Sequence[str]) -> set[str]:
-        """Commit that `run` has found files unchanged; return those of their stamps that stored pages have."""
+    def see_files(self, collection: str, run: int, stamps: Sequence[str]) -> dict[str, str]:
+        """Commit that `run` has found files unchanged; return the URLs of their pages by stamp."""
         rows = self._all("see_files", {"collection": collection, "run": run, "stamps": list(stamps)})
-        return {row["file_stamp"] for row in rows}
+        return {row["file_stamp"]: row["url"] for row in rows}
 
     def known_page(self, collection: str, url: str) -> KnownPage | None:
         """Return what earlier runs stored about `url`."""

@@ -35,7 +35,7 @@ update page p set
     run = %(run)s
 from unnest(%(stamps)s::text[]) as seen (stamp)
 where p.collection = %(collection)s and p.file_stamp = seen.stamp and p.body is not null
-returning p.file_stamp;
+returning p.file_stamp, p.url;
 
 -- name: still_unreadable
 (excluded.state = 'ok' and p.state = 'failed' and p.unreadable = coalesce(excluded.content_hash, p.content_hash))

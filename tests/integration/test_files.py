@@ -101,6 +101,20 @@ def test_files_are_read_again_where_they_are_read_in_another_way(runs: Runs) -> 
     assert runs.read == []
 
 
+def test_of_two_files_that_name_one_url_the_last_has_it_in_every_run(runs: Runs) -> None:
+    """As by the front matter of Docusaurus."""
+    for name in ("a", "b"):
+        (runs.root / f"{name}.md").write_text(f"---\nslug: /same\n---\n# Page {name}\n")
+    generator = Generator("Docusaurus", "docusaurus.config.js", f"{runs.root}/", "bare", routes=(("", ""),))
+    runs(generator=generator)
+    for _ in range(2):
+        assert runs(generator=generator).items() >= {"changed": 0, "unchanged": 4}.items()
+    (runs.root / "b.md").unlink()
+    assert runs(generator=generator)["changed"] == 1
+    (runs.root / "b.md").write_text("---\nslug: /same\n---\n# Page b\n")
+    assert runs(generator=generator)["changed"] == 1
+
+
 def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
     runs()
     run = runs.lock.begin("reindex", {})

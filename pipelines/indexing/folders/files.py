@@ -12,7 +12,7 @@ from pathlib import Path
 from pyarrow.fs import FileInfo, FileSystem, LocalFileSystem
 
 from pipelines.indexing.folders.folder import FolderSettings, Listing
-from pipelines.records import FetchedPage, digest
+from pipelines.records import digest
 from pipelines.store import Store
 
 # Raise it whenever another URL, type, link or canonical URL is found for the same file: all files are read once more.
@@ -32,14 +32,20 @@ def save_files(
     `read_all` reads those too whose stamps say that they have not changed.
     """
     stamps = make_stamps(folder, listing.system, listing.infos)
-    known = {stamp for stamp in stamps.values() if stamp}
-    same = store.see_files(collection, run, sorted(known)) if known and not read_all else set()
+    known = {stamp: path for path, stamp in stamps.items() if stamp}
+    same = store.see_files(collection, run, sorted(known)) if known and not read_all else {}
+    held = {url: known[stamp] for stamp, url in same.items()}
     todo = [path for path in listing.paths if stamps.get(path) not in same]
     with ThreadPoolExecutor(READERS) as readers:
         for paths in _batches(todo, listing.infos):
             found = zip(paths, readers.map(lambda path: _read(listing.system, path), paths), strict=True)
             bodies = {path: body for path, body in found if body is not None}
-            store.save_pages(collection, run, _pages(folder, bodies, stamps, store, collection))
+            files = _last_of_each_url(folder, bodies, held)
+            hashes = store.content_hashes(collection, list(files))
+            pages = [
+                folder.page(path, url, bodies[path], hashes.get(url), stamps.get(path)) for url, path in files.items()
+            ]
+            store.save_pages(collection, run, pages)
     return len(listing.paths)
 
 
@@ -87,13 +93,10 @@ def _read(system: FileSystem, path: str) -> bytes | None:
         return None
 
 
-def _pages(
-    folder: FolderSettings,
-    bodies: Mapping[str, bytes],
-    stamps: Mapping[str, str | None],
-    store: Store,
-    collection: str,
-) -> Sequence[FetchedPage]:
-    files = {folder.url_of(path, body): (path, body) for path, body in bodies.items()}
-    known = store.content_hashes(collection, list(files))
-    return [folder.page(path, url, body, known.get(url), stamps.get(path)) for url, (path, body) in files.items()]
+def _last_of_each_url(folder: FolderSettings, bodies: Mapping[str, bytes], held: Mapping[str, str]) -> dict[str, str]:
+    """Return by URL the last file that names it as its own, unless an unchanged one, which holds it, comes after that.
+
+    Several do so where front matter says the URL. It would be another one's in each run if only what was read counted.
+    """
+    files = {folder.url_of(path, body): path for path, body in bodies.items()}
+    return {url: path for url, path in files.items() if held.get(url, path) <= path}
