@@ -32,6 +32,24 @@ def test_all_files_that_can_be_read_are_found_but_hidden_ones(mirror: Path) -> N
     assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/en/_modules/b.md", "https://x/en/a.html"]
 
 
+def test_links_that_lead_back_are_not_followed_and_others_are(
+    mirror: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "c.html").write_text("x")
+    (elsewhere / "back").symlink_to(mirror)
+    for name, target in {
+        "up": "..",
+        "down": elsewhere,
+        "d.html": "a.html",
+        "e.html": "e.html",
+        "f.html": "/no",
+    }.items():
+        (mirror / "en" / name).symlink_to(target)
+    found = [path.removeprefix(f"{mirror}/en/") for path in FolderSettings(str(mirror), "https://x/").files()[1]]
+    assert found == ["_modules/b.md", "a.html", "d.html", "down/c.html"]
+
+
 def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
     (mirror / "en" / "_sources").mkdir()
     (mirror / "en" / "_sources" / "a.rst.txt").write_text("x")

@@ -5,6 +5,7 @@ generator of the site publishes it. Turns files into FetchedPages; the caller re
 """
 
 import glob
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -126,7 +127,8 @@ class FolderSettings:
             info = system.get_file_info(root)
             if info.type in (FileType.File, FileType.NotFound):
                 return system, _files_of([info])
-            infos = system.get_file_info(FileSelector(root, recursive=True))
+            local = isinstance(system, LocalFileSystem)
+            infos = system.get_file_info(_files_below(root) if local else FileSelector(root, recursive=True))
         except (OSError, ValueError) as error:
             raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
         return system, _files_of(infos)
@@ -221,6 +223,22 @@ def _read_text(system: FileSystem, path: str) -> str | None:
         return None
     with system.open_input_stream(path) as file:
         return str(file.read(_MAX_CONFIG).decode("utf-8-sig", "replace"))
+
+
+def _files_below(root: str) -> list[str]:
+    """Return the files below a local folder. A link to a folder that it stands in would lead on without an end."""
+    found: list[str] = []
+    todo: list[tuple[str, tuple[Path, ...]]] = [(root, ())]
+    while todo:
+        folder, above = todo.pop()
+        here = Path(folder).resolve()
+        for entry in os.scandir(folder) if here not in above else ():
+            is_folder = Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
+            if is_folder:
+                todo.append((entry.path, (*above, here)))
+            else:
+                found.append(entry.path)
+    return found
 
 
 def _files_of(infos: Iterable[FileInfo]) -> dict[str, FileInfo]:
