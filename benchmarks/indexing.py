@@ -84,7 +84,7 @@ def index_thrice(home: Path, server: str, folder: Path, model: str) -> dict[str,
         assert changed["pages"]["changed"] == touched, changed
     shutil.rmtree(copy)
     return {
-        "full": full["wall"], "encoder": full["seconds"]["embedding_actors"], "chunks": full["chunks"]["total"],
+        "full": full["wall"], "encoder": full["seconds"]["encoder"], "chunks": full["chunks"]["total"],
         "unchanged": again["wall"], "changed": changed["wall"], "changed_embedded": changed["chunks"]["embedded"],
     }  # fmt: skip
 

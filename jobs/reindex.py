@@ -89,6 +89,8 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
+    if args.no_ray and args.embedders is not None:
+        raise BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
     given = {name: value for name, value in vars(args).items() if value is not None}
     collection = compose_collection(
         args.target,

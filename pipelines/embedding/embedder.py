@@ -37,7 +37,8 @@ class UnknownBackend(ValueError):
 class Embedder(ABC):
     """Turns texts into float32 vectors of length 1.
 
-    Of a text longer than `max_tokens` only the beginning is read; the chunker makes no such chunk.
+    Of a text longer than `max_tokens` only the beginning is read (`are_too_long` names them); the chunker makes no such
+    chunk.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -66,15 +67,9 @@ class Embedder(ABC):
         """Return the tokens in each text, as TokenCounter.count_tokens does."""
         return self.counter.count_tokens(texts)
 
-    def _tell_truncated(self, truncated: int, texts: int) -> None:
-        """Warn that of `truncated` of the `texts` only the beginning is read."""
-        if truncated:
-            warnings.warn(
-                f"{truncated} of {texts} texts are longer than the {self.max_tokens} tokens that {self.model} reads: "
-                "their ends are left out",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+    def are_too_long(self, texts: Sequence[str]) -> list[bool]:
+        """Return for each chunk's text whether only its beginning is read."""
+        return [count > self.max_tokens for count in self.count_tokens(texts)]
 
     @abstractmethod
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:

@@ -78,7 +78,6 @@ class OnnxEmbedder(Embedder):
 
     def _encode(self, texts: list[str], prefix: str) -> list[list[int]]:
         encodings = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
-        self._tell_truncated(sum(bool(encoding.overflowing) for encoding in encodings), len(texts))
         return [encoding.ids for encoding in encodings]
 
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines.cluster import check_reach, connect_ray, is_connected
-from pipelines.embedding.cpu import count_cpus
+from pipelines.embedding.cpu import count_cpus, has_gpu
 from pipelines.indexing.building.drawing import Drawn
 from pipelines.indexing.building.here import Here
 from pipelines.indexing.building.pools import Pools, is_little, plan_here, plan_pools
@@ -60,6 +60,7 @@ class Gatherer:
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self.hosts = self._choose_hosts()
         self.stopped_by, self.failed = "", False
+        self._too_long = 0
         self._stack = ExitStack()
         log.add_seconds("ray_start", 0)
 
@@ -90,6 +91,11 @@ class Gatherer:
                 with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
                     self._embed(ranges)
                 self._store.mark_duplicates(self._name, self._run)
+        if self._too_long:
+            self._log.warn(
+                f"{self._too_long:,} texts are longer than the model {self._settings.model} reads: "
+                "their ends are not in their vectors"
+            )
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
@@ -110,7 +116,8 @@ class Gatherer:
             on_ray, rest = self._on_ray, deque[dict[str, Any]]()
             while len(ranges) > WHILE_ACTORS_START:
                 rest.appendleft(ranges.pop())
-            self._consume(on_ray.stored(for_tasks(rest)))
+            if rest:
+                self._consume(on_ray.stored(for_tasks(rest)))
             self._consume(early)
 
     def _wants_ray(self) -> bool:
@@ -123,7 +130,7 @@ class Gatherer:
         if self._wants_ray():
             return False
         pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
-        return self._options.no_ray or is_little(pages, size, count_cpus())
+        return self._options.no_ray or is_little(pages, size, count_cpus(), has_gpu())
 
     @cached_property
     def _here(self) -> Here:
@@ -185,8 +192,9 @@ class Gatherer:
 
     def _consume(self, stored: Iterable[Any]) -> None:
         for batch in stored:
-            self._log.add_seconds("embedding_actors", sum(batch["embed_s"].to_pylist()))
-            self._log.add_seconds("storing_tasks", sum(batch["store_s"].to_pylist()))
+            self._too_long += sum(batch["too_long"].to_pylist())
+            self._log.add_seconds("encoder", sum(batch["embed_s"].to_pylist()))
+            self._log.add_seconds("storing", sum(batch["store_s"].to_pylist()))
             for warning in set(batch["warning"].to_pylist()) - {""}:
                 self._log.warn(warning)
 

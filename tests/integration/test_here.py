@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import psycopg
@@ -41,7 +42,7 @@ def test_a_folder_is_indexed_and_brought_up_to_date(jobs: Jobs, folder: Path) ->
     first = jobs.reindex().summary
     assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
     assert first["seconds"]["ray_start"] == 0
-    assert first["seconds"].keys() >= {"read_files", "embed", "embedding_actors", "storing_tasks", "publish", "total"}
+    assert first["seconds"].keys() >= {"read_files", "embed", "encoder", "storing", "publish", "total"}
     assert jobs.texts()["p03.html#usage"] == site_sections(12)["p03"]["usage"]
     again = jobs.reindex().summary
     assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
@@ -187,8 +188,35 @@ def test_much_is_begun_here_and_finished_on_ray(
     assert len(jobs.texts()) == 36
 
 
+def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few large pages are on a machine with many CPUs."""
+    asked: list[object] = []
+    for name in ("is_little", "is_connected"):
+        monkeypatch.setattr(gather, name, lambda *_: False)
+    monkeypatch.setattr(gather.Gatherer, "_on_ray", SimpleNamespace(stored=asked.append))
+    jobs.common = jobs.common[:-1]
+    assert jobs.reindex().summary["chunks"]["embedded"] == 36
+    assert asked == []
+
+
+def test_texts_that_the_model_does_not_read_whole_are_counted(
+    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HashEmbedder, "are_too_long", lambda _, texts: ["usage" in text.lower() for text in texts])
+    assert jobs.reindex().summary["warnings"] == [
+        "12 texts are longer than the model hash:64 reads: their ends are not in their vectors"
+    ]
+
+
+def test_actors_without_ray_are_an_error(jobs: Jobs, folder: Path) -> None:
+    refused = jobs.reindex("--embedders", 2)
+    assert (refused.code, "leave out one of the two" in refused.messages) == (2, True)
+
+
 def test_how_much_is_little() -> None:
     assert is_little(HERE_PAGES, 10**9, cpus=2)
     assert not is_little(HERE_PAGES + 1, 0, cpus=2)
     assert is_little(100, 2_000_000, cpus=16)
     assert not is_little(100, 4_000_000, cpus=16)
+    assert is_little(100, 1_000_000, cpus=2, gpu=True)
+    assert not is_little(100, 2_000_000, cpus=2, gpu=True)

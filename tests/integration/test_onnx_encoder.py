@@ -134,9 +134,11 @@ def test_a_questions_vector_is_the_same_alone_and_among_others(cache: Path, mode
 
 
 def test_a_text_that_is_too_long_is_told(cache: Path) -> None:
+    """A text of as many tokens as the model reads, two of them its own, is not."""
     onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
-    with pytest.warns(RuntimeWarning, match="1 of 2 texts are longer than the 256 tokens"):
-        onnx.embed_chunks(["word " * 400, "short"])
+    longer, whole = "word " * 255, "word " * 254
+    assert onnx.are_too_long([longer, whole]) == [True, False]
+    assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
 
 
 def test_an_int8_model_that_is_far_off_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

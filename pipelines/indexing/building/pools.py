@@ -88,13 +88,14 @@ def plan_here(cpus: int) -> Pools:
     return Pools(embedders=1, cpus=cpus, threads=min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, crawls=0)
 
 
-def is_little(pages: int, size: int, cpus: int) -> bool:
+def is_little(pages: int, size: int, cpus: int, gpu: bool = False) -> bool:
     """Return whether so many pages, of `size` bytes, are embedded sooner by one process than by actors on `cpus` CPUs.
 
-    With n actors it is so up to n / (n - 1) of what one embedder does while they start; with one at any size.
+    With n actors it is so up to n / (n - 1) of what one embedder does while they start; with one at any size. An actor
+    on a `gpu` counts as any number of them.
     """
-    actors = plan_pools([{"CPU": float(cpus)}])[0].embedders
-    return pages <= HERE_PAGES and size * (actors - 1) <= BYTES_PER_START * actors
+    actors = math.inf if gpu else plan_pools([{"CPU": float(cpus)}])[0].embedders
+    return pages <= HERE_PAGES and size * (1 - 1 / actors) <= BYTES_PER_START
 
 
 def count_gpu_slots(free: float, each: float) -> int:

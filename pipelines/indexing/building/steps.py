@@ -89,7 +89,8 @@ def chunk_pages(
 class EmbedTexts:
     """Embeds tables of texts; it loads the model once. On Ray it is an actor.
 
-    Warnings of the embedder (a missing GPU) travel with the vectors, because nobody reads the log of an actor.
+    Warnings of the embedder (a missing GPU), and which texts were too long, travel with the vectors, because nobody
+    reads the log of an actor.
     """
 
     def __init__(self, job: BuildJob) -> None:
@@ -108,15 +109,17 @@ class EmbedTexts:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         began = time.perf_counter()
-        vectors = self.embedder.embed_chunks(batch["embed_text"].to_pylist())
+        texts = batch["embed_text"].to_pylist()
+        vectors = self.embedder.embed_chunks(texts)
         each = (time.perf_counter() - began) / max(1, len(vectors))
         rows = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
         columns = {"embed_hash": batch["embed_hash"], "embedding": rows, "embed_s": np.full(len(vectors), each)}
+        columns |= {"too_long": pa.array(self.embedder.are_too_long(texts), pa.bool_())}
         return pa.table(columns | {"warning": pa.array([self.warning] * len(vectors), pa.string())})
 
 
 def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
-    """Stage vectors; return a row with their number, the seconds of embedding and storing, and warnings."""
+    """Stage vectors; return a row with their number, the seconds of embedding and storing, and what to warn of."""
     began = time.perf_counter()
     hashes = batch["embed_hash"].to_pylist()
     if hashes:
@@ -125,7 +128,8 @@ def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
     embed_s = float(np.sum(batch["embed_s"].to_numpy()))
     warning = "; ".join(text for text in batch["warning"].unique().to_pylist() if text)
     seconds = {"embed_s": [embed_s], "store_s": [time.perf_counter() - began]}
-    return pa.table({"stored": [len(hashes)], **seconds, "warning": [warning]})
+    counts = {"stored": [len(hashes)], "too_long": [sum(batch["too_long"].to_pylist())]}
+    return pa.table({**counts, **seconds, "warning": [warning]})
 
 
 def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]) -> pa.Table:
