@@ -8,7 +8,7 @@ import fcntl
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -59,8 +59,7 @@ class OnnxEmbedder(Embedder):
     ) -> None:
         super().__init__(counter)
         assert counter.folder is not None
-        path = exported(counter, cache, int8)
-        self._session = open_session(path)
+        path, self._session = open_export(counter, cache, int8)
         # In int8 a question takes 2.5 ms on one thread and 3.5 on two, which wait for each other longer than they work.
         wide = 1 if int8 else min(threads or count_cpus(), WIDEST)
         self._questions = QuestionSessions(self._session, (lambda: open_session(path, wide)) if wide > 1 else None)
@@ -131,18 +130,43 @@ def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
     return cache / f"{name}{'-int8' if int8 else ''}.onnx"
 
 
-def exported(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
-    """Return the exported model in `cache`, made by one process at a time (some seconds) if it is missing.
+def open_export(counter: TokenCounter, cache: Path, int8: bool = False) -> tuple[Path, Any]:
+    """Return the exported model in `cache` and a session of it; a file that is broken is made anew.
+
+    Raises ExportFailed.
+    """
+    path = exported(counter, cache, int8)
+    try:
+        return path, open_session(path)
+    except Exception:  # ONNX Runtime raises errors of many kinds
+        path = exported(counter, cache, int8, is_whole=_opens)
+    try:
+        return path, open_session(path)
+    except Exception as error:
+        raise ExportFailed(f"{path}, the export of {counter.model}, does not load: {error}") from error
+
+
+def exported(
+    counter: TokenCounter, cache: Path, int8: bool = False, is_whole: Callable[[Path], bool] = Path.is_file
+) -> Path:
+    """Return the exported model in `cache`, made by one process at a time (some seconds) unless it `is_whole`.
 
     It is made in a process of its own: torch stays out of this one, which may embed for hours. Raises ExportFailed.
     """
     path = export_path(counter, cache, int8)
-    if not path.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
+    if not is_whole(path):
         with _lock(path.with_suffix(".lock")):
-            if not path.is_file():
-                _write_apart(counter, path, exported(counter, cache) if int8 else None)
+            if not is_whole(path):
+                _write_apart(counter, path, exported(counter, cache, is_whole=_opens) if int8 else None)
     return path
+
+
+def _opens(path: Path) -> bool:
+    try:
+        open_session(path)
+    except Exception:
+        return False
+    return True
 
 
 def _write_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
@@ -242,7 +266,12 @@ def _check_cosines(vectors: NDArray[Any], expected: NDArray[Any], least: float, 
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Hold a lock that one process of this machine has at a time."""
-    with path.open("w") as file:
+    """Hold a lock that one process of this machine has at a time, in a folder that is made. Raises ExportFailed."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    except OSError as error:
+        raise ExportFailed(f"no exported model can be kept in {path.parent}: {error.strerror}") from error
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -3,10 +3,13 @@
 Knows what runs a model, and neither texts nor vectors.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
+
+log = logging.getLogger(__name__)
 
 # Threads that a lone question has at most: measured on two. By arithmetic, its smallest product (26 tokens, 384 x 384
 # weights) takes 90 µs on one thread; an eighth of that is about what waking a thread takes.
@@ -36,13 +39,20 @@ class QuestionSessions(Generic[Session]):
     def take(self) -> Iterator[Session]:
         """Yield the session for one question, which lasts as long as the body."""
         with self._lock:
+            session = self._single if self._asking else self._widest()
             self._asking += 1
-            alone = self._asking == 1
-            if alone and self._open_wide and self._wide is None:
-                self._wide = self._open_wide()
-            session = self._wide if alone and self._wide is not None else self._single
         try:
             yield session
         finally:
             with self._lock:
                 self._asking -= 1
+
+    def _widest(self) -> Session:
+        """Return the session of a lone question: the single one where no other opens."""
+        open_wide, self._open_wide = self._open_wide, None
+        if open_wide:
+            try:
+                self._wide = open_wide()
+            except Exception as error:  # the model's file may be gone by now
+                log.warning("a lone question keeps to one thread: %s", error)
+        return self._single if self._wide is None else self._wide

@@ -34,3 +34,18 @@ def test_a_question_that_fails_leaves_its_cpus() -> None:
         raise RuntimeError("the model failed")
     with sessions.take() as session:
         assert session == "wide"
+
+
+def test_where_no_wide_session_opens_a_lone_question_has_one_cpu() -> None:
+    """The file of the model may be gone by the first question."""
+    tries: list[str] = []
+
+    def fail() -> str:
+        tries.append("open")
+        raise OSError("no such file")
+
+    sessions = QuestionSessions("single", fail)
+    for _ in range(2):
+        with sessions.take() as session:
+            assert session == "single"
+    assert tries == ["open"]
