@@ -109,8 +109,13 @@ class IndexSnapshot:
             return replace(found, nearest=[[] for _ in vectors], too_slow=True)
 
     def page(self, url: str) -> list[RankableChunk]:
-        """Return the chunks of a page in reading order."""
-        return [RankableChunk(*row) for row in self._send("page_rankable", {"url": clean_for_storage(url)}).fetchall()]
+        """Return the chunks of a page in reading order. If that takes too long, what is read later is a newer state."""
+        try:
+            rows = self._send("page_rankable", {"url": clean_for_storage(url)}).fetchall()
+        except psycopg.errors.QueryCanceled:
+            self._connection.rollback()
+            raise
+        return [RankableChunk(*row) for row in rows]
 
     def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
         """Return the chunks with these ids; unknown ids are left out."""

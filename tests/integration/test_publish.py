@@ -29,6 +29,7 @@ from pipelines.store import (
 )
 from pipelines.store import publish as publishing_module
 from pipelines.store import search as searching_module
+from pipelines.store.chunks import chunk_table
 from pipelines.store.connection import statement
 from pipelines.store.search import IndexSnapshot
 
@@ -465,6 +466,21 @@ def test_an_index_that_is_pruned_while_it_is_asked_says_so_too(store, workshop):
     ):
         with pytest.raises(NoSuchIndex, match="pruned"):
             ask()
+
+
+def test_a_page_that_takes_too_long_costs_only_itself(store, workshop):
+    workshop.reindex(small_site(3))
+    index = workshop.live()
+    (hit,) = store.chunks_of_pages(index.id, [f"{BASE}p01"])[:1]
+
+    def read(chunks: IndexSnapshot) -> dict[str, Hit]:
+        chunks.search([], [], 5)
+        with psycopg.connect(store.url) as other, pytest.raises(psycopg.errors.QueryCanceled):
+            other.execute(sql.SQL("lock table {} in access exclusive mode").format(chunk_table(index.id)))
+            chunks.page(hit.url)
+        return chunks.hits([hit.chunk_id])
+
+    assert store.read_index(index, read, 0.2) == {hit.chunk_id: hit}
 
 
 # ---------------------------------------------------------------------------------------------- candidates
