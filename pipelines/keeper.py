@@ -17,6 +17,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from types import FrameType
@@ -39,6 +40,8 @@ SMALL_SHM_BYTES = 1 << 30
 # Shares of this machine's memory that the server may use: to keep data (the usual advice), and to build an index.
 BUFFERS_SHARE, BUILD_SHARE = 1 / 4, 1 / 4
 LEAST_BUFFERS = 256 * MIB
+# What a container's memory is limited by: cgroups of version 2 and of version 1.
+MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 # Of the shared memory file system that a parallel build may fill.
 SHM_SHARE = 3 / 4
 
@@ -82,7 +85,7 @@ class Keeper:
             "max_connections": str(max_connections),
             "max_wal_size": "4GB",
             "log_min_messages": "warning",
-            **size_server(_memory(), _shared_memory(), size_of(self.data / "base"), len(os.sched_getaffinity(0))),
+            **size_server(memory_within(), _shared_memory(), size_of(self.data / "base"), _count_cpus()),
         }
 
     def run(self) -> None:
@@ -213,13 +216,17 @@ def size_of(folder: Path) -> int:
     return sum(sizes)
 
 
-def _memory(cgroup: Path = Path("/sys/fs/cgroup/memory.max")) -> int:
+def memory_within(limits: Sequence[Path] = MEMORY_LIMITS) -> int:
     """Return the bytes of this machine's memory, or those that its container may use."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        return min(whole, int(cgroup.read_text()))
-    except (OSError, ValueError):  # no container, or "max"
-        return whole
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in limits:
+        with contextlib.suppress(OSError, ValueError):  # no container, or "max"
+            memory = min(memory, int(limit.read_text()))
+    return memory
+
+
+def _count_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shared_memory(folder: Path = Path("/dev/shm")) -> int:

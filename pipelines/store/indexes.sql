@@ -48,7 +48,8 @@ where s.run = %(run)s;
 
 -- name: graph_size
 select count(*) as chunks, coalesce((select pg_column_size(embedding) from {chunk} limit 1), 0) as vector_bytes,
-    pg_size_bytes(current_setting('maintenance_work_mem')) as allowed
+    pg_size_bytes(current_setting('maintenance_work_mem')) as allowed,
+    (select source = 'command line' from pg_settings where name = 'maintenance_work_mem') as strict
 from {chunk};
 
 -- name: index_chunks_id

@@ -4,10 +4,12 @@ Each runs in the session that holds the collection's lock, so a run that has los
 once in a run, so that it can be repeated after the database went away.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -22,6 +24,8 @@ from pipelines.store.connection import (
 )
 from pipelines.store.runs import RunLock
 from pipelines.store.search import CHANGES_KEPT, NoSuchIndex
+
+log = logging.getLogger(__name__)
 
 # pgvector's limits of an HNSW index: 2,000 dimensions of `vector`, 4,000 of `halfvec`.
 MOST_VECTOR_DIMENSIONS, MOST_HALFVEC_DIMENSIONS = 2_000, 4_000
@@ -54,16 +58,19 @@ class Publication:
 # What an HNSW build holds of a chunk besides its vector, by the number of vectors of 384 dimensions that fit into 16 MB
 # (7,452, with workers 5,675 in 13 MB), and what it needs for itself.
 GRAPH_BYTES, BUILD_BYTES = 900, 64 << 20
-# The most that a build takes of a server whose own limit for maintenance is lower.
+# The most that a build takes of a server whose own limit for maintenance is lower, and no flag of its command line.
 LEAST_LIMIT = 1 << 30
+# The file of Postgres that raises errors of memory that processes share.
+SHARED_MEMORY = "dsm_impl.c"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResources:
     """The memory for the graph of one HNSW build, and its worker processes besides the leader.
 
-    "auto" is what the graph needs, at most the server's `maintenance_work_mem` (or 1 GB, if that is less): a graph that
-    does not fit is built several times slower. None is as many processes as the server allows.
+    "auto" is what the graph needs, at most the server's `maintenance_work_mem` (or 1 GB, if that is less and no flag of
+    the server's command line, as the embedded one has it): a graph that does not fit is built several times slower.
+    None is as many processes as the server allows.
     """
 
     maintenance_work_mem: str = "auto"
@@ -207,14 +214,27 @@ def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str
     vector = {"ops": sql.SQL(f"{vector_type}_cosine_ops"), "ef_construction": sql.Literal(ef_construction)}
     for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash"):
         connection.execute(statement(name, chunk=chunk))
-    connection.execute(statement("index_chunks_vector", chunk=chunk, **vector))
+    _build_graph(connection, statement("index_chunks_vector", chunk=chunk, **vector))
     connection.execute(statement("analyze_chunks", chunk=chunk))
 
 
-def _memory_of_build(chunks: int, vector_bytes: int, allowed: int) -> str:
+def _build_graph(connection: Connection, create: sql.Composed) -> None:
+    """Run `create`: by one process if the server has no room for memory that several share (64 MB in a container)."""
+    try:
+        with connection.transaction():
+            connection.execute(create)
+    except psycopg.OperationalError as error:
+        if error.diag.source_file != SHARED_MEMORY:
+            raise
+        log.warning("HNSW is built by one process, as the server's shared memory is too small for several: %s", error)
+        connection.execute("set local max_parallel_maintenance_workers = 0")
+        connection.execute(create)
+
+
+def _memory_of_build(chunks: int, vector_bytes: int, allowed: int, strict: bool) -> str:
     """Return the memory that the graph of a loaded chunk table needs, within what the server allows."""
     needed = BUILD_BYTES + chunks * (vector_bytes + GRAPH_BYTES)
-    return f"{min(needed, max(allowed, LEAST_LIMIT)) >> 10}kB"
+    return f"{min(needed, allowed if strict else max(allowed, LEAST_LIMIT)) >> 10}kB"
 
 
 def _expected_chunks(connection: Connection, run: int, base: Index | None) -> int:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipelines.keeper import size_of, size_server
+from pipelines.keeper import memory_within, size_of, size_server
+from pipelines.store.publish import LEAST_LIMIT, _memory_of_build
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -40,3 +41,24 @@ def test_the_size_of_a_folder_counts_files_at_any_depth(tmp_path):
     (tmp_path / "base" / "1" / "2600").write_bytes(bytes(1000))
     (tmp_path / "top").write_bytes(bytes(24))
     assert size_of(tmp_path) == 1024
+
+
+def test_a_build_keeps_to_the_limit_of_a_small_machine():
+    """A database of one's own has Postgres's 64 MB; the keeper's limit is a share of the memory that there is."""
+    chunks = {"chunks": 10**6, "vector_bytes": 1544}
+    assert _memory_of_build(**chunks, allowed=64 * MIB, strict=False) == f"{LEAST_LIMIT >> 10}kB"
+    assert _memory_of_build(**chunks, allowed=4 * GIB, strict=False) == "2452254kB"
+    assert _memory_of_build(**chunks, allowed=256 * MIB, strict=True) == f"{256 << 10}kB"
+
+
+def test_a_containers_memory_is_its_limit_by_either_version_of_cgroups(tmp_path):
+    second, first = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes"
+    whole = memory_within([second, first])
+    assert whole > 64 * MIB
+    second.write_text("max\n")
+    first.write_text("9223372036854771712\n")  # what the first version says for no limit
+    assert memory_within([second, first]) == whole
+    first.write_text(f"{64 * MIB}\n")
+    assert memory_within([second, first]) == 64 * MIB
+    second.write_text(f"{32 * MIB}\n")
+    assert memory_within([second, first]) == 32 * MIB
