@@ -85,9 +85,11 @@ select count(*) filter (where p.state in ('gone', 'skipped', 'redirect', 'duplic
 from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s;
 
 -- name: delete_chunks
+-- "not in" makes a hash table of what is staged. For "not exists" Postgres would go through all of it for each chunk: it
+-- expects one row, as no statistics know a new run.
 with gone as (
     delete from {chunk} c using replaced r
-    where c.url = r.url and not exists (select from staged_chunk s where s.run = %(run)s and s.id = c.id)
+    where c.url = r.url and c.id not in (select s.id from staged_chunk s where s.run = %(run)s)
     returning c.id)
 insert into change (index, revision, chunk_id, op)
 select %(index)s, %(revision)s, id, 'delete' from gone;
@@ -118,7 +120,7 @@ select %(index)s, %(revision)s, id, 'upsert' from added;
 -- name: forget_pages
 delete from indexed_page i using replaced r
 where i.index = %(index)s and i.url = r.url
-  and not exists (select from staged_page s where s.run = %(run)s and s.url = i.url);
+  and i.url not in (select s.url from staged_page s where s.run = %(run)s);  -- as for delete_chunks
 
 -- name: remember_pages
 insert into indexed_page as i (index, url, input_hash, sections)

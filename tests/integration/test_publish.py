@@ -625,6 +625,19 @@ def test_only_a_candidate_or_a_retired_index_of_the_collection_can_be_promoted(s
                 promote_index(lock, run, index)
 
 
+@pytest.mark.parametrize("name", ["delete_chunks", "forget_pages"])
+def test_what_a_run_has_staged_is_gone_through_once(store, workshop, name):
+    """Not once for each chunk, as Postgres would where it expects a new run to have staged one row."""
+    workshop.reindex(small_site(3))
+    index = workshop.live().id
+    values = {"run": 1, "index": index, "revision": 2}
+    with psycopg.connect(store.url) as connection:
+        connection.execute("create temp table replaced (url text)")
+        explained = sql.SQL("explain ") + statement(name, chunk=chunk_table(index))
+        plan = "\n".join(line for (line,) in connection.execute(explained, values))
+    assert "hashed SubPlan" in plan, plan
+
+
 def test_changing_in_place_is_chosen_by_cost(workshop):
     assert is_cheaper_in_place(10, 10_000)
     assert not is_cheaper_in_place(9_000, 10_000)
