@@ -18,7 +18,14 @@ from pipelines.indexing.collection import Collection
 from pipelines.indexing.crawling.crawl import CrawlSettings, survey
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import hold_collection, record_run
-from pipelines.indexing.publish import Deletion, decide_deletion, find_base_index, find_live_index, publish_run
+from pipelines.indexing.publish import (
+    Deletion,
+    decide_deletion,
+    find_base_index,
+    find_live_index,
+    find_own_index,
+    publish_run,
+)
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
@@ -71,7 +78,7 @@ def plan_reindex(
     Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
     """
     _check(collection, options, progress)
-    settings = index_settings(collection.index, options, find_live_index(store, collection.name))
+    settings = index_settings(collection.index, options, find_own_index(store, collection.name))
     base = find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
     gatherer.check_sites()
@@ -118,7 +125,7 @@ def _run(
     prepare: Callable[[int], object] = lambda run: None,
 ) -> ReindexSummary:
     """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
-    settings = index_settings(collection.index, options, find_live_index(store, collection.name))
+    settings = index_settings(collection.index, options, find_own_index(store, collection.name))
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (

@@ -10,9 +10,13 @@ import psycopg
 import pytest
 from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, search_index, small_site
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
+from pipelines.indexing import settings as settings_module
+from pipelines.indexing.collection import INDEX, compose_collection
 from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import decide_deletion, is_cheaper_in_place, rollback
+from pipelines.indexing.run import plan_reindex
 from pipelines.records import Hit, Index
 from pipelines.store import (
     BuildResources,
@@ -523,6 +527,20 @@ def test_a_candidate_is_brought_up_to_date_in_place_and_there_is_never_more_than
     third = workshop.reindex(site, publish=False)
     assert third.index != first.index
     assert states(store) == ["live", "candidate"]
+
+
+@pytest.mark.parametrize("model", [INDEX.model, f"int8:{INDEX.model}"])
+def test_a_candidate_keeps_its_model_on_a_machine_with_another_default(store, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(settings_module, "multiplies_int8", lambda: not model.startswith("int8:"))
+    monkeypatch.setattr(settings_module, "has_gpu", lambda: False)
+    (tmp_path / "page.md").write_text("# A page")
+    collection = compose_collection(path=str(tmp_path), base_url=BASE, name="docs")
+    assert plan_reindex(store, collection)["settings"]["model"] != model
+    with psycopg.connect(store.url) as connection:
+        connection.execute("insert into collection (name) values ('docs')")
+        insert = "insert into index (collection, fingerprint, settings, state) values ('docs', '', %s, 'candidate')"
+        connection.execute(insert, [Jsonb({"model": model})])
+    assert plan_reindex(store, collection)["settings"]["model"] == model
 
 
 def test_a_candidate_that_is_replaced_still_gives_its_vectors(store, workshop):
