@@ -4,12 +4,11 @@ Decides which of the two is cheaper, and whether vanished pages may be deleted; 
 neither Ray nor the source of pages.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store import (
-    BUILD_ROWS_PER_S,
-    INSERT_ROWS_PER_S,
     BuildResources,
     NoLiveIndex,
     NoSuchIndex,
@@ -20,6 +19,11 @@ from pipelines.store import (
     promote_index,
     publish_in_place,
 )
+
+# How many chunks a rebuild builds while one is changed in place, at two sizes of the graph; between and beyond them it
+# grows with the logarithm. Measured on 2 idle cores, 384 dimensions, everything in memory: 0.51 ms against 0.18 (2,600
+# chunks with their pages' others staged), and 5.7 against 0.66 (3.1 against 0.35 with `ef_construction` 64, too).
+COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,15 @@ def find_base_index(store: Store, collection: str, settings: IndexSettings) -> I
 
 
 def is_cheaper_in_place(changed: int, chunks: int) -> bool:
-    """Return whether changing `changed` chunks of an HNSW index is faster than building all of it anew."""
-    return changed / INSERT_ROWS_PER_S <= chunks / BUILD_ROWS_PER_S
+    """Return whether changing `changed` chunks of an HNSW index of `chunks` is faster than building all of it anew."""
+    return changed * cost_in_place(chunks) <= chunks
+
+
+def cost_in_place(chunks: int) -> float:
+    """Return how many chunks a rebuild builds while one is changed in place, in a graph of `chunks`."""
+    (small, least), (large, most) = COSTS_IN_PLACE
+    grown = math.log(max(chunks, small) / small) / math.log(large / small)
+    return least + (most - least) * grown
 
 
 def publish_run(

@@ -47,8 +47,6 @@ from pipelines.store.keys import (
 from pipelines.store.migrations import MigrationFailed, Schema, give_database
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
-    BUILD_ROWS_PER_S,
-    INSERT_ROWS_PER_S,
     BuildResources,
     Publication,
     VectorsMissing,
@@ -72,10 +70,8 @@ class Store(
 
 __all__ = [
     "ASK",
-    "BUILD_ROWS_PER_S",
     "DATABASE_PATIENCE_S",
     "FOUND",
-    "INSERT_ROWS_PER_S",
     "KEY_PREFIX",
     "PUBLISHABLE_PREFIX",
     "READ_ATTEMPTS",

@@ -32,9 +32,6 @@ MOST_VECTOR_DIMENSIONS, MOST_HALFVEC_DIMENSIONS = 2_000, 4_000
 # halfvec needs half the memory per vector at the same recall (measured by others on 1 M vectors): worth it for large
 # graphs.
 LARGE_INDEX_CHUNKS = 1_000_000
-# Rows per second inserted into a table with HNSW, and copied into a new table that is then indexed, on 2 cores with 384
-# dimensions (benchmarks/indexing.py); only their ratio decides whether a publish changes an index in place.
-INSERT_ROWS_PER_S, BUILD_ROWS_PER_S = 1_100.0, 1_900.0
 
 
 class VectorsMissing(RuntimeError):

@@ -221,7 +221,10 @@ class Indexes(ChunkTables):
         return row["deletable"], row["pages"]
 
     def staged_changes(self, run: int, index: int) -> int:
-        """Return how many chunks of `index` a publish of `run` would insert, re-embed or delete."""
+        """Return how many chunks of `index` a publish of `run` would change.
+
+        Those that it inserts or re-embeds, or those that it deletes, if these are more: an edited one is both.
+        """
         row = self._one("staged_changes", {"run": run}, chunk=chunk_table(index)) or {}
         return int(row["chunks"])
 

@@ -50,7 +50,9 @@ select (select count(*) from staged_page where run = %(run)s) as pages,
 select count(*) as texts from embedding_claim where run = %(run)s;
 
 -- name: staged_changes
-select count(*) filter (where s.id is null or c.id is null or c.embed_hash <> s.embed_hash) as chunks
+select greatest(
+    count(*) filter (where s.id is not null and c.embed_hash is distinct from s.embed_hash),
+    count(*) filter (where s.id is null)) as chunks
 from (select id, embed_hash from staged_chunk where run = %(run)s) s
 full join (select c.id, c.embed_hash from {chunk} c join staged_page p on p.run = %(run)s and p.url = c.url) c using (id);
 

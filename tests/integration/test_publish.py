@@ -656,6 +656,16 @@ def test_what_a_run_has_staged_is_gone_through_once(store, workshop, name):
     assert "hashed SubPlan" in plan, plan
 
 
+def test_an_edited_chunk_counts_once_where_a_publish_is_chosen(store, workshop):
+    site = small_site(3)
+    workshop.reindex(site)
+    lock = workshop.lock()
+    run = workshop.prepare(lock, changed(site, p01={"s": "Other.", "t": "More."}, p02="gone"))
+    assert len(site["p01"]) == 3
+    assert store.staged_changes(run, workshop.live().id) == 3  # two come, three go
+    lock.release()
+
+
 def test_changing_in_place_is_chosen_by_cost(workshop):
     assert is_cheaper_in_place(10, 10_000)
     assert not is_cheaper_in_place(9_000, 10_000)
