@@ -21,8 +21,8 @@ from pipelines.store import (
 )
 
 # How many chunks a rebuild builds while one is changed in place, at two sizes of the graph; between and beyond them it
-# grows with the logarithm. Measured on 2 idle cores, 384 dimensions, everything in memory: 0.51 ms against 0.18 (2,600
-# chunks with their pages' others staged), and 5.7 against 0.66 (3.1 against 0.35 with `ef_construction` 64, too).
+# grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms against 0.18 where 6 % were
+# changed, and 5.7 against 0.66 where 0.5 % were (with `ef_construction` 64, 3.1 against 0.35); docs/scale.md has more.
 COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
 
 
