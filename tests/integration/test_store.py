@@ -465,11 +465,11 @@ def test_a_search_in_a_session_that_was_ended_is_done_again(store, workshop):
 def test_a_reader_that_fails_leaves_a_session_that_writes(database_url):
     with Store(database_url, pool_size=1) as store:
         workshop = Workshop(store, "docs")
-        workshop.reindex(small_site(2))
+        workshop.reindex(small_site(6))
         for error in (ValueError, NoSuchIndex):
             with pytest.raises(error):
                 store.read_index(workshop.live(), lambda chunks, error=error: fail_after_a_look(chunks, error))
-        workshop.reindex(small_site(3))
+        workshop.reindex(small_site(7))
         assert workshop.live().revision == 2
 
 
