@@ -1,5 +1,6 @@
 """A folder of files stands for pages: their URLs, which files are read, and helpful errors."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def test_links_that_lead_back_are_not_followed_and_others_are(
         (mirror / "en" / name).symlink_to(target)
     found = [path.removeprefix(f"{mirror}/en/") for path in FolderSettings(str(mirror), "https://x/").files()[1]]
     assert found == ["_modules/b.md", "a.html", "d.html", "down/c.html"]
+
+
+def test_a_name_that_is_not_utf8_is_told(mirror: Path) -> None:
+    Path(os.fsdecode(os.fsencode(mirror) + b"/caf\xe9.html")).write_text("x")
+    with pytest.raises(NoSuchFolder, match=r"caf\\xe9.html' is not UTF-8: rename it"):
+        FolderSettings(str(mirror), "https://x/").files()
 
 
 def test_patterns_on_the_url_choose_files(mirror: Path) -> None:

@@ -226,13 +226,18 @@ def _read_text(system: FileSystem, path: str) -> str | None:
 
 
 def _files_below(root: str) -> list[str]:
-    """Return the files below a local folder. A link to a folder that it stands in would lead on without an end."""
+    """Return the files below a local folder. A link to a folder that it stands in would lead on without an end.
+
+    Raises ValueError for a name that is not UTF-8: no URL and no message could name it.
+    """
     found: list[str] = []
     todo: list[tuple[str, tuple[Path, ...]]] = [(root, ())]
     while todo:
         folder, above = todo.pop()
         here = Path(folder).resolve()
         for entry in os.scandir(folder) if here not in above else ():
+            if any("\ud800" <= character <= "\udfff" for character in entry.name):
+                raise ValueError(f"{os.fsencode(entry.path)!r} is not UTF-8: rename it")
             is_folder = Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
             if is_folder:
                 todo.append((entry.path, (*above, here)))
