@@ -10,10 +10,11 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -50,6 +51,10 @@ EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH = 100, 220, 300_000
 
 class StoreUnavailable(ConnectionError):
     """The database can't be reached, or ended the session; the same call may succeed later."""
+
+
+class TransactionConflict(StoreUnavailable):
+    """Postgres broke a transaction off in favour of another one; nothing was changed."""
 
 
 class DatabaseFull(StoreUnavailable):
@@ -158,9 +163,12 @@ class Database:
         return work()
 
     def _do(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`)."""
+        """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`).
+
+        A transaction that Postgres broke off for another one is repeated at once.
+        """
         if not self._retry_s:
-            return self.in_transaction(work)
+            return self._despite_conflicts(work)
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_worth_waiting),
             stop=tenacity.stop_after_delay(self._retry_s),
@@ -168,7 +176,18 @@ class Database:
             reraise=True,
         )
 
-        return attempts(self.in_transaction, work)
+        return attempts(self._despite_conflicts, work)
+
+    def _despite_conflicts(self, work: Callable[[Connection], T]) -> T:
+        for _ in range(REPETITIONS):
+            with suppress(TransactionConflict):
+                return self.in_transaction(work)
+        return self.in_transaction(work)
+
+    def _for_each(self, connection: Connection, statement: sql.Composed, rows: Iterable[dict[str, Any]]) -> None:
+        """Run `statement` once for each row, in the order of their URLs: tasks that do so at once can't deadlock."""
+        with connection.cursor() as cursor:
+            cursor.executemany(statement, sorted(rows, key=itemgetter("url")))
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which only reads, in one transaction; a session that has ended is noticed by using it.
@@ -234,6 +253,8 @@ def translate_errors() -> Iterator[None]:
         ) from error
     except PoolTimeout as error:
         raise StoreUnavailable(f"no database connection in time: {error}") from error
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+        raise TransactionConflict(f"transactions were in each other's way: {error}; do the same again") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise StoreUnavailable(f"the database is away: {error}") from error
 

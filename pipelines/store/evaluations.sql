@@ -10,7 +10,7 @@ returning id;
 
 -- name: record_evaluated_questions
 insert into evaluated_question
-select * from jsonb_populate_recordset(null::evaluated_question, %(rows)s)
+select * from jsonb_populate_recordset(null::evaluated_question, %(rows)s) order by id collate "C"
 on conflict (evaluation, id) do update set
     (question, sources, hits, degraded, timings, answer, scores, error, asked_at, attempts) = (
         excluded.question, excluded.sources, excluded.hits, excluded.degraded, excluded.timings,
@@ -37,6 +37,7 @@ select hash, dimension, model, score, reasoning, error, created from judgement w
 -- A judgement replaces a failed one, never a successful one.
 insert into judgement (hash, dimension, model, score, reasoning, error)
 select hash, dimension, model, score, reasoning, error from jsonb_populate_recordset(null::judgement, %(rows)s)
+order by hash collate "C"
 on conflict (hash) do update set
     (dimension, model, score, reasoning, error, created) = (
         excluded.dimension, excluded.model, excluded.score, excluded.reasoning, excluded.error, now()

@@ -32,13 +32,9 @@ class Pages(Database):
 
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
         """Commit the states of `pages` in `run`; a body of None keeps the stored one."""
-        rows = [_page_row(collection, run, page) for page in sorted(pages, key=lambda page: page.url)]
-
-        def work(connection: Connection) -> None:
-            with connection.cursor() as cursor:
-                cursor.executemany(statement("save_page", still_unreadable=statement("still_unreadable")), rows)
-
-        self._do(work)
+        rows = [_page_row(collection, run, page) for page in pages]
+        save = statement("save_page", still_unreadable=statement("still_unreadable"))
+        self._do(lambda connection: self._for_each(connection, save, rows))
 
     def see_files(self, collection: str, run: int, stamps: Sequence[str]) -> dict[str, str]:
         """Commit that `run` has found files unchanged; return the URLs of their pages by stamp."""
@@ -72,13 +68,8 @@ class Pages(Database):
     def fail_pages(self, collection: str, failures: Iterable[tuple[str, str]]) -> None:
         """Record (url, reason) of pages that could not be read; what an index holds of them stays."""
         rows = [{"collection": collection, "url": url, "error": clean_for_storage(reason)} for url, reason in failures]
-
-        def work(connection: Connection) -> None:
-            with connection.cursor() as cursor:
-                cursor.executemany(statement("fail_page"), rows)
-
         if rows:
-            self._do(work)
+            self._do(lambda connection: self._for_each(connection, statement("fail_page"), rows))
 
     def mark_unseen(self, collection: str, run: int, prefix: str, reason: str) -> int:
         """Mark pages under `prefix` that a complete `run` did not see as gone; return how many."""

@@ -27,14 +27,17 @@ on conflict (collection, url) do update set
 
 -- name: see_files
 -- As save_page with a body that has not changed.
+with seen as materialized (
+    select url from page
+    where collection = %(collection)s and file_stamp = any(%(stamps)s::text[]) and body is not null
+    order by url collate "C" for update)
 update page p set
     state = case when p.state = 'failed' and p.unreadable = p.content_hash then p.state else 'ok' end,
     error = case when p.state = 'failed' and p.unreadable = p.content_hash then p.error end,
     attempts = case when p.state = 'failed' and p.unreadable = p.content_hash then p.attempts else 0 end,
     fetched_at = now(),
     run = %(run)s
-from unnest(%(stamps)s::text[]) as seen (stamp)
-where p.collection = %(collection)s and p.file_stamp = seen.stamp and p.body is not null
+from seen where p.collection = %(collection)s and p.url = seen.url
 returning p.file_stamp, p.url;
 
 -- name: still_unreadable
@@ -60,8 +63,12 @@ update page set state = 'failed', error = %(error)s, attempts = attempts + 1, un
 where collection = %(collection)s and url = %(url)s;
 
 -- name: forgive_pages
-update page set state = 'ok', error = null, attempts = 0, unreadable = null
-where collection = (select collection from run where id = %(run)s) and url = any(%(urls)s) and unreadable is not null;
+with forgiven as materialized (
+    select collection, url from page
+    where collection = (select collection from run where id = %(run)s) and url = any(%(urls)s) and unreadable is not null
+    order by url collate "C" for update)
+update page p set state = 'ok', error = null, attempts = 0, unreadable = null
+from forgiven where p.collection = forgiven.collection and p.url = forgiven.url;
 
 -- name: mark_unseen
 update page set state = 'gone', error = %(error)s

@@ -2,7 +2,7 @@
 
 -- name: record_questions
 insert into question
-select * from jsonb_populate_recordset(null::question, %(rows)s)
+select * from jsonb_populate_recordset(null::question, %(rows)s) order by id collate "C"
 on conflict do nothing;
 
 -- name: question

@@ -42,7 +42,7 @@ class Staging(ChunkTables):
             with connection.cursor() as cursor:
                 values = {"run": run, "urls": [p.url for p in pages], "hashes": [p.input_hash for p in pages]}
                 cursor.execute(statement("drop_outdated_pages"), values)
-                cursor.executemany(statement("stage_page"), [_staged_page_row(run, page) for page in pages])
+                self._for_each(connection, statement("stage_page"), [_staged_page_row(run, page) for page in pages])
                 cursor.execute(statement("forgive_pages"), values)
                 cursor.execute(statement("incoming_chunks"))
                 with cursor.copy(statement("copy_chunks", **self.columns.parts)) as copy:

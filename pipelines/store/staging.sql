@@ -1,4 +1,5 @@
--- Staging: pages, chunks and vectors of a run that are not published yet.
+-- Staging: pages, chunks and vectors of a run that are not published yet. Tasks write here at once: each takes its locks
+-- in the order of the key by code points, as Python sorts texts, so that none waits for one that waits for it.
 
 -- name: stage_page
 insert into staged_page (run, url, input_hash, title, language, tags, version, sections, chunks)
@@ -6,9 +7,10 @@ values (%(run)s, %(url)s, %(input_hash)s, %(title)s, %(language)s, %(tags)s, %(v
 on conflict (run, url) do nothing;
 
 -- name: drop_outdated_pages
-with outdated as (
-    delete from staged_page s using unnest(%(urls)s::text[], %(hashes)s::text[]) as now (url, input_hash)
-    where s.run = %(run)s and s.url = now.url and s.input_hash <> now.input_hash returning s.url)
+with locked as materialized (
+    select s.url from staged_page s join unnest(%(urls)s::text[], %(hashes)s::text[]) as now (url, input_hash) using (url)
+    where s.run = %(run)s and s.input_hash <> now.input_hash order by s.url collate "C" for update of s),
+outdated as (delete from staged_page s using locked where s.run = %(run)s and s.url = locked.url returning s.url)
 delete from staged_chunk s using outdated where s.run = %(run)s and s.url = outdated.url;
 
 -- name: incoming_chunks
@@ -18,7 +20,7 @@ create temp table if not exists incoming_chunk (like staged_chunk) on commit del
 copy incoming_chunk (run, {columns}) from stdin (format binary);
 
 -- name: stage_chunks
-insert into staged_chunk (run, {columns}) select run, {columns} from incoming_chunk
+insert into staged_chunk (run, {columns}) select run, {columns} from incoming_chunk order by id collate "C"
 on conflict (run, id) do nothing;
 
 -- name: unknown_hashes
@@ -27,7 +29,8 @@ where not exists (select from {vectors} known where known.embed_hash = wanted.em
 
 -- name: claim_hashes
 insert into embedding_claim as c (run, embed_hash, url)
-select %(run)s, embed_hash, url from unnest(%(hashes)s::text[], %(urls)s::text[]) as asked (embed_hash, url) order by embed_hash
+select %(run)s, embed_hash, url from unnest(%(hashes)s::text[], %(urls)s::text[]) as asked (embed_hash, url)
+order by embed_hash collate "C"
 on conflict (run, embed_hash) do update set url = c.url where c.url = excluded.url
 returning embed_hash;
 
@@ -38,7 +41,8 @@ create temp table if not exists incoming_vector (like staged_vector) on commit d
 copy incoming_vector (embed_hash, run, embedding) from stdin (format binary);
 
 -- name: stage_vectors
-insert into staged_vector select * from incoming_vector on conflict (embed_hash) do nothing;
+insert into staged_vector select * from incoming_vector order by embed_hash collate "C"
+on conflict (embed_hash) do nothing;
 
 -- name: staged_counts
 select (select count(*) from staged_page where run = %(run)s) as pages,

@@ -4,6 +4,7 @@ Origins of the setting `cors_origins` may everywhere, those that a publishable k
 browser's preflight brings no key, so that all valid keys' origins count; the key itself is checked with the request.
 """
 
+import math
 import time
 from collections.abc import Collection
 from typing import Protocol
@@ -42,7 +43,7 @@ class BoundOrigins:
     def __init__(self, store: OriginStore, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
         self._origins: Collection[str] = ()
-        self._until = 0.0
+        self._until = -math.inf
 
     async def contain(self, origin: str) -> bool:
         """Return whether a key is bound to `origin`; while the database is away, whether one was."""

@@ -7,6 +7,7 @@ nothing to look up, to fill or to clean. It names the key that it was opened wit
 import base64
 import hashlib
 import hmac
+import math
 import re
 import secrets
 import struct
@@ -44,7 +45,7 @@ class ServiceSecret:
 
     def __init__(self, store: SecretStore, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
-        self._value, self._until = b"", 0.0
+        self._value, self._until = b"", -math.inf
 
     async def sign(self, purpose: str, message: bytes) -> bytes:
         """Return the HMAC-SHA-256 of `message` for one purpose. Raises StoreUnavailable."""

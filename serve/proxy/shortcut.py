@@ -86,6 +86,11 @@ class Shortcut:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
 
+    async def close(self) -> None:
+        """Close the connections to replicas."""
+        if self._client is not None:
+            await self._client.close()
+
     def _open_client(self) -> aiohttp.ClientSession:
         """Return the client of this process, which changes nothing in requests and replies."""
         if self._client is None:

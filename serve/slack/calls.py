@@ -7,6 +7,7 @@ channel, `chat.update` (tier 3) 50 a minute in a workspace.
 import asyncio
 import hmac
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -94,7 +95,7 @@ class SlackCalls:
         return hmac.new(str(self._client.token).encode(), "\0".join(parts).encode(), "sha256").hexdigest()[:32]
 
     async def _rest(self, method: str) -> None:
-        while (wait := self._rests.get(method, 0.0) - time.monotonic()) > 0:
+        while (wait := self._rests.get(method, -math.inf) - time.monotonic()) > 0:
             await asyncio.sleep(wait)
 
 

@@ -8,6 +8,7 @@ killed process has left is found and answered. Without a folder all this holds w
 import fcntl
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Inbox:
         self._folder = _prepared(folder)
         self._held: dict[str, TextIOWrapper] = {}
         self._seen: dict[str, None] = {}  # in the order of arrival
-        self._swept = 0.0
+        self._swept = -math.inf
 
     def take(self, asked: Asked) -> TakenMessage | None:
         """Return a message to answer it; None if it is answered, or being answered."""

@@ -1,15 +1,18 @@
 """The store against a real Postgres: pages and their states, staging that may be repeated, text that would spoil it."""
 
 import json
+import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import psycopg
 import pytest
+from kit.api import wait_for
 from kit.plain_fusion import fuse_plainly
 from kit.workshop import BASE, Workshop, fetched, nearest_hits, search_index, small_site
 
@@ -19,7 +22,15 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.lexical import LexicalIndex
 from pipelines.records import FetchedPage, Index, IndexSettings
-from pipelines.store import NoSuchIndex, RunLock, Store, StoreUnavailable, UnusableDatabase, choose_vector_type
+from pipelines.store import (
+    NoSuchIndex,
+    RunLock,
+    StagedPage,
+    Store,
+    StoreUnavailable,
+    UnusableDatabase,
+    choose_vector_type,
+)
 
 
 @pytest.fixture
@@ -296,6 +307,75 @@ def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(task, range(6)))
     assert store.staged_counts(run) == {"pages": 30, "sections": 90, "chunks": 90, "embedded": 90}
+
+
+def test_sessions_that_write_the_same_rows_in_other_orders_never_deadlock(store, superuser_url):
+    """Each statement takes its locks by its key, whatever order it is given: 200 rounds of four sessions at once."""
+    run = begin(store)
+    urls = [f"{BASE}{number}" for number in range(40)]
+    store.save_pages("docs", run, [fetched(url.removeprefix(BASE), {"s": url}) for url in urls])
+    hashes = [f"hash {number}" for number in range(40)]
+    vectors = np.ones((len(hashes), 4), np.float32)
+    barrier = threading.Barrier(4)
+
+    def session(number: int) -> None:
+        mixed = random.Random(number)
+        for turn in range(50):
+            mixed.shuffle(urls)
+            mixed.shuffle(hashes)
+            barrier.wait(30)
+            names = [f"{turn} {name}" for name in hashes]
+            store.stage_vectors(run, names, vectors)
+            store.claim(run, dict.fromkeys(names, "page"))
+            store.fail_pages("docs", [(url, "unreadable") for url in urls])
+            store.stage_pages(run, [StagedPage(url, str(turn), "t", "en", (), None, 1, ()) for url in urls])
+            store.save_pages("docs", run, [fetched(url.removeprefix(BASE), {"s": str(turn)}) for url in urls])
+
+    before = deadlocks(superuser_url)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(session, range(4)))
+    assert deadlocks(superuser_url) == before
+    assert store.staged_counts(run)["embedded"] == 50 * len(hashes)
+
+
+def deadlocks(url: str) -> int:
+    """How often Postgres broke a transaction off in this database."""
+    with psycopg.connect(url) as connection:
+        connection.execute("select pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
+        return connection.execute(
+            "select deadlocks from pg_stat_database where datname = current_database()"
+        ).fetchone()[0]
+
+
+def test_a_deadlock_with_a_stranger_is_repeated_at_once(store, superuser_url):
+    """A session that takes locks the other way round can't be excluded; the database is not "away" for that."""
+    run = begin(store)
+    store.save_pages("docs", run, [fetched("a", {"s": "a"}), fetched("b", {"s": "b"})])
+    lock = "select from page where url = %s for update"
+    with psycopg.connect(superuser_url) as stranger, ThreadPoolExecutor(1) as threads:
+        stranger.execute("set deadlock_timeout = '1min'")  # so that Postgres breaks off the other one
+        stranger.execute(lock, [f"{BASE}b"])
+        failing = threads.submit(store.fail_pages, "docs", [(f"{BASE}a", "no"), (f"{BASE}b", "no")])
+        wait_for(lambda: waiting_sessions(superuser_url))
+        with suppress(psycopg.errors.DeadlockDetected):
+            stranger.execute(lock, [f"{BASE}a"])
+        stranger.commit()
+        failing.result(60)
+    assert [page_row(store, path)["state"] for path in "ab"] == ["failed", "failed"]
+
+
+def test_a_deadlock_that_stays_is_named(store):
+    def broken_off(connection):
+        raise psycopg.errors.DeadlockDetected("deadlock detected")
+
+    with pytest.raises(StoreUnavailable, match="in each other's way: deadlock detected"):
+        store._do(broken_off)
+
+
+def waiting_sessions(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        return connection.execute(query).fetchone()[0]
 
 
 def test_a_text_is_claimed_by_one_page_and_again_by_that_page_alone(store):

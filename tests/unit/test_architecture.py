@@ -196,6 +196,49 @@ def test_the_search_for_statements_would_find_one():
         assert not SQL.match(text) or re.match(TRIVIAL_SQL, text)
 
 
+# Tables whose rows several tasks or replicas write at once.
+SHARED_TABLES = {"page", "staged_page", "staged_chunk", "staged_vector", "embedding_claim", "question", "judgement"}
+SHARED_TABLES |= {"evaluated_question"}
+# Run by the driver alone, or over rows that no other run has: these wait for nobody who waits for them.
+OF_ONE_WRITER = {"mark_unseen", "mark_duplicates", "mark_same_content", "unmark_duplicates", "drop_staged_duplicates"}
+OF_ONE_WRITER |= {"clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "clear_claims", "copy_pages"}
+OF_ONE_WRITER |= {"describe_pages", "adopt_pages", "forget_unread_pages", "delete_vectors_of_runs", "delete_questions"}
+
+
+def orderless_writes(name: str, text: str) -> list[str]:
+    """The writes of a statement to shared rows that take their locks in no order."""
+    if name in OF_ONE_WRITER:
+        return []
+    inserts = re.findall(r"insert into (\w+)(?: as \w+)?[^;]*?\bselect\b([^;]*?)on conflict", text)
+    found = [f"insert into {table}" for table, rows in inserts if table in SHARED_TABLES and "order by" not in rows]
+    changes = re.findall(r"(?:^|\()\s*(update|delete from) (\w+)([^;]*)", text, re.MULTILINE)
+    for verb, table, rest in changes:
+        by_key = re.search(r"\b(url|id|hash) = %", rest)
+        if table in SHARED_TABLES and not by_key and not re.search(r"order by [^;]*?for update|skip locked", text):
+            found.append(f"{verb} {table}")
+    return found
+
+
+def test_rows_that_several_tasks_write_at_once_are_written_in_one_order():
+    """Else two tasks wait for each other: `order by` the key in an insert, `for update` before an update or delete."""
+    folder, wrong = ROOT / "pipelines" / "store", []
+    for path in (path for path in folder.rglob("*.sql") if path.parent.name != "migrations"):
+        parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
+        for name, text in zip(parts[::2], parts[1::2], strict=True):
+            wrong += [f"{path.name}: {name}: {write}" for write in orderless_writes(name, text)]
+    assert wrong == []
+    many = [path.name for path in folder.rglob("*.py") if "executemany" in path.read_text()]
+    assert many == ["connection.py"]  # whose only use sorts its rows
+
+
+def test_the_rule_of_one_order_knows_a_statement_without_it():
+    insert = "insert into staged_vector select * from incoming on conflict (embed_hash) do nothing;"
+    assert orderless_writes("x", insert) == ["insert into staged_vector"]
+    assert orderless_writes("x", insert.replace(" on conflict", " order by embed_hash on conflict")) == []
+    assert orderless_writes("x", "update page set state = 'ok' where url = any(%(urls)s);") == ["update page"]
+    assert orderless_writes("x", "update page set state = 'ok' where url = %(url)s;") == []
+
+
 def test_every_named_statement_is_used_and_every_used_one_exists():
     folder = ROOT / "pipelines" / "store"
     named = [name for path in folder.rglob("*.sql") for name in re.findall(r"^-- name: (\w+)$", path.read_text(), re.M)]

@@ -94,10 +94,19 @@ async def reply_of(shortcut: ASGIApp, scope: Scope, receive: Receive) -> tuple[i
     return messages[0]["status"], headers, b"".join(m["body"] for m in messages[1:])
 
 
+@asynccontextmanager
+async def shortcut(app: ASGIApp, ports: Any) -> AsyncIterator[Shortcut]:
+    made = Shortcut(app, ports)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
 async def echoed(*body: Message, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return what a replica saw of a request, and the headers of its reply."""
-    async with replica(echo) as port:
-        status, headers, seen = await reply_of(Shortcut(ray, Ports(port)), *asked(body, **more))
+    async with replica(echo) as port, shortcut(ray, Ports(port)) as short:
+        status, headers, seen = await reply_of(short, *asked(body, **more))
     assert status == 418, (status, seen)
     return json.loads(seen), headers
 
@@ -126,8 +135,8 @@ def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
     async def ask() -> tuple[int, list[tuple[str, str]], bytes]:
         server = await asyncio.start_server(dies, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server:
-            return await reply_of(AlwaysAnswer(Shortcut(ray, Ports(port))), *asked())
+        async with server, shortcut(ray, Ports(port)) as short:
+            return await reply_of(AlwaysAnswer(short), *asked())
 
     heads = list[str]()
     status, headers, _ = asyncio.run(ask())
@@ -171,8 +180,8 @@ def test_a_replica_hears_that_its_client_has_left():
             scope["read"] = True
             return await whole()
 
-        async with replica(streaming) as port:
-            await Shortcut(ray, Ports(port))(scope, receive, send)
+        async with replica(streaming) as port, shortcut(ray, Ports(port)) as short:
+            await short(scope, receive, send)
             await asyncio.wait_for(ended.wait(), 5)
         return parts
 
@@ -240,9 +249,10 @@ def test_a_replica_that_takes_no_connection_is_passed_over():
     async def ask() -> list[int]:
         async with replica(echo) as port:
             pass
-        async with replica(echo) as other:
-            both = await reply_of(Shortcut(ray, Ports(port, other)), *asked())
-        alone = await reply_of(Shortcut(ray, Ports(port)), *asked([{"type": "http.request", "body": b"again"}]))
+        async with replica(echo) as other, shortcut(ray, Ports(port, other)) as short:
+            both = await reply_of(short, *asked())
+        async with shortcut(ray, Ports(port)) as short:
+            alone = await reply_of(short, *asked([{"type": "http.request", "body": b"again"}]))
         assert alone[2] == b"again"
         return [both[0], alone[0]]
 
@@ -279,21 +289,21 @@ def test_questions_that_come_at_once_are_shared_among_the_replicas(known: Runnin
         asked_of[scope["server"][1]] += 1
         await echo(scope, receive, send)
 
-    async def ask(shortcut: Shortcut) -> None:
+    async def ask(short: Shortcut) -> None:
         scope, receive = asked()
 
         async def later() -> Message:
             await asyncio.sleep(0.01)
             return await receive()
 
-        await reply_of(shortcut, scope, later)
+        await reply_of(short, scope, later)
 
     async def ask_many() -> None:
         async with replica(counting) as one, replica(counting) as other:
             known.take_routes({"docs": SimpleNamespace(route="/")})
             known.take("docs", running(("here", one), ("here", other)))
-            shortcut = Shortcut(ray, known)
-            await asyncio.gather(*(ask(shortcut) for _ in range(8)))
+            async with shortcut(ray, known) as short:
+                await asyncio.gather(*(ask(short) for _ in range(8)))
 
     known.ports_for("/")
     asyncio.run(ask_many())

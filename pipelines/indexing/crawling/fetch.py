@@ -5,6 +5,7 @@ decides about each hop. Knows no page and no ledger.
 """
 
 import asyncio
+import math
 import random
 import time
 from traceback import clear_frames
@@ -98,7 +99,7 @@ class RequestPacer:
 
     def __init__(self, delay: float):
         self.delay = delay
-        self._next = 0.0
+        self._next = -math.inf
 
     async def wait_turn(self) -> None:
         while (now := time.monotonic()) < self._next:
