@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Sequence
+from ipaddress import ip_network
 
 import pytest
 from twisted.internet.endpoints import HostnameEndpoint
@@ -29,7 +30,21 @@ REFUSED = [
 
 PUBLIC = [
     "1.1.1.1", "8.8.8.8", "93.184.215.14", "172.15.0.1", "172.32.0.1", "192.167.1.1", "2606:4700::1111",
-    "2001:4860:4860::8888",
+    "2001:4860:4860::8888", "2001:200::1", "2003::1", "2400::1", "2620:4f:7fff::1", "2620:4f:8001::1", "2a00::1",
+    "192.31.195.255", "192.31.197.0", "192.52.192.255", "192.175.49.0", "198.20.0.1", "223.255.255.254",
+]
+
+# IANA's special-purpose registries for IPv4 and IPv6 with all their blocks, and those that were retired.
+REGISTERED = [
+    "0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+    "192.0.0.0/24", "192.0.0.0/29", "192.0.0.8/32", "192.0.0.9/32", "192.0.0.10/32", "192.0.0.170/32",
+    "192.0.0.171/32", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.88.99.2/32",
+    "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+    "240.0.0.0/4", "255.255.255.255/32", "::1/128", "::/128", "::/96", "::ffff:0:0/96", "::ffff:0:0:0/96",
+    "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "200::/7", "2001::/23", "2001::/32",
+    "2001:1::1/128", "2001:1::2/128", "2001:1::3/128", "2001:2::/48", "2001:3::/32", "2001:4:112::/48",
+    "2001:10::/28", "2001:20::/28", "2001:30::/28", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16",
+    "3fff::/20", "5f00::/8", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
 ]
 
 # Spellings that the C library's resolver takes for an IPv4 address.
@@ -61,6 +76,13 @@ def test_the_corpus_is_large_enough():
 @pytest.mark.parametrize("address", REFUSED)
 def test_special_addresses_are_refused(address):
     assert address.split("%")[0] in address_refusal(address)
+
+
+@pytest.mark.parametrize("block", REGISTERED)
+def test_every_special_block_is_refused_from_its_first_to_its_last_address(block):
+    network = ip_network(block)
+    for address in (network[0], network[network.num_addresses // 2], network[-1]):
+        assert address_refusal(str(address)), address
 
 
 @pytest.mark.parametrize("address", PUBLIC)

@@ -18,31 +18,20 @@ from zope.interface import implementer
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Lookup = Callable[[str, int], Sequence[str]]
 
-# `is_global` of the standard library accepts these, but such an address may reach a private one behind a gateway
-# (NAT64, 6to4, Teredo), is site-local, documentation, segment routing, or anycast to a relay.
-_REFUSED_NETWORKS = tuple(
-    map(
-        ipaddress.ip_network,
-        (
-            "64:ff9b::/96",
-            "64:ff9b:1::/48",
-            "2002::/16",
-            "2001::/23",
-            "2001:db8::/32",
-            "3fff::/20",
-            "5f00::/16",
-            "fec0::/10",
-            "::/96",
-            "::ffff:0:0/96",
-            "100::/64",
-            "192.88.99.0/24",
-            "192.0.0.0/24",
-            "100.64.0.0/10",
-            # Cloud metadata and platform services on an address that looks public.
-            "168.63.129.16/32",
-        ),
-    )
+# What is no ordinary public address: IANA's special-purpose registries for IPv4 and IPv6, written out because
+# `is_global` of the standard library knows some of their blocks only in some versions and takes others for public;
+# the retired blocks of both; and addresses that may reach a private one behind a gateway (NAT64, 6to4, Teredo).
+_SPECIAL = (
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
+    *("192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24"),
+    *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+    *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20"),
+    "168.63.129.16/32",  # a cloud's platform services, on an address that looks public
 )
+_REFUSED_NETWORKS = tuple(map(ipaddress.ip_network, _SPECIAL))
+# IPv6's public addresses all lie here: outside are loopback, mapped and translated IPv4, discard-only, segment routing,
+# the retired site-local and 6bone blocks, local and multicast addresses, and what is not assigned.
+_PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
 # Names of this machine or of the platform it runs on, whatever a resolver answers.
 _REFUSED_NAMES = (
     "localhost",
@@ -66,7 +55,7 @@ def address_refusal(address: str) -> str:
         return f"{address} is a private address"
     if ip.is_multicast or ip.is_reserved or ip.is_unspecified or not ip.is_global:
         return f"{address} is not a public address"
-    if any(ip in network for network in _REFUSED_NETWORKS if network.version == ip.version):
+    if (ip.version == 6 and ip not in _PUBLIC_IPV6) or any(ip in network for network in _REFUSED_NETWORKS):
         return f"{address} is a special-purpose address"
     return ""
 
