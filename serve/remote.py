@@ -133,7 +133,7 @@ class RemoteAgent:
     """
 
     def __init__(self, handle: Handle, like: Agent, timeout_s: float) -> None:
-        self.name, self.secrets, self.check = like.name, like.secrets, like.check
+        self.name, self.check = like.name, like.check
         self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
     async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:

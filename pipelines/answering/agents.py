@@ -49,10 +49,9 @@ AgentPart = str | Status | AgentResult
 
 
 class Agent(Protocol):
-    """Answers tasks. `secrets` are texts of its prompts that must not leave the service."""
+    """Answers tasks."""
 
     name: str
-    secrets: tuple[str, ...]
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if its prompts cannot take `variables`."""
@@ -94,7 +93,6 @@ class LLMAgent:
         self._system = system
         self._assistant = assistant
         self._at_once = at_once
-        self.secrets: tuple[str, ...] = (system or prompts.system.text,)
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if its prompts cannot take `variables`."""
@@ -158,7 +156,6 @@ class ExtractiveAgent:
     """Answers by quoting the hits. The last resort: it cannot fail. Without `embed`, words alone choose the quotes."""
 
     name = "extractive"
-    secrets: tuple[str, ...] = ()
 
     def __init__(self, embed: CollectionEmbed | None = None, extractive: ExtractiveSynthesizer | None = None) -> None:
         self._embed = embed

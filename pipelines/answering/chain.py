@@ -1,6 +1,6 @@
 """The agents in the order in which they stand in for each other, the extractive one last.
 
-Knows agents and what must not leave the service; not how hits are found nor how citations are checked.
+Knows agents and what may leave the service; not how hits are found nor how citations are checked.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -13,6 +13,7 @@ from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_lik
 from pipelines.answering.grounding.attribution import Attributor
 from pipelines.answering.grounding.refusals import RefusalFilter
 from pipelines.answering.grounding.support import Passages
+from pipelines.answering.hits import full_text
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
@@ -136,8 +137,7 @@ class AgentChain:
 
     async def _stream(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str | Status, None]:
         """Yield the agent's text, sanitized, and what it is at; record its result or its failure in the trace."""
-        secrets = [secret for one in self._agents for secret in one.secrets]
-        sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], secrets, allowed=(UNKNOWN,))
+        sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
         refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME, question=task.question)
         refuses = agent is not self._extractive and may_refuse(task.mode)
         feed, close = (refusals.feed, refusals.close) if refuses else (str, str)

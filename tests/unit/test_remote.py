@@ -86,7 +86,7 @@ def answer_parts(*responses: Response, timeout_s: float = 5.0) -> list[str | Age
     """Return the parts of a remote agent's answer whose calls give `responses`."""
     handle: Any = SimpleNamespace(answer=SimpleNamespace(remote=in_turn(*responses)))
     handle.options = lambda **_: handle
-    like: Any = SimpleNamespace(name="strong", secrets=(), check=None)
+    like: Any = SimpleNamespace(name="strong", check=None)
 
     async def all_parts() -> list[str | AgentResult]:
         return [part async for part in RemoteAgent(handle, like, timeout_s).answer(TASK)]

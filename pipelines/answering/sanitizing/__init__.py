@@ -1,4 +1,4 @@
 """Sanitizing: what a model may see of a text, and what may leave of its answer.
 
-stream composes the filters of an answer: invisible characters, Markdown and its links, runs of secret prompts.
+stream composes the filters of an answer: invisible characters, Markdown and its links.
 """

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 
 from pipelines.answering.sanitizing.scanner import BEFORE_FENCE, GLUES_LEFT, LONGEST, MOST_TICKS, MarkdownScanner
-from pipelines.answering.sanitizing.urls import AllowedOrigins, leads_away, leads_away_in_code, url_of
+from pipelines.answering.sanitizing.urls import AllowedURLs, leads_away, leads_away_in_code, url_of
 
 REMOVED = "(link removed)"
 LONGEST_TEXT = 500  # of the text of a link and of code in backticks, in characters
@@ -23,7 +23,9 @@ _TAG_BEGIN = re.compile(r"</?[a-z]", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][\w-]*(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.IGNORECASE)
 _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]{1,31}:[^<>\s]*)>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\]:[ \t]*\n?[ \t]*(\S*)")
+_SPACE = re.compile(r"\s")
 _SPACE_OR_TAG = re.compile(r"[\s<]")
+_GLUED = re.compile(r"\w")
 _VALUE = re.compile(r"=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+)")
 _HIDDEN = re.compile(r"&(?:#|\w+;)|\\|^//")
 _ACTIVE = re.compile(
@@ -34,11 +36,12 @@ _DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?[;,]", re.IGNORECASE)
 
 
 class MarkdownFilter(MarkdownScanner):
-    """A streaming filter; `hits` is the highest citation number, `origins` are where links may lead."""
+    """A streaming filter; `hits` is the highest citation number, `urls` are those that may stay."""
 
-    def __init__(self, hits: int, origins: AllowedOrigins, inside: bool = False) -> None:
+    def __init__(self, hits: int, urls: AllowedURLs, inside: bool = False) -> None:
         super().__init__(inside)
-        self.hits, self.origins = hits, origins
+        self.hits, self.urls = hits, urls
+        self._shown = ""  # the URL that this construct shows as code
 
     def _construct(self, kind: str, begin: str) -> tuple[int, str]:
         always = {
@@ -49,11 +52,11 @@ class MarkdownFilter(MarkdownScanner):
             "url": self._url,
         }
         prose = {"ticks": self._span, "bracket": self._bracket, "definition": self._definition, "escape": self._escape}
-        self._line_begins = kind == "line"
+        self._line_begins, self._shown = kind == "line", ""
         handler = always.get(kind) or (None if self._code else prose.get(kind))
         taken, out = handler(begin) if handler else (len(begin), begin)
         if kind not in ("ticks", "escape") and not self._code:
-            self._ticks.update(map(len, _TICKS.findall(out)))
+            self._ticks.update(map(len, _TICKS.findall(out.replace(self._shown, ""))))
         return taken, out
 
     # -- code
@@ -73,6 +76,7 @@ class MarkdownFilter(MarkdownScanner):
         runs = {n, *map(len, _TICKS.findall(code))}
         raw = "|" in code or self._left[-1:] == "`" or self._may_be_html(runs)  # a table's cells end code
         self._ticks.update(runs if raw else ())
+        raw = raw or ("//" in code and bool(_GLUED.match(self._text, n + closing.end())))  # it may go on with a URL
         return n + closing.end(), ticks + self._inner(code, code=True, raw=raw) + ticks
 
     def _may_be_html(self, runs: Collection[int] = ()) -> bool:
@@ -81,7 +85,7 @@ class MarkdownFilter(MarkdownScanner):
         return self._raw or begins or not self._ticks.isdisjoint(runs) or MOST_TICKS in runs
 
     def _inner(self, text: str, *, code: bool = False, raw: bool = False) -> str:
-        inner = MarkdownFilter(self.hits, self.origins, inside=code)
+        inner = MarkdownFilter(self.hits, self.urls, inside=code)
         inner._line_begins, inner._raw, inner._ticks = False, raw, self._ticks
         return inner.feed(text) + inner.close()
 
@@ -121,11 +125,17 @@ class MarkdownFilter(MarkdownScanner):
         label = self._inner(self._text[at + 1 : end], raw=self._may_be_html())
         taken = end + 1 + len(target) + 2
         image = "!" in begin
-        if self.origins.allow_target(target, image=image):
+        if self.urls.allow_target(target, image=image):
             return taken, f"{begin}{label}]({target})"
         self._cut = True
         glue = " " if not space and label and GLUES_LEFT.search(self._left) else ""
-        return taken, space + glue + label
+        return taken, space + glue + label + ("" if image else self._show_target(target, label))
+
+    def _show_target(self, target: str, label: str) -> str:
+        """Return the target of a link that may not be one, as text behind its label."""
+        url = (target.split() or [""])[0].strip("<>")
+        shown = self._as_text(url) if url not in label and self.urls.is_quoted(url, "") else ""
+        return f" ({shown})" if shown else ""
 
     def _text_end(self, at: int) -> int | None:
         """Return where the bracket that opens at `at` closes, None if it does not; the next character has come."""
@@ -161,7 +171,7 @@ class MarkdownFilter(MarkdownScanner):
         assert match
         self._known(match.end())
         target = match[1].strip("<>")
-        if leads_away(target) and not self.origins.allow_target(target):
+        if leads_away(target) and not self.urls.allow_target(target):
             return match.end(), f"]: {REMOVED}"
         return 2, "]:"
 
@@ -177,26 +187,31 @@ class MarkdownFilter(MarkdownScanner):
             self._known(len(self._text), LONGEST_TEXT)
             return 1, "<" if self._tags_are_text else "< "  # a tag to no reader
         if link and not self._tags_are_text:
-            return link.end(), link[0] if self.origins.allow_target(link[1]) else REMOVED
+            return link.end(), link[0] if self.urls.allow_target(link[1]) else self._show_autolink(link)
         return self._html(tag[0]) if tag else (1, "<")
+
+    def _show_autolink(self, link: re.Match[str]) -> str:
+        rest = self._token(_SPACE)[link.end() :]
+        return (self._as_text(link[1]) if self.urls.is_quoted(link[1], rest) else "") or REMOVED
 
     def _html(self, tag: str) -> tuple[int, str]:
         values = [value.strip("\"'") for value in _VALUE.findall(tag)]
         if self._tags_are_text:
-            return (len(tag), REMOVED) if any(map(_HIDDEN.search, values)) else (1, "<")
+            hidden = [value for value in values if _HIDDEN.search(value) and not self.urls.is_quoted(value, "")]
+            return (len(tag), REMOVED) if hidden else (1, "<")
         names = _VALUE.sub("", tag)  # a URL may also stand where the name of an attribute belongs
         inert = not (_ACTIVE.search(tag) or leads_away_in_code(names))
-        if inert and all(map(self.origins.allow_attribute, values)):
+        if inert and all(map(self.urls.allow_attribute, values)):
             return len(tag), tag
         self._cut = True
         return len(tag), ""
 
     # -- bare URLs
 
-    def _token(self) -> str:
+    def _token(self, end_of: re.Pattern[str] = _SPACE_OR_TAG) -> str:
         """Return all up to the next space or tag: anything less may not be the end of a URL."""
         window = self._text[:LONGEST]
-        end = _SPACE_OR_TAG.search(window)
+        end = end_of.search(window)
         if end is None:
             self._known(len(self._text))
         return window[: end.start()] if end else window
@@ -205,10 +220,32 @@ class MarkdownFilter(MarkdownScanner):
         """Handle a bare URL; with `allowed` it may stay if its origin is allowed."""
         token = self._token()
         url = url_of(token)
-        if allowed and "\\" not in token and self.origins.allow_bare(url, token[len(url) :], code=self._code):
+        if allowed and "\\" not in token and self.urls.allow_bare(url, token[len(url) :], code=self._code):
             return len(url), url
+        if quoted := self._quoted():
+            return quoted
         self._cut = True
         return max(len(url), 1), REMOVED
+
+    def _quoted(self) -> tuple[int, str] | None:
+        """Handle a URL that leads elsewhere, if a passage holds it: it is shown, and no link."""
+        run = self._token(_SPACE)
+        for url in (url_of(run), url_of(run.partition("[")[0])):  # a citation may follow without a space
+            rest = run[len(url) :]
+            if len(run) < LONGEST and self.urls.is_quoted(url, rest) and (self._code or rest[:1] != "`"):
+                shown = self._as_text(url)
+                return (len(url), shown) if shown else None
+        return None
+
+    def _as_text(self, url: str) -> str:
+        """Return a URL as no reader makes a link of it: in prose as code; "" where this can't be told."""
+        if self._code:
+            return url if self._tags_are_text else ""
+        defines = self._left.rstrip().endswith("]:")
+        if defines or "|" in url or self._left[-1:] in ("`", "\\") or self._may_be_html({1}):
+            return ""
+        self._shown = f"`{url}`"
+        return self._shown
 
     def _url(self, begin: str) -> tuple[int, str]:
         """Handle a scheme, which leads somewhere unless a space follows; `data` is a common word."""
@@ -219,7 +256,7 @@ class MarkdownFilter(MarkdownScanner):
         if not after or after.isspace() or (token and not _DATA.match(token)):
             return len(scheme), self._text[: len(scheme)]
         if scheme == "www.":
-            return (4, self._text[:4]) if self.origins.allow_www(self._token()) else self._bare()
+            return (4, self._text[:4]) if self.urls.allow_www(self._token()) else self._bare()
         return self._bare(allowed=scheme.startswith(("http", "ws")))
 
     def _slashes(self, begin: str) -> tuple[int, str]:

@@ -1,11 +1,13 @@
-"""Decides which URLs may stay in an answer: those of the sites that its sources are from.
+"""Decides which URLs may stay in an answer: those of its sources' sites, and as text those that its passages hold.
 
 Knows URLs as the WHATWG standard tolerates them, as text; no Markdown.
 """
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
+LONGEST_URL = 2000  # characters of a URL that may be shown as text
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "0.0.0.0"})
 
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
@@ -17,6 +19,9 @@ _LEADS_AWAY_IN_CODE = re.compile(r"[\\&]|//|(?:https?|ftps?|wss?|javascript|vbsc
 _DROPPED = re.compile(r"[\t\n\r]")  # a browser drops them from a URL, wherever in it they stand
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
+_QUOTABLE = re.compile(r"(?<![a-z0-9])(?:https?|ftps?|wss?)://|(?<![a-z0-9])www\.|(?<![:\w/\\])//", re.IGNORECASE)
+_CITED = re.compile(r"\[[\d,; -]+\]")
+_WORD = re.compile(r"\w")
 _PATH_BEGUN = re.compile(r"[^/]*//[^/?#]*[/?#]")
 
 
@@ -45,11 +50,29 @@ def leads_away_in_code(text: str) -> bool:
     return bool(_LEADS_AWAY_IN_CODE.search(text))
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedOrigins:
-    """The origins (`https://docs.ray.io`) where links may lead."""
+@dataclass(frozen=True)
+class AllowedURLs:
+    """The origins (`https://docs.ray.io`) where links may lead, and the passages whose URLs may be shown as text."""
 
     origins: frozenset[str]
+    passages: tuple[str, ...] = ()
+
+    @cached_property
+    def _quotable(self) -> frozenset[str]:
+        return frozenset(
+            url_of(passage[found.start() : found.start() + LONGEST_URL])
+            for passage in self.passages
+            for found in _QUOTABLE.finditer(passage)
+        )
+
+    def is_quoted(self, url: str, rest: str) -> bool:
+        """Return whether a passage holds `url` as it is, with no word behind it, up to the next space, but the same.
+
+        Else a text that a page leaves open (`?q=<your question>`) might be filled with what it should not get.
+        """
+        if url not in self._quotable:
+            return False
+        return not _WORD.search(_CITED.sub("", rest)) or any(url + rest in passage for passage in self.passages)
 
     def allow_target(self, target: str, *, image: bool = False) -> bool:
         """Return whether a link may lead to `target`, which may have a title behind it; an image must be absolute."""

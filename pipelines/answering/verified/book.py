@@ -174,5 +174,5 @@ def given_answers(
 
 def _match(edition: _Edition, wording: _Wording, likeness: float) -> VerifiedMatch:
     answer, hits = wording.answer, wording.sections
-    text = sanitize(answer.answer, len(hits), [hit.url for hit in hits])
+    text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [hit.passage for hit in hits])
     return VerifiedMatch(answer.id, wording.text, likeness, text, hits, edition.index)

@@ -108,7 +108,8 @@ def pin_sections(store: Store, collection: str, sources: Sequence[str]) -> list[
 
 def given_text(answer: VerifiedAnswer) -> str:
     """Return the text as it is given: what may not leave a model's answer does not leave a person's either."""
-    return _sanitized(answer.answer, [section.source for section in answer.sections])
+    passages = [section.text for section in answer.sections]
+    return _sanitized(answer.answer, [section.source for section in answer.sections], passages)
 
 
 def _sections(store: Store, index: Index, sources: Iterable[str]) -> dict[str, Hit]:
@@ -146,5 +147,5 @@ def _differ_in_version(store: Store, collection: str, sources: Sequence[str], ot
     return bool(these and those) and these.isdisjoint(those)
 
 
-def _sanitized(text: str, sources: Sequence[str]) -> str:
-    return sanitize(text, len(sources), [source.partition("#")[0] for source in sources])
+def _sanitized(text: str, sources: Sequence[str], passages: Sequence[str] = ()) -> str:
+    return sanitize(text, len(sources), [source.partition("#")[0] for source in sources], passages)
