@@ -45,6 +45,11 @@ log = logging.getLogger(__name__)
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
+
+class QuestionTooLong(ValueError):
+    """A question has more characters than the engine takes."""
+
+
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
 
@@ -77,7 +82,7 @@ class EngineSettings:
 
     `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
     hits. With `pages_first` the hits are of as many pages as possible; at most `max_per_page` are of one page (0: any
-    number).
+    number). `longest_question` is in characters: 1,200 words, or a stack trace.
     """
 
     mode: str = "compact"
@@ -85,6 +90,7 @@ class EngineSettings:
     depth: int = 30
     pages_first: bool = Fusion().pages_first
     max_per_page: int = 0
+    longest_question: int = 8_000
 
 
 Event = Retrieval | Status | Delta | Answer
@@ -155,6 +161,7 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
+        self._check_length(question)
         asked = strip_smalltalk(question.question)
         page = await self._look_at_page(question, asked, trace)
         retrieval = await self._retrieve(question, [page.question], trace, page)
@@ -163,8 +170,10 @@ class QueryEngine:
     async def stream(self, question: Question) -> AsyncGenerator[Event, None]:
         """Yield the Retrieval, Status and Deltas as they come, the Answer. Closing it cancels the calls under way.
 
-        Raises UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and StepUnavailable.
+        Raises QuestionTooLong, UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and
+        StepUnavailable.
         """
+        self._check_length(question)
         trace, mode = Trace(), self._check_mode(question.mode or self.settings.mode)
         smalltalk = find_smalltalk(question.question) if uses_retrieval(mode) and mode != NO_TEXT else None
         if smalltalk:
@@ -272,6 +281,13 @@ class QueryEngine:
                 return (trace.asked, followup.question)
         trace.unclear = followup.unclear
         return (followup.question,)
+
+    def _check_length(self, question: Question) -> None:
+        length, most = len(question.question), self.settings.longest_question
+        if length > most:
+            raise QuestionTooLong(
+                f"the question has {length:,} characters, and at most {most:,} are answered: shorten it"
+            )
 
     async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace, page: OpenPage) -> Retrieval:
         rewrite = Rewrite((standalone[0],))

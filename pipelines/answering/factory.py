@@ -57,6 +57,7 @@ def make_engine(
             mode=settings.mode,
             k=settings.k,
             depth=settings.depth,
+            longest_question=settings.longest_question,
             pages_first=settings.pages_first,
             max_per_page=settings.max_per_page,
         ),

@@ -164,6 +164,7 @@ class AnswerSettings(BaseModel):
     reranker_device: str = _RERANKER.device
     reranker_threshold: Annotated[float, Field(ge=0, le=1)] | None = _RERANKER.threshold  # None: the classifier's own
     depth: Annotated[int, Field(ge=1, le=200)] = _ENGINE.depth  # hits that the reranker gets
+    longest_question: Annotated[int, Field(ge=100, le=100_000)] = _ENGINE.longest_question  # characters
 
     router: Literal["fixed", "rules", "classifier"] = "fixed"
     router_default: str = ""  # the agent if no rule matches; "": the first

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.answering.agents import StepUnavailable
+from pipelines.answering.engine import QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
@@ -42,6 +43,8 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
             return Failure(422, message, "collection", tuple(error.names), kind="" if error.names else "no_index")
         case NoLiveIndex() | NoSuchCollection():
             return Failure(404, message, "collection", kind="no_index")
+        case QuestionTooLong():
+            return Failure(413, message, "question")
         case ModeNeedsModel():
             return Failure(400, message, "mode", error.choices)
         case UnknownMode():
@@ -67,6 +70,7 @@ EXPECTED = (
     CollectionNotNamed,
     NoLiveIndex,
     NoSuchCollection,
+    QuestionTooLong,
     UnknownMode,
     TemplateError,
     RequestValidationError,

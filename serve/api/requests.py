@@ -12,7 +12,7 @@ from pipelines.answering.settings import MOST_HITS
 from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Message
 
-# Ten thousand words are a question; a book is not.
+# Of one message before the question, of one text to answer from.
 MOST_CHARACTERS = 100_000
 # The id of a chat completion is this and the answer's id.
 COMPLETION_PREFIX = "chatcmpl-"
@@ -44,9 +44,10 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterVali
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS), AfterValidator(_storable)]
 QuestionText = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS),
+    StringConstraints(strip_whitespace=True, min_length=1),  # the engine limits its length
     AfterValidator(_clean_question),
 ]
+EmbeddedText = Annotated[QuestionText, StringConstraints(max_length=MOST_CHARACTERS)]
 UrlPrefix = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_storable)]
 Channel = Annotated[
     Literal["page", "widget", "slack", "mcp", "api", "openai"],

@@ -1,4 +1,4 @@
-"""Middleware for Ray's proxy: a short way to replicas, and a 503 for a question that dies with one.
+"""Middleware for Ray's proxy: whole bodies, a short way to replicas, a 503 for a question that dies with one.
 
 Ray loads it from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
 started. The proxy is a process of its own: this package imports as little of the service as it can.
@@ -34,7 +34,9 @@ def middlewares() -> list[Any]:
 
     if _get_internal_replica_context() is not None:  # type: ignore[no-untyped-call]
         return []
+    from serve.proxy.bodies import WholeBodies
     from serve.proxy.replicas import RunningReplicas
     from serve.proxy.shortcut import Shortcut
 
-    return [Middleware(Shortcut, replicas=RunningReplicas()), Middleware(AlwaysAnswer, absent=no_replica)]
+    shortcut = Middleware(Shortcut, replicas=RunningReplicas())
+    return [shortcut, Middleware(WholeBodies), Middleware(AlwaysAnswer, absent=no_replica)]

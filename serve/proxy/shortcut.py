@@ -1,8 +1,8 @@
 """Passes requests to the port on which a replica listens itself, past Ray's calls of actors.
 
 Through Ray each request, each part of its reply and its end are calls of actors: 9 ms of CPU for a list of collections
-that costs 2 this way. What is not plain goes through Ray as before: a request whose body is long or slow, and one for
-which no replica is known, or none takes the connection.
+that costs 2 this way. Bodies are there when it is asked (bodies.py). What is not plain goes through Ray as before: a
+request whose body is long, and one for which no replica is known, or none takes the connection.
 """
 
 import asyncio
@@ -19,8 +19,6 @@ LOOPBACK = "127.0.0.1"
 OF_SERVE = "/-/"  # the proxy's own health and routes
 # What a question with its conversation has; Ray carries longer bodies in pieces, and the replica limits both.
 MOST_BODY_BYTES = 64_000
-# The body of such a request comes with its head or right behind it.
-BODY_TIMEOUT_S = 0.5
 # Of one connection, not of its request (RFC 9110, 7.6.1); the server of each side writes its own.
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 # Of the body: it is passed on in one piece, and its length is written anew (one beside chunks would be wrong).
@@ -44,14 +42,14 @@ class Shortcut:
     A replica that dies under a request raises aiohttp.ClientError or leaves the reply unended: see always.py.
     """
 
-    def __init__(self, app: ASGIApp, replicas: Replicas, body_timeout_s: float = BODY_TIMEOUT_S) -> None:
-        self._app, self._replicas, self._body_timeout_s = app, replicas, body_timeout_s
+    def __init__(self, app: ASGIApp, replicas: Replicas) -> None:
+        self._app, self._replicas = app, replicas
         self._client: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if _is_plain(scope) and self._replicas.ports_for(_path(scope)):
             _name(scope)
-            request = await _Request.read(scope, receive, self._body_timeout_s)
+            request = await _Request.read(scope, receive)
             receive = request.receive
             # Asked once more, as other requests have gone to replicas while this one's body came.
             for port in self._replicas.ports_for(_path(scope)) if request.whole else ():
@@ -105,21 +103,18 @@ class Shortcut:
 
 
 class _Request:
-    """A request, with as much of its body as came at once; `receive` gives all of it again."""
+    """A request with its body, or the beginning of a long one; `receive` gives all of it again."""
 
     def __init__(self, scope: Scope, receive: Receive, messages: list[Message]) -> None:
         self._scope, self._receive, self._messages = scope, receive, messages
         self.method: str = scope["method"]
 
     @classmethod
-    async def read(cls, scope: Scope, receive: Receive, timeout_s: float) -> "_Request":
-        request = cls(scope, receive, [])
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                more = True
-                while more and len(request.body) < MOST_BODY_BYTES:
-                    request._messages.append(message := await receive())
-                    more = message.get("more_body", False)
+    async def read(cls, scope: Scope, receive: Receive) -> "_Request":
+        request, more = cls(scope, receive, []), True
+        while more and len(request.body) < MOST_BODY_BYTES:
+            request._messages.append(message := await receive())
+            more = message.get("more_body", False)
         return request
 
     @property

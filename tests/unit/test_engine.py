@@ -12,7 +12,7 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
 from pipelines.answering.chain import FOUND_NONE, AgentChain, Delta
-from pipelines.answering.engine import EngineSettings, QueryEngine, Question
+from pipelines.answering.engine import EngineSettings, QueryEngine, Question, QuestionTooLong
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.evidence import Evidence
@@ -271,6 +271,14 @@ def test_a_model_is_asked_where_the_index_may_have_an_answer(cosine: float, aske
 
     said = asyncio.run(run())
     assert bool(model.run) == asked and said.startswith(UNKNOWN) and not trace.known
+
+
+def test_a_question_beyond_the_limit_is_refused_before_anything_is_done_with_it(make: Make) -> None:
+    engine = make(settings=EngineSettings(longest_question=100))
+    assert engine.query("x" * 100)
+    for ask in (engine.query, engine.search):
+        with pytest.raises(QuestionTooLong, match="has 101 characters, and at most 100 are answered"):
+            ask("x" * 101)
 
 
 def test_no_text_retrieves_alone(make: Make) -> None:

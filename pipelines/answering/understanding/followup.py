@@ -70,6 +70,8 @@ _OPPOSITES = (
 )  # fmt: skip
 # Content words before a pronoun; with more, it stands for something in the question itself. One more after an "and".
 MOST_BEFORE = 1
+# A longer message says itself what it is about, and the forms below are not searched in it.
+LONGEST = 1_000
 SHORT = 4  # words of a fragment such as "in Python?"
 FEW = 1  # content words of a follow-up that says too little without the one before it
 
@@ -102,10 +104,14 @@ class _Thread:
 
 def complete(question: str, before: Sequence[str]) -> FollowUp:
     """Return `question` completed from the reader's questions `before` it, oldest first."""
-    asked = [strip_smalltalk(message) for message in before if message.strip() and not find_smalltalk(message)]
     thread = _Thread()
-    for message in asked:
-        _, thread = _complete(message, thread)
+    for message in before:
+        if len(message) > LONGEST:
+            thread = _Thread(message[:LONGEST])
+        elif message.strip() and not find_smalltalk(message):
+            _, thread = _complete(strip_smalltalk(message), thread)
+    if len(question) > LONGEST:
+        return FollowUp(question)
     return _complete(strip_smalltalk(question), thread)[0]
 
 

@@ -54,7 +54,8 @@ _ENGLISH = frozenset(
 )
 # The share of letters in another script from which on a question is in that script's language.
 _OTHER_SCRIPT = 0.3
-_CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|\S*[_.()\[\]{}<>=/\\:@#$\d]\S*(?<![.,:])|\b\w*[a-z]\w*[A-Z]\w*")
+_QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
+_OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
 _ELISION = re.compile(r"\b(?:l|d|j|qu|n|c|s|m|t|dell|nell|all|un)['’](?=[a-zà-ü]{2})", re.IGNORECASE)
 
 # Models by their usual names, hub prefix aside: `sentence-transformers/all-mpnet-base-v2`, `BAAI/bge-small-en-v1.5`.
@@ -76,7 +77,7 @@ def find_language(question: str) -> str:
 
     A script stands for the language that most who ask in it write: Cyrillic for Russian.
     """
-    prose = _CODE.sub(" ", unicodedata.normalize("NFC", question))
+    prose = _without_code(unicodedata.normalize("NFC", question))
     letters = [letter for letter in prose if letter.isalpha()]
     other = [letter for letter in letters if not _is_latin(letter)]
     if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * len(letters):
@@ -90,6 +91,19 @@ def find_language(question: str) -> str:
     if known + accented >= 2 and known + accented > english and (known > 0 or english == 0):
         return language if found[language] else "und"
     return "en" if english else ""
+
+
+def _without_code(text: str) -> str:
+    """Return `text` without what stands in quotes, and without words that are code: my_list, a.b, camelCase, x=1."""
+    return " ".join(word for word in _QUOTED.sub(" ", text).split() if not _is_code(word))
+
+
+def _is_code(word: str) -> bool:
+    inner = word.rstrip(".,:")
+    if any(letter in _OF_CODE or letter.isdigit() for letter in inner):
+        return True
+    small = re.search("[a-z]", inner)
+    return bool(small and re.search("[A-Z]", inner[small.end() :]))
 
 
 def same_language(one: str, other: str) -> bool:

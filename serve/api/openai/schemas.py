@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipelines.answering.engine import Question
 from pipelines.records import Filters, Message
-from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, FiltersIn, K, Name, QuestionText, Text
+from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text
 
 # This model stands for the default collection: the service's setting, or the only collection.
 DEFAULT_MODEL = "raydex"
@@ -89,8 +89,6 @@ class ChatIn(BaseModel):
     def has_a_question(self) -> "ChatIn":
         if not self.question:
             raise ValueError("messages: no user message has text")
-        if len(self.question) > MOST_CHARACTERS:
-            raise ValueError(f"messages: the question has more than {MOST_CHARACTERS} characters")
         return self
 
     @property
@@ -126,7 +124,7 @@ class EmbeddingsIn(BaseModel):
     )
 
     model: Name
-    input: QuestionText | Annotated[list[QuestionText], Field(min_length=1, max_length=MOST_INPUTS)]
+    input: EmbeddedText | Annotated[list[EmbeddedText], Field(min_length=1, max_length=MOST_INPUTS)]
     encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: Annotated[int, Field(ge=1, description="must be the dimension of the model")] | None = None
 

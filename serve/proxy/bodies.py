@@ -1,0 +1,146 @@
+"""Waits for the body of a request before anything that is scarce is given to it.
+
+A request holds one of the few places of a replica from its head on. So a body is read here, in the proxy, where a
+connection costs a few kilobytes: bodies that never come hold up nobody.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serve.failure import Failure
+
+# As the replica's own limits (serve/guard/limits.py), which hold on its port too.
+MOST_BODY_BYTES = 1_000_000
+BODY_TIMEOUT_S = 30.0
+# Bodies that are awaited at once: of one address, as many as a browser has connections to one host, for three readers
+# behind it; of all, 64 MB at most.
+MOST_OF_ADDRESS, MOST = 18, 64
+# No route reads a body of these, so none is awaited.
+BODILESS = {"GET", "HEAD", "OPTIONS"}
+OF_BODY = {b"content-length", b"transfer-encoding", b"expect"}
+
+
+class WholeBodies:
+    """Gives requests to `app` with their whole body, of up to `most_bytes`; answers 413 and, after `timeout_s`, 408.
+
+    Where more than `most_of_address` bodies of an address are awaited, or more than `most` of all, the one that was
+    awaited longest ends with 408: the body of an honest request is there within milliseconds.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        timeout_s: float = BODY_TIMEOUT_S,
+        most_bytes: int = MOST_BODY_BYTES,
+        most_of_address: int = MOST_OF_ADDRESS,
+        most: int = MOST,
+    ) -> None:
+        self._app, self._timeout_s, self._most_bytes = app, timeout_s, most_bytes
+        self._most_of_address, self._most = most_of_address, most
+        self._awaited: dict[asyncio.Timeout, str] = {}  # to the address, in the order of arrival
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["method"] in BODILESS:
+            headers = [(name, value) for name, value in scope["headers"] if name not in OF_BODY]
+            await self._app({**scope, "headers": headers}, _after(b"", receive), send)
+        else:
+            await self._with_body(scope, receive, send)
+
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            body = await self._body(scope, receive)
+        except TimeoutError:
+            await _refuse(408, "the request's body did not arrive in time: send it at once", scope, receive, send)
+        except _TooLarge:
+            message = f"the request is larger than {self._most_bytes} bytes: send a smaller one"
+            await _refuse(413, message, scope, receive, send)
+        except _ClientLeft:
+            return
+        else:
+            await self._app(scope, _after(body, receive), send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length[:20]) > self._most_bytes:
+            raise _TooLarge
+        parts, size, more = list[bytes](), 0, True
+        async with asyncio.timeout(self._timeout_s) as limit:
+            with self._counted(limit, address_of(scope)):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _ClientLeft
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > self._most_bytes:
+                        raise _TooLarge
+                    more = message.get("more_body", False)
+        return b"".join(parts)
+
+    @contextmanager
+    def _counted(self, limit: asyncio.Timeout, address: str) -> Iterator[None]:
+        """Count a body that is awaited; end the wait for the oldest one beyond the limits."""
+        self._awaited[limit] = address
+        same = [waiting for waiting, of in self._awaited.items() if of == address]
+        if len(same) > self._most_of_address:
+            self._end(same[0])
+        elif len(self._awaited) > self._most:
+            self._end(next(iter(self._awaited)))
+        try:
+            yield
+        finally:
+            self._awaited.pop(limit, None)
+
+    def _end(self, waiting: asyncio.Timeout) -> None:
+        del self._awaited[waiting]
+        if not waiting.expired():
+            waiting.reschedule(asyncio.get_running_loop().time())
+
+
+class _ClientLeft(Exception):
+    """The client left before its request was complete."""
+
+
+class _TooLarge(Exception):
+    """The body has more bytes than the service reads."""
+
+
+def address_of(scope: Scope) -> str:
+    """Return whose request this is: the peer or, behind a proxy of a private network, the one that it names last."""
+    peer = str((scope.get("client") or ("",))[0])
+    named = Headers(scope=scope).get("x-forwarded-for", "").rpartition(",")[2].strip()
+    return named if named and _is_private(peer) else peer
+
+
+def _is_private(address: str) -> bool:
+    try:
+        return ip_address(address).is_private
+    except ValueError:
+        return False
+
+
+def _after(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives `body`, and then waits until the client leaves, whatever else it sends."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if not given:
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+        while (message := await receive())["type"] == "http.request":
+            pass
+        return message
+
+    return replay
+
+
+async def _refuse(status: int, message: str, scope: Scope, receive: Receive, send: Send) -> None:
+    await Failure(status, message, headers={"Connection": "close"}).response(scope)(scope, receive, send)

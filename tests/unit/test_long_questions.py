@@ -1,0 +1,56 @@
+"""Long questions: what is done with a question grows with its length, and one beyond the limit is refused by name."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pipelines.answering.understanding.followup import complete
+from pipelines.answering.understanding.language import find_language
+from pipelines.answering.understanding.smalltalk import find_smalltalk, strip_smalltalk
+from pipelines.lexical import terms
+
+UNITS = [
+    "a",
+    "(",
+    "word ",
+    "问",
+    "a\u0301",
+    "`",
+    "http://a.b/c?d=e&",
+    "1",
+    '"',
+    "\n",
+    "[1]",
+    " ",
+    "it ",
+    "in ",
+    ".",
+    "aA",
+    ":",
+]
+UNITS += ["how do i ", "<"]
+STEPS: dict[str, Callable[[str], object]] = {
+    "language": find_language,
+    "follow-up": lambda text: complete(text, ["How do I use lru_cache in Python?"]),
+    "follow-up after it": lambda text: complete("How do I clear it?", [text]),
+    "small talk": find_smalltalk,
+    "greeting before": strip_smalltalk,
+    "terms": terms,
+}
+
+
+def seconds(step: Callable[[str], object], text: str) -> float:
+    """CPU seconds of this thread: what others do on the machine does not count."""
+    began = time.thread_time()
+    step(text)
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_takes_no_longer_than_its_text(name, unit):
+    """Sixteen times the text may take sixteen times as long, and twice that; a quadratic step takes 256 times."""
+    short, long = ((f"how {unit * (length // len(unit))} x") for length in (2_000, 32_000))
+    base = max(min(seconds(STEPS[name], short) for _ in range(3)), 0.001)
+    assert seconds(STEPS[name], long) < 32 * base
