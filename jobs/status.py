@@ -9,6 +9,7 @@ from typing import Any
 from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
 from jobs.environment import home, open_store
 from pipelines.answering.verified.writing import REVIEW, review_answers
+from pipelines.indexing.summary import describe_layouts
 from pipelines.progress import describe_seconds
 from pipelines.services import RunningService, find_services
 from pipelines.store import NoSuchCollection, Store, is_copy
@@ -59,6 +60,7 @@ def work(args: argparse.Namespace) -> int:
 def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[str, Any]:
     """Return the status of a collection, with its live index, or None, under `live`."""
     entry = {**store.status(name, runs), "failures": store.failed_pages(name, failures)}
+    entry["layouts"] = store.layouts(name)[1]
     entry["verified"] = dict(Counter(one.state for one in review_answers(store, name)))
     live = next((index for index in entry["indexes"] if index["state"] == "live"), None)
     return {"live": live and {key: live[key] for key in ("id", "revision", "stats", "published_at")}, **entry}
@@ -114,6 +116,7 @@ def describe(name: str, entry: Mapping[str, Any], default: str | None = None) ->
                      f"{describe_index(index['settings'])}")  # fmt: skip
     pages = ", ".join(f"{count:,} {state}" for state, count in entry["pages"].items())
     lines.append(f"  pages      {pages or 'none'}")
+    lines += [f"  layout     {line}" for line in describe_layouts(entry.get("layouts") or {})]
     if verified := entry.get("verified"):
         hint = ": `raydex answers review`" if verified.get(REVIEW) else ""
         lines.append(f"  verified   {', '.join(f'{count:,} {state}' for state, count in verified.items())}{hint}")

@@ -120,12 +120,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page as it was read: title, declared language ("" if none) and sections in page order."""
+    """A page as it was read: title, declared language ("" if none) and sections in page order.
+
+    `label` is what a browser's tab shows ("" if nothing): with the site's name, mostly.
+    """
 
     url: str
     title: str
     language: str
     sections: tuple[Section, ...]
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.collection import Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.folders.files import save_files
+from pipelines.indexing.layouts import known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
@@ -40,7 +41,8 @@ class Gatherer:
     """Stages the pages of a collection that `base` lacks.
 
     `base` is the index that the run brings up to date, None if it builds a new one. Afterwards `stopped_by` is the
-    reason why a crawl ended early ("" if none did), and `failed` whether that was a failure. `hosts` are the crawls.
+    reason why a crawl ended early ("" if none did), and `failed` whether that was a failure. `hosts` are the crawls,
+    `layouts` what is left out of their pages.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Gatherer:
         self.hosts = self._choose_hosts()
         self.stopped_by, self.failed = "", False
         self._too_long = 0
+        self.layouts = known_layouts(store, collection.name)
         self._stack = ExitStack()
         log.add_seconds("ray_start", 0)
 
@@ -87,6 +90,7 @@ class Gatherer:
                     self._consume(builder.crawled(self.hosts))
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
+            self._learn_layouts()
             if ranges := self.ranges_to_index(PAGES_PER_RANGE):
                 with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
                     self._embed(ranges)
@@ -99,8 +103,16 @@ class Gatherer:
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
-        index, rules = self._base.id if self._base else None, self._collection.rules().digest
+        index, rules = self._base.id if self._base else None, self._collection.rules().digest + self.layouts.digest
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
+
+    def _learn_layouts(self) -> None:
+        """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
+        with self._log.timed("learn_layouts"):
+            self.layouts = learn_layouts(self._store, self._name)
+        for builder in ("_here", "_on_ray"):
+            if builder in self.__dict__:
+                getattr(self, builder).use(self.layouts)
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):
@@ -158,6 +170,7 @@ class Gatherer:
             self._settings,
             self._collection.rules(),
             pools,
+            self.layouts,
             backend=options.backend,
             embedding_url=options.embedding_url,
             embedding_key=options.embedding_key,

@@ -26,6 +26,7 @@ from pipelines.indexing.publish import (
     find_own_index,
     publish_run,
 )
+from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
@@ -182,7 +183,7 @@ class ReindexRun:
         outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
         if gatherer.failed or not (deletion.allowed or gatherer.stopped_by):
             outcome = Outcome.NOTHING_DELETED
-        return self._summarize(pages, staged, publication, outcome)
+        return self._summarize(pages, staged, publication, outcome, gatherer.layouts)
 
     def _warn_of_scripts(self) -> None:
         urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)
@@ -215,7 +216,12 @@ class ReindexRun:
         return publish_run(self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, publish)
 
     def _summarize(
-        self, pages: dict[str, int], staged: dict[str, int], publication: Publication | None, outcome: Outcome
+        self,
+        pages: dict[str, int],
+        staged: dict[str, int],
+        publication: Publication | None,
+        outcome: Outcome,
+        layouts: Layouts,
     ) -> ReindexSummary:
         made = publication or Publication(0, 0, False, False, 0, 0, 0, False)
         index = self.store.index_stats(made.index) if publication else dict.fromkeys(INDEX_COUNTS, 0)
@@ -246,4 +252,5 @@ class ReindexRun:
                 for page in self.store.failed_pages(self.collection.name, SHOWN, self.run)
             ],
             outcome=outcome,
+            layouts=layouts.as_json(),
         )

@@ -10,6 +10,8 @@ from typing import Any
 
 from pipelines.progress import Progress
 
+SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
+
 
 class Outcome(Enum):
     """How a reindex ended, if it did not raise."""
@@ -53,6 +55,17 @@ class RunLog:
             self.add_seconds(step, time.perf_counter() - began)
 
 
+def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each site: what repeats on most of its pages and is left out of titles, text and chunks."""
+    lines = []
+    for site, layout in layouts.items():
+        texts = [" ".join(text.split()) for text in (*layout["titles"], *layout["lines"])]
+        shown = ", ".join(f'"{text[:LAYOUT_SHOWN]}{"…" * (len(text) > LAYOUT_SHOWN)}"' for text in texts[:SHOWN])
+        more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
+        lines.append(f"{site}: left out, for it repeats on most of {layout['pages']:,} pages: {shown}{more}")
+    return lines
+
+
 @dataclass(frozen=True)
 class ReindexSummary:
     """Counts, times and result of one reindex.
@@ -61,7 +74,8 @@ class ReindexSummary:
     indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
     `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host. `skipped_files` counts the
     files of folders that no reader is for, by suffix, `excluded_files` those that settings or the generator exclude;
-    `failures` are the first pages that failed, with their errors.
+    `failures` are the first pages that failed, with their errors. `layouts` are what is left out of the pages of each
+    site, because it repeats on most of them.
     """
 
     collection: str
@@ -81,6 +95,7 @@ class ReindexSummary:
     excluded_files: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome = Outcome.DONE
+    layouts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, without the outcome: what a job prints as JSON and the database keeps of the run."""
@@ -95,7 +110,7 @@ class ReindexSummary:
         seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
         return f"""collection {self.collection}, run {self.run}
   pages     {pages["seen"]:,} seen: {seen}{self._files()}
-  sections  {self.sections:,}{self._listings()}
+  sections  {self.sections:,}{self._listings()}{self._layouts()}
   chunks    {chunks["total"]:,}: {made}
   seconds   {seconds}
   index     {self._index()}{self._failures()}"""
@@ -110,6 +125,10 @@ class ReindexSummary:
     def _listings(self) -> str:
         count = self.pages["listings"]
         return f" ({count:,} of the pages only list links or names: nothing to cite)" if count else ""
+
+    def _layouts(self) -> str:
+        """Return a line for each site about what repeats on its pages and is left out."""
+        return "".join(f"\n  layout    {line}" for line in describe_layouts(self.layouts))
 
     def _files(self) -> str:
         """Return a line about files that were not read, "" if there are none."""

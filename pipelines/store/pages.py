@@ -122,6 +122,25 @@ class Pages(Database):
             for row in rows
         ]
 
+    def layout_sample(self, collection: str, least: int, most: int) -> dict[str, str]:
+        """Return `most` HTML pages of each site that has `least` of them: content hashes by URL, the same each time."""
+        rows = self._all("layout_sample", {"collection": collection, "least": least, "most": most})
+        return {row["url"]: row["content_hash"] for row in rows}
+
+    def page_bodies(self, collection: str, urls: Sequence[str]) -> list[Page]:
+        """Return the stored pages at `urls`."""
+        rows = self._all("page_bodies", {"collection": collection, "urls": list(urls)})
+        return [Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]) for row in rows]
+
+    def layouts(self, collection: str) -> tuple[str, dict[str, Any]]:
+        """Return the layouts of a collection's sites as they were saved, and the hash of what they were learnt from."""
+        row = self._one("get_layouts", {"collection": collection})
+        return (row["sample"], dict(row["sites"])) if row else ("", {})
+
+    def save_layouts(self, collection: str, sample: str, sites: Mapping[str, Any]) -> None:
+        """Keep the layouts of a collection's sites, and the hash of what they were learnt from."""
+        self._run("save_layouts", {"collection": collection, "sample": sample, "sites": Jsonb(dict(sites))})
+
     def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
         """Record how the crawl of one host ended."""
         values = {

@@ -107,7 +107,9 @@ select min(url) as first, max(url) as last, count(*) as pages, sum(bytes)::bigin
     where p.collection = %(collection)s and p.body is not null and p.state in ('ok', 'failed')
       and i.input_hash is distinct from p.content_hash || %(rules)s
       and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
-      and not exists (select from staged_page s where s.run = %(run)s and s.url = p.url)) todo
+      and not exists (
+        select from staged_page s
+        where s.run = %(run)s and s.url = p.url and s.input_hash = p.content_hash || %(rules)s)) todo
 group by part order by part;
 
 -- name: urls_in_range
@@ -127,6 +129,27 @@ where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not 
       and (target.canonical is distinct from p.url or p.url > target.url)
       and target.first_run < %(run)s)
 order by p.url;
+
+-- name: layout_sample
+-- The same pages each time, and nearly the same when a few come or go: those whose URLs have the least hashes.
+select url, content_hash from (
+    select url, content_hash, count(*) over site as pages, row_number() over (site order by md5(url)) as place
+    from page
+    where collection = %(collection)s and body is not null and state in ('ok', 'failed')
+      and content_type in ('text/html', 'application/xhtml+xml')
+    window site as (partition by split_part(url, '/', 1), split_part(url, '/', 3))) page
+where pages >= %(least)s and place <= %(most)s order by url;
+
+-- name: page_bodies
+select url, body, content_type, charset from page
+where collection = %(collection)s and url = any(%(urls)s) and body is not null order by url;
+
+-- name: get_layouts
+select sample, sites from layout where collection = %(collection)s;
+
+-- name: save_layouts
+insert into layout (collection, sample, sites) values (%(collection)s, %(sample)s, %(sites)s)
+on conflict (collection) do update set sample = excluded.sample, sites = excluded.sites;
 
 -- name: pages_failed_with
 select url from page

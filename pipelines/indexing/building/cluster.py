@@ -8,6 +8,7 @@ import functools
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from pipelines.indexing.building.steps import (
 )
 from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.read import PageReader
 from pipelines.records import IndexSettings
 from pipelines.store import DATABASE_PATIENCE_S, Store
@@ -38,6 +40,10 @@ class OnRay:
 
     def __init__(self, job: BuildJob) -> None:
         self._job = job
+
+    def use(self, layouts: Layouts) -> None:
+        """Leave out these layouts from now on."""
+        self._job = replace(self._job, layouts=layouts)
 
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile."""
@@ -142,7 +148,7 @@ def crawl_batch(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> I
 
 
 def chunk_batch(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
-    return chunk_pages(batch["url"].to_pylist(), job, _store(job.database_url), _reader(job.settings))
+    return chunk_pages(batch["url"].to_pylist(), job, _store(job.database_url), _reader(job.settings, job.layouts))
 
 
 def store_batch(batch: pa.Table, job: BuildJob) -> pa.Table:
@@ -160,5 +166,5 @@ def _store(url: str) -> Store:
 
 
 @functools.cache
-def _reader(settings: IndexSettings) -> PageReader[PageChunks]:
-    return make_reader(settings)
+def _reader(settings: IndexSettings, layouts: Layouts) -> PageReader[PageChunks]:
+    return make_reader(settings, layouts)

@@ -6,6 +6,7 @@ the machine does, as Ray's workers do.
 
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from pipelines.indexing.building.steps import (
     store_vectors,
 )
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reading.layout import Layouts
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding.
@@ -39,7 +41,7 @@ class Here:
     def __init__(self, job: BuildJob) -> None:
         self._job = job
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
-        self._read = make_reader(job.settings)
+        self._read = make_reader(job.settings, job.layouts)
         self._embed: EmbedTexts | None = None
 
     def __enter__(self) -> "Here":
@@ -48,6 +50,13 @@ class Here:
     def __exit__(self, *_: object) -> None:
         self._read.close()
         self._store.close()
+
+    def use(self, layouts: Layouts) -> None:
+        """Leave out these layouts from now on."""
+        if layouts != self._job.layouts:
+            self._read.close()
+            self._read = make_reader(self._job.settings, layouts)
+            self._job = replace(self._job, layouts=layouts)
 
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`."""

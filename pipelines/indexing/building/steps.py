@@ -18,6 +18,7 @@ from pipelines.indexing.building.pools import Pools
 from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
+from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Chunk, IndexSettings
@@ -42,11 +43,17 @@ class BuildJob:
     settings: IndexSettings
     rules: UrlRules
     pools: Pools
+    layouts: Layouts = NO_LAYOUTS
     backend: str = "auto"
     embedding_url: str | None = None
     embedding_key: str | None = None
     model_cache: str | None = None  # folder on each machine where an exported model is kept
     read_attempts: int = READ_ATTEMPTS
+
+    @property
+    def input_rules(self) -> str:
+        """What a page's chunks depend on besides its bytes: the index keeps it with each page."""
+        return self.rules.digest + self.layouts.digest
 
 
 def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator[list[str]]:
@@ -70,9 +77,9 @@ def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator
         store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
 
 
-def make_reader(settings: IndexSettings) -> PageReader[PageChunks]:
+def make_reader(settings: IndexSettings, layouts: Layouts) -> PageReader[PageChunks]:
     """Return what reads and cuts a page, in a process of its own."""
-    return PageReader(PageCutter(settings))
+    return PageReader(PageCutter(settings, layouts))
 
 
 def chunk_pages(
@@ -81,7 +88,7 @@ def chunk_pages(
     """Read and cut the pages that the index lacks in their present state, stage them, yield texts to embed."""
     for start in range(0, len(urls), PAGES_PER_STEP):
         wanted = urls[start : start + PAGES_PER_STEP]
-        rules, attempts = job.rules.digest, job.read_attempts
+        rules, attempts = job.input_rules, job.read_attempts
         todo = store.pages_to_index(job.collection, job.run, job.index, rules, wanted, attempts)
         yield _stage(todo, job, store, read)
 

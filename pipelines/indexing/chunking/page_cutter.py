@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipelines.embedding.tokens import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, IndexSettings, Page
 
@@ -19,18 +20,21 @@ class PageChunks:
 
 
 class PageCutter:
-    """Reads pages and cuts them by `settings`. It pickles as its settings, and is ready once it is unpickled."""
+    """Reads pages, without the layout of their site, and cuts them by `settings`.
 
-    def __init__(self, settings: IndexSettings) -> None:
-        self._settings = settings
+    It pickles as its settings and layouts, and is ready once it is unpickled.
+    """
+
+    def __init__(self, settings: IndexSettings, layouts: Layouts = NO_LAYOUTS) -> None:
+        self._settings, self._layouts = settings, layouts
         counter = load_tokenizer(settings.model)
         self._chunker = Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)
 
-    def __reduce__(self) -> tuple[type["PageCutter"], tuple[IndexSettings]]:
-        return PageCutter, (self._settings,)
+    def __reduce__(self) -> tuple[type["PageCutter"], tuple[IndexSettings, Layouts]]:
+        return PageCutter, (self._settings, self._layouts)
 
     def __call__(self, page: Page) -> PageChunks:
         """Read and cut `page`. Raises UnreadablePage."""
-        document = read_page(page)
+        document = self._layouts.of(page.url).strip(read_page(page))
         chunks = self._chunker(document)
         return PageChunks(document.title, document.language, len(document.sections), tuple(chunks))

@@ -194,11 +194,17 @@ def strip_tags(text: str) -> str:
 
 def title_of(root: Element, main: Element) -> str:
     """Return the page's first h1, else its <title>, else ""."""
-    for element in (next(main.iter("h1"), None), next(root.iter("title"), None)):
-        words = as_paragraph("".join(element.itertext())) if element is not None else ""
-        if words:
-            return words
-    return ""
+    heading = next(main.iter("h1"), None)
+    return _words(heading) or label_of(root)
+
+
+def label_of(root: Element) -> str:
+    """Return the page's <title>, "" if it has none."""
+    return _words(next(root.iter("title"), None))
+
+
+def _words(element: Element | None) -> str:
+    return as_paragraph("".join(element.itertext())) if element is not None else ""
 
 
 def language_of(root: Element) -> str:

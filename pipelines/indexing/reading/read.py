@@ -18,6 +18,7 @@ from pipelines.indexing.reading.html import (
     is_contents,
     is_listing,
     is_redirect,
+    label_of,
     language_of,
     names_of,
     needs_javascript,
@@ -76,7 +77,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "") -
         return _document_of_text(url, strip_tags(text))
     names = names_of(root)
     language, listed = language or language_of(root), is_listing(root, names) or is_redirect(root)
-    main = main_content(root, names)
+    label, main = label_of(root), main_content(root, names)
     title = title or title_of(root, main)
     sections = () if listed else section_html(main, url)
     shown = sum(len(block.text) for part in sections for block in part.blocks)
@@ -84,7 +85,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "") -
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
     if not (sections or listed or holds_words(main) or is_contents(text)):
         return _document_of_text(url, strip_tags(text), title)
-    return Document(url, title or _first_heading(sections) or _file_name(url), language, sections)
+    return Document(url, title or _first_heading(sections) or _file_name(url), language, sections, label)
 
 
 def _document_of_text(url: str, text: str, title: str = "") -> Document:

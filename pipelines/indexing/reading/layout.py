@@ -1,0 +1,168 @@
+"""Tells the layout of a site from its pages' own content: banners, pagers, the name of the site.
+
+Layout is what repeats word for word and stands outside a page's own heading: what stands under that heading is content,
+however often it repeats (a warning, an install command, a licence). Code is never layout. Knows no HTML and no store.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from pipelines.records import Block, Document, Section, digest
+
+# Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
+# have no line outside a heading on half of them. What is known as layout stays so down to KEPT_SHARE: one page more or
+# less renews nothing.
+LEAST_PAGES, SHARE, KEPT_SHARE = 8, 0.5, 0.35
+LABEL_SHARE = (
+    0.9  # of the pages, whose <title> begins or ends alike: half of Django's end in "release notes — Django …"
+)
+# Characters under a heading that many pages share ("Last update:"): a licence or a warning there is longer.
+LONGEST_BESIDE = 100
+_SEPARATORS = " \t\n-–—|·•:»/"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What repeats on the pages of one site: titles, headings, and paragraphs outside the pages' own headings.
+
+    `pages` is how many pages it was learnt from; their `<title>` begins with `before` and ends with `after`.
+    """
+
+    pages: int = 0
+    titles: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.titles or self.lines)
+
+    def strip(self, document: Document) -> Document:
+        """Return `document` without the layout: its title, headings, and paragraphs outside its own heading."""
+        if not self:
+            return document
+        own = self._own_heading(document)
+        sections = (self._without_lines(section, bool(own)) for section in document.sections)
+        kept = tuple(self._without_titles(section) for section in sections if section.blocks)
+        title = own or self._own_label(document.label) if document.title in self.titles else ""
+        return replace(document, title=title or document.title, sections=kept)
+
+    def _own_heading(self, document: Document) -> str:
+        headings = (heading for section in document.sections for heading in section.headings)
+        return next((heading for heading in headings if heading not in self.headings), "")
+
+    def _own_label(self, label: str) -> str:
+        return label.removeprefix(self.before).removesuffix(self.after).strip(_SEPARATORS)
+
+    def _without_lines(self, section: Section, headed: bool) -> Section:
+        outside = self.titles if not headed else self.headings
+        if not all(heading in outside for heading in section.headings):
+            return section
+        longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_BESIDE
+        blocks = (self._without_paragraphs(block, longest) for block in section.blocks)
+        return replace(section, blocks=tuple(block for block in blocks if block.text))
+
+    def _without_paragraphs(self, block: Block, longest: int | None) -> Block:
+        if block.kind == "code":
+            return block
+        parts = _paragraphs(block)
+        kept = [part for part in parts if part not in self.lines or (longest is not None and len(part) > longest)]
+        return block if len(kept) == len(parts) else replace(block, text="\n\n".join(kept))
+
+    def _without_titles(self, section: Section) -> Section:
+        headings = section.headings
+        while len(headings) > 1 and headings[0] in self.titles:
+            headings = headings[1:]
+        return section if headings is section.headings else replace(section, headings=headings)
+
+
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """The layouts of the sites of a collection that have one, by scheme and host."""
+
+    sites: tuple[tuple[str, Layout], ...] = ()
+
+    def of(self, url: str) -> Layout:
+        """Return the layout of the site that `url` belongs to; an empty one if it has none."""
+        site = site_of(url)
+        return next((layout for name, layout in self.sites if name == site), Layout())
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that is left out, "" if that is nothing; the index keeps it with each page."""
+        kept = [(site, repr(replace(layout, pages=0))) for site, layout in self.sites]
+        return digest(*(part for pair in kept for part in pair))[:8] if kept else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values, from which `from_json` restores the layouts."""
+        return {site: asdict(layout) for site, layout in self.sites}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Mapping[str, Any]]) -> "Layouts":
+        """Restore layouts from `as_json` after a round trip through JSON."""
+        return cls(tuple((site, _layout(values[site])) for site in sorted(values)))
+
+
+NO_LAYOUTS = Layouts()
+
+
+def _layout(values: Mapping[str, Any]) -> Layout:
+    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return Layout(**plain)
+
+
+def site_of(url: str) -> str:
+    """Return the scheme and host of `url`."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> Layout:
+    """Return what repeats on `documents`, a sample of one site; an empty layout for fewer than LEAST_PAGES.
+
+    What `known`, the layout of an earlier run, holds is kept as long as it stands on KEPT_SHARE of the pages.
+    """
+    pages, known = [document for document in documents if document.sections], known or Layout()
+    titles = _repeated([{page.title} for page in pages], known.titles)
+    headings = _repeated([_headings(page) for page in pages], known.headings)
+    outside = tuple(sorted({*titles, *headings}))
+    lines = _repeated([set(_outside_lines(page, outside)) for page in pages], known.lines)
+    labels = [page.label.split() for page in pages if page.label] if titles else []
+    after = _common_start([label[::-1] for label in labels])
+    return Layout(len(pages), titles, outside, lines, " ".join(_common_start(labels)), " ".join(reversed(after)))
+
+
+def _repeated(pages: Sequence[Iterable[str]], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts that stand on at least LEAST_PAGES of `pages` and on a SHARE of them, sorted."""
+    counts = Counter(text for page in pages for text in page)
+    shares = dict.fromkeys(known, KEPT_SHARE)
+    least = {text: max(LEAST_PAGES, shares.get(text, SHARE) * len(pages)) for text in counts}
+    return tuple(sorted(text for text, count in counts.items() if text and count >= least[text]))
+
+
+def _headings(page: Document) -> set[str]:
+    return {heading for section in page.sections for heading in section.headings}
+
+
+def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:
+    """Yield the paragraphs of `page` that stand under no heading but those of `outside`."""
+    for section in page.sections:
+        if all(heading in outside for heading in section.headings):
+            for block in section.blocks:
+                if block.kind != "code":
+                    yield from _paragraphs(block)
+
+
+def _paragraphs(block: Block) -> list[str]:
+    return block.text.split("\n\n") if block.kind == "prose" else [block.text]
+
+
+def _common_start(labels: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the longest run of words with which LABEL_SHARE of `labels` begin."""
+    starts = Counter(tuple(label[:end]) for label in labels for end in range(1, len(label)))
+    least = max(LEAST_PAGES, LABEL_SHARE * len(labels))
+    return max((start for start, count in starts.items() if count >= least), key=len, default=())

@@ -1,0 +1,70 @@
+"""What repeats on most pages of a site is left out of its index, and a later run goes on as if it had never been."""
+
+from pathlib import Path
+
+import pytest
+from kit.reindexing import BASE, Jobs
+from kit.web import Site
+
+MODEL = ("--model", "hash:64", "--no-ray", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+BANNER = "<div><h1>Acme 3.2 documentation</h1></div><div>Acme. Fast and small.</div>"
+
+
+def page(number: int, links: str = "") -> str:
+    return (
+        f"<html><head><title>Topic {number} — Acme 3.2</title></head><body>{BANNER}<div><h1>Topic {number}</h1>"
+        f"<p>Words about topic {number} and nothing else.</p>{links}</div></body></html>"
+    )
+
+
+def write(folder: Path, pages: range) -> None:
+    folder.mkdir(exist_ok=True)
+    for number in pages:
+        (folder / f"p{number:02}.html").write_text(page(number))
+
+
+@pytest.fixture
+def folder(jobs: Jobs, tmp_path: Path) -> Path:
+    """A folder of twelve pages with a banner, and the flags that index it."""
+    write(tmp_path / "site", range(12))
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
+    return tmp_path / "site"
+
+
+def test_a_banner_is_left_out_and_the_summary_and_status_say_so(jobs, folder):
+    summary = jobs.reindex().summary
+    assert sorted(jobs.texts().values()) == sorted(f"Words about topic {n} and nothing else." for n in range(12))
+    (layout,) = summary["layouts"].values()
+    assert layout["titles"] == ["Acme 3.2 documentation"] and layout["lines"] == ["Acme. Fast and small."]
+    (status,) = jobs.run("status").summary["collections"].values()
+    assert status["layouts"] == summary["layouts"]
+
+
+def test_later_runs_read_and_embed_only_what_is_new(jobs, folder):
+    jobs.reindex()
+    rows = jobs.rows()
+    again = jobs.reindex().summary
+    assert again["chunks"] == {"total": 12, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
+    write(folder, range(12, 13))
+    more = jobs.reindex().summary
+    assert more["chunks"] == {"total": 13, "embedded": 1, "reused": 0, "written": 1, "deleted": 0}
+    assert rows.items() <= jobs.rows().items()
+
+
+def test_an_index_with_the_layout_in_it_is_mended_from_stored_pages(jobs, tmp_path):
+    write(tmp_path / "site", range(7))
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
+    assert jobs.reindex().summary["chunks"]["total"] == 14  # too few pages to tell
+    write(tmp_path / "site", range(12))
+    assert jobs.reindex().summary["chunks"]["total"] == 12
+    assert not any("Fast and small" in text for text in jobs.texts().values())
+
+
+def test_a_crawl_leaves_it_out_in_its_first_run(jobs):
+    links = "".join(f"<a href='/p{number}.html'>more</a>" for number in range(12))
+    pages = {f"/p{number}.html": page(number, links) for number in range(12)}
+    with Site({"/": page(99, links), **pages}) as site:
+        jobs.common = ["--start-url", site.url + "/", "--allow-private", *MODEL]
+        assert jobs.reindex().summary["layouts"]
+        assert not any("Fast and small" in text for text in jobs.texts().values())
+        assert jobs.reindex().summary["chunks"]["embedded"] == 0

@@ -1,0 +1,100 @@
+"""What repeats on most pages of a site outside their own headings is layout; what stands under a heading never is."""
+
+from dataclasses import replace
+
+import pytest
+
+from pipelines.indexing.reading.layout import Layouts, learn_layout
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Document, Page
+
+BANNER = "<div class='x1'>Acme. Fast and small.</div>"
+PAGER = "<div class='x2'><a href='a'>« back</a> | <a href='b'>on »</a></div>"
+LICENCE = "Licensed under the Example Licence: you may copy this page as long as you name those who wrote it."
+WARNING = "This function is experimental and may change."
+
+
+def page(number: int, body: str, title: str = "") -> Document:
+    text = f"<html><head><title>{title or f'Page {number} — Acme 3.2'}</title></head><body>{body}</body></html>"
+    return read_page(Page(f"http://acme.test/{number}.html", text.encode()))
+
+
+def site(pages: int, frame: str = BANNER + PAGER) -> list[Document]:
+    return [page(number, f"{frame}<div><h1>Topic {number}</h1><p>Words about topic {number}.</p>"
+                 f"<p>{WARNING}</p><pre>pip install acme</pre><h2>Parameters</h2><p>None.</p>"
+                 f"<h2>Licence</h2><p>{LICENCE}</p></div>") for number in range(pages)]  # fmt: skip
+
+
+def texts(document: Document) -> str:
+    return "\n".join(block.text for section in document.sections for block in section.blocks)
+
+
+def test_banners_and_pagers_are_left_out():
+    documents = site(20)
+    layout = learn_layout(documents)
+    stripped = [layout.strip(document) for document in documents]
+    assert all("Acme. Fast" in texts(document) for document in documents)
+    assert not any("Acme. Fast" in texts(document) or "back" in texts(document) for document in stripped)
+
+
+def test_what_repeats_under_a_pages_own_heading_stays():
+    documents = site(20)
+    for document in map(learn_layout(documents).strip, documents):
+        kept = texts(document)
+        assert all(words in kept for words in (WARNING, "pip install acme", "None.", LICENCE, "Words about"))
+        assert {"Parameters", "Licence"} <= {section.headings[-1] for section in document.sections}
+
+
+def test_code_is_never_layout():
+    documents = [page(n, f"<pre>pip install acme</pre><h1>Topic {n}</h1><p>Words {n}.</p>") for n in range(20)]
+    assert all("pip install acme" in texts(learn_layout(documents).strip(document)) for document in documents)
+
+
+@pytest.mark.parametrize("pages", [1, 3, 7])
+def test_a_small_site_has_no_layout(pages):
+    documents = site(pages)
+    assert not learn_layout(documents)
+    assert [learn_layout(documents).strip(document) for document in documents] == documents
+
+
+def test_a_page_is_named_by_its_own_heading():
+    documents = site(20, "<div><h1>Acme 3.2 documentation</h1></div>" + BANNER)
+    layout = learn_layout(documents)
+    assert {document.title for document in documents} == {"Acme 3.2 documentation"}
+    assert [layout.strip(document).title for document in documents] == [f"Topic {number}" for number in range(20)]
+    assert not any("Acme 3.2" in heading for document in map(layout.strip, documents)
+                   for section in document.sections for heading in section.headings)  # fmt: skip
+
+
+def test_a_page_without_a_heading_is_named_by_what_differs_in_its_tab():
+    head = "<div><h1>Acme 3.2 documentation</h1></div>"
+    documents = [page(n, f"{head}<p>Words about topic {n}.</p>") for n in range(20)]
+    layout = learn_layout(documents)
+    assert layout.strip(documents[3]).title == "3"
+    named = [page(n, f"{head}<p>Words {n}.</p>", f"{'abcdefghijklmnopqrst'[n]} topic — Acme 3.2") for n in range(20)]
+    assert learn_layout(named).strip(named[3]).title == "d"
+
+
+def test_a_site_without_layout_is_left_as_it_is():
+    documents = [page(n, f"<h1>Topic {n}</h1><p>Words about topic {n}.</p><p>{WARNING}</p>") for n in range(30)]
+    assert not learn_layout(documents)
+
+
+def test_a_share_that_falls_a_little_below_half_keeps_what_is_known():
+    documents = site(20)
+    known, others = learn_layout(documents), [page(n, f"<h1>Other {n}</h1><p>Text {n}.</p>") for n in range(20, 45)]
+    assert not learn_layout(documents + others)
+    assert replace(learn_layout(documents + others, known), pages=20).lines == known.lines
+
+
+def test_the_order_of_pages_changes_nothing():
+    documents = site(20)
+    assert learn_layout(documents[::-1]) == learn_layout(documents)
+
+
+def test_layouts_survive_storage():
+    layouts = Layouts((("http://acme.test", learn_layout(site(20))),))
+    assert Layouts.from_json(layouts.as_json()) == layouts
+    assert layouts.digest
+    assert Layouts().digest == ""
+    assert not layouts.of("http://other.test/1")
