@@ -8,12 +8,16 @@ that a run which only reads the database does not load it.
 import contextlib
 import logging
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from pipelines.whole import keep_private
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -89,8 +93,27 @@ def start_local_ray(**options: Any) -> None:
     """
     import ray
 
+    keep_token_private()
     with _loopback_alone(), _usage_as_asked():
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
+
+
+def keep_token_private() -> None:
+    """Write Ray's token if there is none, and close the file of one to other accounts.
+
+    Ray 2.60 makes the file and its folder readable by everybody. Raises PermissionError.
+    """
+    folder = Path.home() / ".ray"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keep_private(folder)
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or folder / "auth_token").expanduser()
+    if token.exists():
+        keep_private(token)
+    elif not os.environ.get("RAY_AUTH_TOKEN") and token.parent == folder:
+        with tempfile.NamedTemporaryFile("w", dir=folder) as making, contextlib.suppress(FileExistsError):
+            making.write(secrets.token_hex(32))
+            making.flush()
+            os.link(making.name, token)  # whole, and the first of several processes wins
 
 
 def _is_loopback(address: str) -> bool:

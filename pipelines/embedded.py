@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pipelines.keeper import read_url
 from pipelines.store import can_connect
+from pipelines.whole import keep_private
 
 START_TIMEOUT_S = 60.0
 # Between two looks of each user whether the keeper lives: a system call.
@@ -37,6 +38,7 @@ def run_postgres(home: Path) -> Iterator[str]:
     """
     home = home.expanduser().absolute()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    keep_private(home)
     with (home / "postgres.users").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_SH)  # waits while a keeper without users stops its server
         url = _find(home) or _start(home)
@@ -82,7 +84,9 @@ def _find(home: Path) -> str | None:
 
 def _start(home: Path) -> str:
     """Start a keeper and return the URL of its server. Raises EmbeddedPostgresFailed."""
-    log = home / "postgres.log"
+    log = home / "postgres.log"  # a server writes statements into it, and with them questions
+    log.touch(mode=0o600)
+    keep_private(log)
     with log.open("a") as output:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "pipelines.keeper", str(home)],

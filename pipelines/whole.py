@@ -6,6 +6,7 @@ killed process are overwritten by the next one. Two writers of the same path mus
 
 import contextlib
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,19 @@ def whole_folder(path: Path, *, private: bool = False) -> Iterator[Path]:
         replace_folder(path, making)
     finally:
         shutil.rmtree(making, ignore_errors=True)
+
+
+def keep_private(path: Path) -> None:
+    """Take the rights of all others from a file or folder of this account. Raises PermissionError with the command."""
+    state = path.stat()
+    if not stat.S_IMODE(state.st_mode) & 0o077:
+        return
+    try:
+        path.chmod(stat.S_IMODE(state.st_mode) & 0o700)
+    except PermissionError as error:
+        raise PermissionError(
+            f"{path} belongs to another account and is open to others: have it run `chmod go= {path}`"
+        ) from error
 
 
 def replace_folder(path: Path, whole: Path) -> None:

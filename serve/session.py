@@ -129,7 +129,7 @@ class QuestionSession:
         return self.finish(answer)
 
     def stream(self) -> EventStream:
-        """Return the engine's events, the answer last; whoever reads them gives the answer to `finish`."""
+        """Return the engine's events, the answer last; anyone who reads them gives the answer to `finish`."""
         return EventStream(self._events())
 
     def finish(self, answer: Answer) -> Answer:

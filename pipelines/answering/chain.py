@@ -120,7 +120,7 @@ class AgentChain:
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
     async def _cited(self, agent: Agent, task: Task, trace: Trace) -> AsyncGenerator[str | Status, None]:
-        """Yield the agent's text with the numbers of the passages that bear it out, and what it is at."""
+        """Yield the agent's text with the numbers of the passages that support it, and what it is at."""
         embed = partial(self._embed, collection=task.collection) if self._embed and uses_retrieval(task.mode) else None
         attributor = Attributor(Passages(task.hits, embed))
         async with aclosing(self._stream(agent, task, trace)) as texts:

@@ -147,7 +147,7 @@ def _seconds(result: Result) -> list[str]:
 Question = Mapping[str, Any]
 """A question as `per_question` yields it."""
 
-ABOUT = "Grade each answer: right, partly right or wrong. A citation is supported if its passage bears out its claims."
+ABOUT = "Grade each answer: right, partly right or wrong. A citation is supported if its passage supports its claims."
 
 
 def answers_page(result: Result, questions: Iterable[Question]) -> str:

@@ -1,4 +1,4 @@
-"""Handlers of /answers: a recorded answer, for its asker and, once it is shared, for whoever may ask."""
+"""Handlers of /answers: a recorded answer, for its asker and, once it is shared, for everyone who may ask."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ UNKNOWN_ANSWER = (
 class RecordedAnswerOut(AnswerOut):
     """A recorded answer: the reply of /query with the first words of its hits, and what became of it.
 
-    `rating` is the one that you gave, `shared` whether whoever may ask may read it. One who reads the shared answer of
-    another one sees no `conversation` and no `route`.
+    `rating` is the one that you gave, `shared` whether everyone who may ask may read it. One who reads the shared
+    answer of another one sees no `conversation` and no `route`.
     """
 
     collection: str
@@ -54,7 +54,7 @@ class RecordedAnswerOut(AnswerOut):
 
 
 class SharedOut(BaseModel):
-    """Whether whoever may ask may read the answer now."""
+    """Whether everyone who may ask may read the answer now."""
 
     id: str
     shared: bool

@@ -136,7 +136,7 @@ def _add_answer_routes(app: FastAPI, routes: AnswerRoutes) -> None:
     )(routes.answer)
     app.post(
         "/answers/{id}/share",
-        summary="Let whoever may ask read your answer",
+        summary="Let everyone who may ask read your answer",
         responses=_errors(401, 404, 422, 429, 503),
     )(routes.share)
     app.delete(

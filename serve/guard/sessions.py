@@ -23,7 +23,7 @@ SESSION_S = 3600
 RENEW_S = 30 * 86_400
 # How long a replica signs with a secret that was deleted.
 SECRET_S = 60.0
-# IPv4 addresses share a bucket in groups of about 256 (2^32 ÷ 2^24): whoever reads the database and the secret in it
+# IPv4 addresses share a bucket in groups of about 256 (2^32 ÷ 2^24): anyone who reads the database and the secret in it
 # can't tell which one asked. Of 1,000 addresses at once, a given one shares its bucket with probability 0.00006.
 ADDRESS_BYTES = 3
 

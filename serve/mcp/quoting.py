@@ -1,6 +1,6 @@
 """Texts for a context window: cleaned, marked as quoted, cut to a number of tokens.
 
-What stands in a page may have been written to instruct whoever reads it. It reaches an agent without invisible
+What stands in a page may have been written to instruct its reader. It reaches an agent without invisible
 characters and between marks that it can't close.
 """
 

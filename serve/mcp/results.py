@@ -70,7 +70,7 @@ class FoundSections(ToolResult):
 
 
 class CitedSource(BaseModel):
-    """The source of `[n]` in an answer, and whether it bears out what cites it."""
+    """The source of `[n]` in an answer, and whether it supports what cites it."""
 
     n: int
     title: str

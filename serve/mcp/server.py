@@ -94,9 +94,10 @@ TOOLS = (
     ToolKind(
         "ask_docs",
         "Ask the documentation",
-        "Answer one question from the indexed documentation, with numbered sources and how far the answer is borne "
-        "out. Use it for a how or why that takes several pages; use `search_docs` where you need the original text or "
-        "code. It takes seconds, more with a language model. It says so where the documentation does not answer.",
+        "Answer one question from the indexed documentation, with numbered sources and how far the sources support "
+        "the answer. Use it for a how or why that takes several pages; use `search_docs` where you need the original "
+        "text or code. It takes seconds, more with a language model. It says so where the documentation "
+        "does not answer.",
         AskArguments,
         CitedAnswer,
     ),

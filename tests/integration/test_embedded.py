@@ -319,8 +319,20 @@ def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):
     with run_postgres(new_home) as url:
         remember(url, "x")
         assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
-        for private in (new_home / "postgres", new_home / "postgres.json", new_home / "postgres.password"):
+        for private in (
+            new_home,
+            *(new_home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log")),
+        ):
             assert private.stat().st_mode & 0o077 == 0, private
+
+
+def test_a_home_that_was_open_to_others_is_closed(new_home):
+    new_home.mkdir(parents=True)
+    (new_home / "postgres.log").touch()
+    new_home.chmod(0o755)
+    (new_home / "postgres.log").chmod(0o644)
+    with run_postgres(new_home):
+        assert [path.stat().st_mode & 0o777 for path in (new_home, new_home / "postgres.log")] == [0o700, 0o600]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as somebody else")

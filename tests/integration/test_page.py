@@ -113,7 +113,7 @@ def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(
     monkeypatch.setattr(site.engine, "_answer", lambda *a: replace(whole(*a), **rated))
     page = site.open()
     site.ask()
-    assert "Low confidence · 1 of 3 claims borne out by a source" in page.text(".mark")
+    assert "Low confidence · 1 of 3 claims supported by a source" in page.text(".mark")
     page.do(lambda page: page.hover(".answer .number >> nth=0"))
     assert "CSV" in page.text(".pointed") and "Source found by Raydex" in page.text(".pointed")
     page.do(lambda page: page.focus(".answer .number >> nth=1"))

@@ -167,7 +167,7 @@ def test_an_answer_has_its_sources_its_confidence_and_buttons():
         f"So <{LINKS[1]}|[1]>.",
         f"*Sources*\n[1] <{LINKS[1]}|Data › CSV>\n[2] <https://d.test/b|B> _(weak support)_",
     ]
-    assert blocks_of(view, "context") == ["Confidence high: the sources bear it out"]
+    assert blocks_of(view, "context") == ["Confidence high: supported by the sources"]
     (message,) = view.messages()
     assert [one["value"] for one in message.blocks[-1]["elements"]] == ["a1", "a1"]
 

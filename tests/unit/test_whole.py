@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.whole import whole_file, whole_folder
+from pipelines.whole import keep_private, whole_file, whole_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -61,3 +61,14 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
         (making / "half").touch()
         raise ZeroDivisionError
     assert names(path) == ["old"] and names(tmp_path) == ["model"]
+
+
+def test_what_was_open_to_others_is_closed_and_keeps_the_rights_of_its_account(tmp_path: Path) -> None:
+    folder, file = tmp_path / "home", tmp_path / "home" / "file"
+    folder.mkdir()
+    file.touch()
+    folder.chmod(0o755)
+    file.chmod(0o444)
+    keep_private(folder)
+    keep_private(file)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(file.stat().st_mode) == 0o400

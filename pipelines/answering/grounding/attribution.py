@@ -1,4 +1,4 @@
-"""Adds the number of the passage that bears a claim out, while the answer streams.
+"""Adds the number of the passage that supports a claim, while the answer streams.
 
 Knows statements and passages; no engine, no prompt and no second model call. docs/citations.md has the figures.
 """

@@ -79,7 +79,7 @@ def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
 
 
 def count_quotes(quoted: Mapping[int, Support]) -> Claims:
-    """Return the quoted sources as claims: each is cited and borne out, since it stands there."""
+    """Return the quoted sources as claims: each is cited and supported, since it stands there."""
     return Claims(len(quoted), len(quoted), len(quoted))
 
 

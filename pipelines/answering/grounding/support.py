@@ -26,11 +26,11 @@ Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 # and refuses 0.88 of the others; by words and vectors 0.45 is best (0.815).
 SUPPORTED, SUPPORTED_BY_WORDS = 0.5, 0.5
 # A number that Raydex adds must be surer than one that it lets pass. Of 154 claims of reference answers, with their
-# five hits, 82 were read: of those with a support of 0.62 and more 22 of 26 were borne out, from 0.55 on 14 of 19, from
+# five hits, 82 were read: of those with a support of 0.62 and more 22 of 26 were supported, from 0.55 on 14 of 19, from
 # 0.5 on 3 of 9, below 5 of 28.
 ATTRIBUTED = 0.55
 TOGETHER = 0.8  # share of a claim's words that its passages must hold together to support it
-# Two passages bear a claim out that has so many words, if each adds some: any two hold those of a shorter one. Of three
+# Two passages support a claim of so many words, if each adds some: any two hold those of a shorter one. Of three
 # pairs with less, on answers of a small model, one was right.
 MANY_WORDS, ADDED_WORDS = 8, 2
 

@@ -17,9 +17,9 @@ HELP = (
 # What an answer may go without, where a reader understands it.
 LOST = {"truncated": "cut off by the length limit", "conversation": "without what was said before"}
 CONFIDENCE = {
-    "high": "the sources bear it out",
-    "some": "the sources bear most of it out",
-    "low": "the sources hardly bear it out: check them",
+    "high": "supported by the sources",
+    "some": "mostly supported by the sources",
+    "low": "hardly supported by the sources: check them",
 }
 
 

@@ -1,4 +1,4 @@
-/** Marks in a rendered answer the claims that no source bears out. */
+/** Marks in a rendered answer the claims that no source supports. */
 
 import {make} from "./dom.js";
 

@@ -94,7 +94,7 @@ export class Client {
     return (await this.#get(`answers/${encodeURIComponent(id)}`)).json();
   }
 
-  /** Let whoever has its link read an answer. */
+  /** Let anyone who has its link read an answer. */
   async share(id) {
     await this.#post(`answers/${encodeURIComponent(id)}/share`, {});
   }

@@ -5,11 +5,11 @@ import {count, make, withCode} from "./dom.js";
 const SAYINGS = {
   bad_key: [
     "This API key is not accepted",
-    "It is unknown, revoked or expired. Check it, or ask whoever runs this service for another one.",
+    "It is unknown, revoked or expired. Check it, or ask the people who run this service for another one.",
   ],
   cut: ["The answer broke off", "The connection closed before it was complete. What came so far stands above."],
   forbidden: ["This is not allowed", ""],
-  gone: ["This answer can't be shown", "It was deleted, or whoever asked has not shared it."],
+  gone: ["This answer can't be shown", "It was deleted, or the person who asked has not shared it."],
   invalid: ["The service can't take this question", ""],
   model: ["The service is still loading its models", "This takes a minute at most. Your question is kept."],
   no_index: ["Nothing is indexed yet", ""],

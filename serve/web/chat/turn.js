@@ -179,11 +179,11 @@ export class Turn {
 
   #rely({supported, total, unsupported}, confidence) {
     const others = unsupported?.length && this.body.querySelector(".unsupported") ? "; the others are underlined" : "";
-    const borne = `${supported} of ${count(total, "claim")} borne out by a source${others}`;
+    const backed = `${supported} of ${count(total, "claim")} supported by a source${others}`;
     return make(
       "p",
       {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`},
-      `${CONFIDENCE[confidence] ?? confidence} · ${borne}`,
+      `${CONFIDENCE[confidence] ?? confidence} · ${backed}`,
     );
   }
 
