@@ -35,11 +35,12 @@ select value from service_secret;
 insert into service_secret default values on conflict do nothing;
 
 -- name: take_token
--- One statement, so that all replicas take from one bucket: the conflicting row is locked and then read.
+-- One statement, so that all replicas take from one bucket: the conflicting row is locked and then read. A clock that
+-- was set back gives nothing for the time before; the next request counts from the clock as it is now.
 insert into rate_bucket as b (key, tokens, allowed, updated)
 values (%(key)s, %(burst)s::float8 - 1, true, clock_timestamp())
 on conflict (key) do update set (tokens, allowed, updated) = (
-    select refilled - (refilled >= 1)::int, refilled >= 1, greatest(b.updated, clock_timestamp())
+    select refilled - (refilled >= 1)::int, refilled >= 1, clock_timestamp()
     from (
         select least(
             %(burst)s::float8,

@@ -15,8 +15,11 @@ from multidict import CIMultiDict
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from yarl import URL
 
+from serve.failure import Failure
+
 LOOPBACK = "127.0.0.1"
-OF_SERVE = "/-/"  # the proxy's own health and routes
+OF_SERVE = "/-/"  # the proxy's own: its health is everybody's, its table of applications is not
+HEALTH = "/-/healthz"
 # What a question with its conversation has; Ray carries longer bodies in pieces, and the replica limits both.
 MOST_BODY_BYTES = 64_000
 # Of one connection, not of its request (RFC 9110, 7.6.1); the server of each side writes its own.
@@ -47,6 +50,9 @@ class Shortcut:
         self._client: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _path(scope).startswith(OF_SERVE) and _path(scope) != HEALTH:
+            await Failure(404, "there is nothing here").response(scope)(scope, receive, send)
+            return
         if _is_plain(scope) and self._replicas.ports_for(_path(scope)):
             _name(scope)
             request = await _Request.read(scope, receive)

@@ -587,3 +587,11 @@ def test_threads_share_one_store(store, workshop):
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_a_clock_that_was_set_back_locks_nobody_out(store, superuser_url):
+    assert store.take_token("ahead", 6_000, 1).allowed
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute("update rate_bucket set tokens = 0, updated = now() + interval '1 hour' where key = 'ahead'")
+    assert not store.take_token("ahead", 6_000, 1).allowed  # nothing is given for the time before
+    wait_for(lambda: store.take_token("ahead", 6_000, 1).allowed)

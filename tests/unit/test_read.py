@@ -202,3 +202,30 @@ def test_hostile_pages_do_not_hold_up_the_search_for_links(start):
     started = time.monotonic()
     page_links(Page("https://x.org/", start * 100_000))
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "undefined"]
+)
+@pytest.mark.parametrize("declared", ["by the server", "by the page"])
+def test_a_codec_that_is_no_character_set_of_the_web_is_not_used(name, declared):
+    meta = f'<meta charset="{name}">' if declared == "by the page" else ""
+    body = f"{meta}<p>{'Grüße aus Köln. ' * 4_000}".encode()
+    assert words(read(body, charset=name if declared == "by the server" else None)).startswith("Grüße aus Köln.")
+
+
+@pytest.mark.parametrize(
+    "name", ["latin1", "ISO-8859-2", "KOI8-R", "Shift_JIS", "EUC-KR", "Big5", "gb2312", "utf-16", "x-sjis"]
+)
+def test_the_character_sets_of_the_web_are_used(name):
+    text = {
+        "KOI8-R": "Привет",
+        "Shift_JIS": "こんにちは",
+        "x-sjis": "Hello",
+        "EUC-KR": "안녕",
+        "Big5": "你好",
+        "gb2312": "你好",
+    }
+    said = text.get(name, "Größe")
+    body = f"<p>{said} {said}</p>".encode("ascii" if name == "x-sjis" else name)
+    assert words(read(body, charset=name)).startswith(said)

@@ -203,6 +203,13 @@ def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
     assert status == 299
 
 
+@pytest.mark.parametrize("path", ["/-/routes", "/-/", "/-/metrics", "/docs/-/routes"])
+def test_what_the_proxy_knows_of_its_applications_is_told_nobody(path: str):
+    more = {"root_path": "/docs"} if path.startswith("/docs") else {}
+    status, _, _ = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(path=path, **more)))
+    assert status == 404
+
+
 def test_a_long_body_goes_through_ray_whole():
     long = [{"type": "http.request", "body": b"x" * 40_000, "more_body": n < 3} for n in range(4)]
     status, _, body = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(long)))

@@ -10,6 +10,17 @@ from pipelines.characters import clean_page
 
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+# The encodings of that standard by Python's names. Python knows others that are no character sets or take time that
+# grows with the square of the text, such as punycode and idna.
+_OTHER_CHARSETS = (
+    "utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be ascii cp866 cp874 tis-620 koi8-r koi8-u"
+    " mac-roman mac-cyrillic gb2312 gbk gb18030 big5 big5hkscs euc_jp iso2022_jp shift_jis cp932 euc_kr cp949"
+)
+_CHARSETS = {
+    *_OTHER_CHARSETS.split(),
+    *(f"iso8859-{number}" for number in (*range(1, 12), 13, 14, 15, 16)),
+    *(f"cp{number}" for number in range(1250, 1259)),
+}
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -81,12 +92,12 @@ def _declared_charsets(body: bytes, charset: str | None) -> list[str]:
 
 
 def _python_name(charset: str | None) -> str | None:
-    """Return Python's name for `charset`, None if it is not a text encoding."""
+    """Return Python's name for `charset`, None if it is no character set of the web."""
     try:
         info = codecs.lookup(charset or "")
     except (LookupError, ValueError):
         return None
-    return _WEB_NAMES.get(info.name, info.name) if info._is_text_encoding else None
+    return _WEB_NAMES.get(info.name, info.name) if info.name in _CHARSETS else None
 
 
 def _detect_charset(body: bytes) -> str:
