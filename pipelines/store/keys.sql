@@ -51,4 +51,7 @@ on conflict (key) do update set (tokens, allowed, updated) = (
 returning tokens, allowed;
 
 -- name: forget_buckets
-delete from rate_bucket where updated < now() - make_interval(secs => %(seconds)s);
+delete from rate_bucket where key in (
+    select key from rate_bucket where updated < now() - make_interval(secs => %(seconds)s)
+    order by key collate "C" for update skip locked
+);

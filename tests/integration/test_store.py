@@ -310,7 +310,7 @@ def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
 
 
 def test_sessions_that_write_the_same_rows_in_other_orders_never_deadlock(store, superuser_url):
-    """Each statement takes its locks by its key, whatever order it is given: 200 rounds of four sessions at once."""
+    """Each statement takes its locks by its key, whatever order it is given: 50 rounds of four sessions at once."""
     run = begin(store)
     urls = [f"{BASE}{number}" for number in range(40)]
     store.save_pages("docs", run, [fetched(url.removeprefix(BASE), {"s": url}) for url in urls])

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# What reads the clock at intervals: inbox, limits, sessions, origins, recorder, keys, verified answers, retrieval.
+# What reads the clock at intervals: Slack's inbox, limits, sessions, keys, the recorder, retrieval, awaited bodies.
 DEPENDENT = (
     "tests/unit/test_slack_inbox.py",
     "tests/unit/test_public.py",
     "tests/unit/test_sessions.py",
     "tests/unit/test_keys.py",
     "tests/unit/test_recorder.py",
+    "tests/unit/test_retriever.py",
+    "tests/unit/test_bodies.py",
 )
 # A plugin of the inner run: `time.monotonic` begins at 1 s before anything of ours is imported.
 PLUGIN = """

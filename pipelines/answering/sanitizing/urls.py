@@ -1,4 +1,4 @@
-"""Decides which URLs may stay in an answer: those of its sources' sites, and as text those that its passages hold.
+"""Decides which URLs may stay in an answer: those of its sites, and as text those of its passages.
 
 Knows URLs as the WHATWG standard tolerates them, as text; no Markdown.
 """
