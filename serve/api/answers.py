@@ -1,4 +1,4 @@
-"""Handlers of /answers: a recorded answer, for its asker and, once it is shared, for everyone who may ask."""
+"""Handlers of /answers: a recorded answer, for its asker and, once shared, for all who may ask."""
 
 import asyncio
 from collections.abc import Mapping
