@@ -21,6 +21,7 @@ from pipelines.answering.grounding.answerable import likelihood
 from pipelines.answering.grounding.citations import cite_sections
 from pipelines.answering.grounding.confidence import rate_confidence
 from pipelines.answering.opening import look_at_page
+from pipelines.answering.question_length import check_length
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
@@ -44,10 +45,6 @@ from pipelines.store import Place, StoreUnavailable
 log = logging.getLogger(__name__)
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-
-
-class QuestionTooLong(ValueError):
-    """A question has more characters than the engine takes."""
 
 
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
@@ -161,7 +158,7 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
-        self._check_length(question)
+        check_length(question.question, self.settings.longest_question)
         asked = strip_smalltalk(question.question)
         page = await self._look_at_page(question, asked, trace)
         retrieval = await self._retrieve(question, [page.question], trace, page)
@@ -173,7 +170,7 @@ class QueryEngine:
         Raises QuestionTooLong, UnknownMode, TemplateError, CollectionNotNamed, NoLiveIndex, StoreUnavailable and
         StepUnavailable.
         """
-        self._check_length(question)
+        check_length(question.question, self.settings.longest_question)
         trace, mode = Trace(), self._check_mode(question.mode or self.settings.mode)
         smalltalk = find_smalltalk(question.question) if uses_retrieval(mode) and mode != NO_TEXT else None
         if smalltalk:
@@ -281,13 +278,6 @@ class QueryEngine:
                 return (trace.asked, followup.question)
         trace.unclear = followup.unclear
         return (followup.question,)
-
-    def _check_length(self, question: Question) -> None:
-        length, most = len(question.question), self.settings.longest_question
-        if length > most:
-            raise QuestionTooLong(
-                f"the question has {length:,} characters, and at most {most:,} are answered: shorten it"
-            )
 
     async def _retrieve(self, question: Question, standalone: Sequence[str], trace: Trace, page: OpenPage) -> Retrieval:
         rewrite = Rewrite((standalone[0],))

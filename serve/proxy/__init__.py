@@ -1,4 +1,4 @@
-"""Middleware for Ray's proxy: whole bodies, a short way to replicas, a 503 for a question that dies with one.
+"""Middleware for Ray's proxy: whole bodies, a short way to replicas, a 503 where one dies.
 
 Ray loads it from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
 started. The proxy is a process of its own: this package imports as little of the service as it can.

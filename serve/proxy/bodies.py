@@ -61,7 +61,7 @@ class WholeBodies:
         except _TooLarge:
             message = f"the request is larger than {self._most_bytes} bytes: send a smaller one"
             await _refuse(413, message, scope, receive, send)
-        except _ClientLeft:
+        except _SenderLeft:
             return
         else:
             await self._app(scope, _after(body, receive), send)
@@ -76,7 +76,7 @@ class WholeBodies:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _ClientLeft
+                        raise _SenderLeft
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > self._most_bytes:
@@ -104,7 +104,7 @@ class WholeBodies:
             waiting.reschedule(asyncio.get_running_loop().time())
 
 
-class _ClientLeft(Exception):
+class _SenderLeft(Exception):
     """The client left before its request was complete."""
 
 

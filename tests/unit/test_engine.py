@@ -12,8 +12,9 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
 from pipelines.answering.chain import FOUND_NONE, AgentChain, Delta
-from pipelines.answering.engine import EngineSettings, QueryEngine, Question, QuestionTooLong
+from pipelines.answering.engine import EngineSettings, QueryEngine, Question
 from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.question_length import QuestionTooLong
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.retriever import Retriever
