@@ -79,8 +79,7 @@ class EngineSettings:
 
     `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
     hits. With `pages_first` the hits are of as many pages as possible; at most `max_per_page` are of one page (0: any
-    number). `longest_question` is in characters: 1,200 words, or a stack trace.
-    """
+    number). `longest_question` is in characters."""
 
     mode: str = "compact"
     k: int = HITS
