@@ -2,10 +2,11 @@
 
 import {mountAnswer, mountChat} from "./chat/chat.js";
 import {Client} from "./chat/client.js";
+import {openStorage} from "./chat/history.js";
 
 const KEY = "raydex-key";
-const store = open("localStorage"),
-  tab = open("sessionStorage");
+const store = openStorage("localStorage"),
+  tab = openStorage("sessionStorage");
 const shared = /\/a\/([^/]+)$/.exec(location.pathname);
 const home = new URL(shared ? ".." : ".", location.href);
 const wanted = new URLSearchParams(location.search);
@@ -21,7 +22,7 @@ const main = document.querySelector("main");
 const onKey = key => tab?.setItem(KEY, key);
 
 if (shared) mountAnswer(main, client, decodeURIComponent(shared[1]), {home: client.base, onKey});
-else mountChat(main, client, {store, sidebar: true, place, onPlace: keepPlace, onKey});
+else mountChat(main, client, {store, tab, sidebar: true, place, onPlace: keepPlace, onKey});
 
 /** Keep what was chosen in the address, so that it can be bookmarked. */
 function keepPlace(chosen) {
@@ -29,13 +30,4 @@ function keepPlace(chosen) {
   for (const [name, value] of Object.entries(chosen))
     value ? url.searchParams.set(name, value) : url.searchParams.delete(name);
   history.replaceState(null, "", url);
-}
-
-/** Return a Storage of the window, null where the reader forbids it. */
-function open(name) {
-  try {
-    return window[name];
-  } catch {
-    return null;
-  }
 }

@@ -173,6 +173,50 @@ def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site)
         page.do(lambda page: page.mouse.move(2, 2))
 
 
+def test_the_card_of_a_source_stands_at_its_number_and_goes_with_the_pointer(site: Site) -> None:
+    site.engine.says = "Call `read_csv` [1].\n\nA line.\n\nAnother line."
+    is_open = "document.querySelector('.pointed').matches(':popover-open')"
+    rect = "JSON.parse(JSON.stringify(document.querySelector('{}').getBoundingClientRect()))"
+    for width in (1200, 390):
+        page = site.open(width=width)
+        if not page.count(".turn"):
+            site.ask()
+        page.do(lambda page: page.hover(".answer .number"))
+        page.wait_for(is_open)
+        number, card = page.evaluate(rect.format(".answer .number")), page.evaluate(rect.format(".pointed"))
+        assert card["left"] <= number["left"] and number["right"] <= card["right"], "above or below its number"
+        assert min(abs(number["top"] - card["bottom"]), abs(card["top"] - number["bottom"])) <= number["height"] / 2
+        page.do(lambda page: page.hover(".pointed"))
+        page.evaluate("new Promise(done => setTimeout(done, 500))")
+        assert page.evaluate(is_open), "it can be pointed at"
+        page.do(lambda page: page.hover(".answer p >> nth=-1"))
+        page.wait_for(f"!{is_open}", seconds=5)
+        page.do(lambda page: page.hover(".answer .number"))
+        page.wait_for(is_open)
+        page.evaluate("document.querySelector('.answer .number').closest('p').remove()")
+        page.do(lambda page: page.hover(".composer"))
+        page.wait_for(f"!{is_open}", seconds=5)
+
+
+def test_a_press_elsewhere_and_scrolling_away_close_the_card_and_a_passing_pointer_does_not(site: Site) -> None:
+    site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
+    is_open = "document.querySelector('.pointed').matches(':popover-open')"
+    page = site.open()
+    site.ask()
+    page.do(lambda page: page.focus(".answer .number"))
+    page.press("Shift+Tab", "Tab")
+    page.wait_for(is_open)
+    page.do(lambda page: page.hover(".answer p >> nth=3"))
+    page.evaluate("new Promise(done => setTimeout(done, 500))")
+    assert page.evaluate(is_open), "the focus is still at its number"
+    page.do(lambda page: page.click(".answer p >> nth=3"))
+    assert not page.evaluate(is_open)
+    page.do(lambda page: page.hover(".answer .number"))
+    page.wait_for(is_open)
+    page.evaluate("document.querySelector('.thread').scrollTo({top: 1e6, behavior: 'instant'})")
+    page.wait_for(f"!{is_open}", seconds=5)
+
+
 def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
     page = site.open(height=500)
@@ -195,6 +239,16 @@ def test_a_follow_up_keeps_and_shows_its_context(site: Site) -> None:
     assert page.count(".turn") == 2 and "And Parquet?" in page.text(".composer .context")
     page.click(".context button")
     assert page.count(".turn") == 0 and not page.do(lambda page: page.is_visible(".composer .context"))
+
+
+def test_nothing_follows_up_on_an_answer_that_does_not_know(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    page.wait_for("!document.querySelector('.context').hidden")
+    site.engine.changes = {"known": False}
+    site.ask("What is the capital of France?")
+    page.wait_for("document.querySelector('.context').hidden")
+    assert "follow-up" not in page.evaluate("document.querySelector('[name=question]').placeholder")
 
 
 def test_an_answer_can_be_stopped(site: Site) -> None:
@@ -236,6 +290,7 @@ def test_conversations_are_kept_listed_opened_and_deleted(site: Site) -> None:
     site.ask("First?")
     page.click(".side .outlined")
     site.ask("Second?")
+    page.click(".side .outlined")
     page = site.open()
     titles = "[...document.querySelectorAll('.side .open')].map(e => e.textContent)"
     assert page.evaluate(titles) == ["Second?", "First?"] and page.count(".turn") == 0
@@ -370,6 +425,55 @@ def test_thumbs_are_sent_with_reasons_and_a_comment(site: Site) -> None:
     page.click("[aria-label='Good answer']")
     page.wait_for("document.querySelector('.feedback').hidden")
     assert [given[1] for given in site.store.given][2:] == [1, 0]
+
+
+SHOWN = """[...document.querySelectorAll('.turn')].map(turn => [
+    turn.querySelector('.question').textContent,
+    turn.querySelector('.answer').innerHTML,
+    turn.querySelector('.sources').innerHTML,
+    [...turn.querySelectorAll('.mark')].map(mark => mark.textContent),
+    [...turn.querySelectorAll('.thumbs button')].map(thumb => thumb.ariaPressed),
+])"""
+
+
+def test_a_conversation_comes_back_after_a_reload_as_it_was(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    page.click("[aria-label='Good answer']")
+    page.do(lambda page: page.mouse.move(2, 2))
+    site.engine.says, site.engine.changes = "I do not know.", {"known": False}
+    site.ask("And parquet?")
+    shown, before = page.evaluate(SHOWN), len(site.engine.asks)
+    assert len(shown) == 2 and shown[0][4] == ["true", "false"]
+    site.engine.says, site.engine.changes = "Quite another answer.", {}
+    page.do(lambda page: page.reload())
+    page.wait_for("document.querySelectorAll('.turn').length === 2")
+    assert page.evaluate(SHOWN) == shown
+    assert len(site.engine.asks) == before, "nothing was asked again"
+    site.ask("And orc?")
+    assert len({row["conversation"] for row in site.recorded()}) == 1, "it is the same conversation for the service"
+    page.click("[aria-label='New conversation'], .side .outlined")
+    page.do(lambda page: page.reload())
+    page.wait_for("!!document.querySelector('.welcome:not(.waiting)')")
+    assert page.count(".turn") == 0
+
+
+def test_another_tab_begins_with_a_new_conversation(site: Site) -> None:
+    page = site.open()
+    site.ask()
+    other = page.do(lambda page: page.context.new_page())
+    page.do(lambda _: other.goto(site.url))
+    page.do(lambda _: other.wait_for_selector(".welcome"))
+    assert page.do(lambda _: other.locator(".turn").count()) == 0
+    page.do(lambda _: other.close())
+
+
+def test_an_address_of_another_collection_begins_there(site: Site) -> None:
+    page = site.open()
+    site.ask("First?")
+    page = site.open("/?collection=elsewhere")
+    assert page.count(".turn") == 0
+    assert "First?" not in page.text(".main")
 
 
 def test_a_draft_survives_a_reload(site: Site) -> None:

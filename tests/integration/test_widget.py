@@ -184,7 +184,37 @@ def test_settings_that_make_no_sense_are_said_and_left_out(service: Hosting, bro
     )
 
 
-def test_the_token_is_nowhere_in_the_page(service: Hosting, browser: Browser) -> None:
+def test_a_conversation_goes_on_where_the_page_is_loaded_again_and_on_the_next_one(
+    service: Hosting, browser: Browser
+) -> None:
+    show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
+    open_chat(browser)
+    ask(browser)
+    answer, key = browser.text("raydex-chat .answer"), service.recorder.rows[-1]["key"]
+    show(browser, service.put("/next.html", head=service.tag(), body=GUIDE))
+    browser.click("raydex-widget .launcher")
+    browser.do(lambda page: page.locator("raydex-chat .turn").wait_for())
+    assert browser.text("raydex-chat .answer") == answer
+    browser.click("raydex-chat [name=question]")
+    ask(browser, "And parquet?")
+    assert service.recorder.rows[-1]["key"] == key, "the session is the same: its ratings and follow-ups hold"
+    browser.click("raydex-chat .fresh")
+    show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
+    open_chat(browser)
+    assert browser.count("raydex-chat .turn") == 0
+
+
+def test_a_chat_in_the_page_and_one_over_it_keep_their_own(service: Hosting, browser: Browser) -> None:
+    head = service.tag(mode="inline launcher", target="#text")
+    show(browser, service.put("/guide.html", head=head, body=GUIDE))
+    open_chat(browser)
+    ask(browser)
+    show(browser, service.put("/guide.html", head=head, body=GUIDE))
+    browser.do(lambda page: page.locator("raydex-chat.inline .welcome").wait_for())
+    assert browser.count("raydex-chat.inline .turn") == 0
+
+
+def test_the_token_is_in_the_storage_of_this_tab_alone(service: Hosting, browser: Browser) -> None:
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
     open_chat(browser)
     ask(browser)
@@ -192,7 +222,7 @@ def test_the_token_is_nowhere_in_the_page(service: Hosting, browser: Browser) ->
     assert token.startswith("rds_")
     everything = """(function all(root) {
       return root.innerHTML + [...root.querySelectorAll('*')].map(e => e.shadowRoot ? all(e.shadowRoot) : '').join('')
-    })(document.documentElement) + JSON.stringify([{...localStorage}, {...sessionStorage}]) + document.cookie"""
+    })(document.documentElement) + JSON.stringify({...localStorage}) + document.cookie"""
     assert token not in browser.evaluate(everything)
     assert token[4:40] not in browser.evaluate(
         "Object.keys(window).filter(k => /raydex/i.test(k)).map(k => String(window[k])).join()"

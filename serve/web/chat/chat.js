@@ -4,7 +4,7 @@ import {ServiceError} from "./client.js";
 import {Composer} from "./composer.js";
 import {copyText, count, iconButton, make} from "./dom.js";
 import {showFailure} from "./failure.js";
-import {History, keep} from "./history.js";
+import {History, MOST, keep} from "./history.js";
 import {Places} from "./places.js";
 import {PointedCard, shorten} from "./sources.js";
 import {Turn} from "./turn.js";
@@ -16,7 +16,8 @@ const INDEX =
  * Show a chat in `root`, an Element or a ShadowRoot that has chat.css. Returns the Chat.
  *
  * Options: `title`, `placeholder`; `store`, the Storage that keeps conversations and the draft (null: nothing is kept);
- * `sidebar`, whether they are listed; `place`, `{collection, version, language}` to begin with; `onPlace(place)` when a
+ * `tab`, the one that keeps which of them is open when the page is loaded again; `name`, which tells this chat from others
+ * that share them; `sidebar`, whether conversations are listed: else only the open one is kept; `place`, `{collection, version, language}` to begin with; `onPlace(place)` when a
  * reader chose another; `heading`, the level of the title. Where `keys` is false, a reader is not asked for an API key, and
  * else `onKey(key)` is called when one entered it; `sharing`, whether there are links to an answer; `autofocus`.
  */
@@ -73,6 +74,8 @@ class Chat {
       title: "Ask the documentation",
       placeholder: "Ask a question …",
       store: null,
+      tab: null,
+      name: new URL(client.base).pathname,
       sidebar: false,
       heading: 1,
       autofocus: true,
@@ -80,18 +83,21 @@ class Chat {
       sharing: true,
       ...options,
     };
-    const name = new URL(client.base).pathname;
-    this.history = new History(this.options.store, name);
+    const {store, tab, name, sidebar} = this.options;
+    this.history = new History(store, tab, name, sidebar ? MOST : 1);
     this.places = new Places(client, this.options.place, other => this.#moved(other));
     this.composer = new Composer({
       ask: question => this.ask(question),
       stop: () => this.stop(),
       placeholder: this.options.placeholder,
-      store: this.options.store,
+      store,
       name,
     });
     this.#build(root);
-    this.#start();
+    const kept = this.history.open;
+    const place = kept && placeToGoOn(this.options.place ?? {}, kept.place);
+    if (place) this.#open({...kept, place});
+    else this.#start();
     if (this.options.autofocus) this.focus();
     this.ready = this.load();
   }
@@ -107,6 +113,7 @@ class Chat {
     }
     this.loaded = true;
     if (!this.turns.length) this.#welcome();
+    else if (this.conversation.place) await this.places.choose(this.conversation.place);
   }
 
   /** Ask a question in this conversation. */
@@ -199,9 +206,10 @@ class Chat {
     root.append(this.element);
   }
 
-  #open({id, server, title, turns}) {
+  #open({id, server, place, turns}) {
     this.stop();
-    this.conversation = {id, server, title};
+    this.conversation = {id, server, place};
+    this.history.openId = id;
     this.turns = [];
     this.thread.replaceChildren();
     this.#toggleSide(false);
@@ -284,7 +292,7 @@ class Chat {
   /** Say what the next question follows. */
   #context() {
     const last = this.turns.findLast(turn => turn.answer);
-    if (!last) return this.composer.setContext();
+    if (!last?.answer.known) return this.composer.setContext();
     const leave = iconButton("close", "Ask about something else", () => this.begin());
     this.composer.setContext(make("span", {}, "Follows up on ", make("q", {dir: "auto"}, shorten(last.question))), leave);
   }
@@ -345,9 +353,10 @@ class Chat {
   }
 
   #row(kept) {
-    const show = () => {
+    const show = async () => {
       this.#open(kept);
-      this.places.choose(kept.place);
+      await this.places.choose(kept.place);
+      this.options.onPlace?.(this.places.place);
     };
     const open = make(
       "button",
@@ -361,6 +370,13 @@ class Chat {
     });
     return make("li", {}, open, remove);
   }
+}
+
+/** Return where a kept conversation goes on: where one `wanted` to begin, else where it was; null: that is elsewhere. */
+function placeToGoOn(wanted, kept) {
+  if (!wanted.collection && !wanted.version && !wanted.language) return kept;
+  const collection = wanted.collection || kept.collection;
+  return collection === kept.collection ? {version: "", language: "", ...wanted, collection} : null;
 }
 
 function randomId() {

@@ -1,6 +1,6 @@
-/** Keeps the last conversations of a reader in the browser. Nothing of them is sent anywhere. */
+/** Keeps the last conversations of a reader in the browser, and which is open in this tab. Nothing of them is sent anywhere. */
 
-const MOST = 30; // conversations; a list that is longer is not read
+export const MOST = 30; // conversations; a list that is longer is not read
 const KEPT = [
   "agent",
   "answer",
@@ -19,10 +19,25 @@ const KEPT = [
 
 /** Conversations as `{id, title, at, place, turns: [{question, answer, rating}]}`, the latest first. */
 export class History {
-  /** `store` is a Storage, null to keep nothing; `name` tells the service. */
-  constructor(store, name) {
-    this.store = store;
+  /**
+   * `store` is a Storage, null to keep nothing; `tab` one that ends with the tab; `name` tells the service; the last
+   * `most` conversations are kept.
+   */
+  constructor(store, tab, name, most = MOST) {
+    Object.assign(this, {store, tab, most});
     this.name = `raydex-conversations ${name}`;
+    this.openName = `raydex-open ${name}`;
+  }
+
+  /** The conversation that is open in this tab, also after it is loaded again; undefined for a new one. */
+  get open() {
+    const id = this.tab?.getItem(this.openName);
+    return id ? this.get(id) : undefined;
+  }
+
+  /** Note which conversation is open, by its id. */
+  set openId(id) {
+    put(this.tab, this.openName, id);
   }
 
   all() {
@@ -39,7 +54,7 @@ export class History {
 
   /** Put a conversation in front; the oldest go where there is no room. */
   save(conversation) {
-    this.#write([conversation, ...this.all().filter(({id}) => id !== conversation.id)].slice(0, MOST));
+    this.#write([conversation, ...this.all().filter(({id}) => id !== conversation.id)].slice(0, this.most));
   }
 
   remove(id) {
@@ -47,11 +62,27 @@ export class History {
   }
 
   #write(conversations) {
-    try {
-      this.store?.setItem(this.name, JSON.stringify(conversations));
-    } catch {
-      if (conversations.length > 1) this.#write(conversations.slice(0, -1));
-    }
+    const kept = put(this.store, this.name, JSON.stringify(conversations));
+    if (!kept && conversations.length > 1) this.#write(conversations.slice(0, -1));
+  }
+}
+
+/** Return a Storage of the window, `localStorage` or `sessionStorage`; null where the reader forbids it. */
+export function openStorage(name) {
+  try {
+    return window[name];
+  } catch {
+    return null;
+  }
+}
+
+/** Return whether a Storage took a value; one that is full or forbidden does not. */
+function put(storage, name, value) {
+  try {
+    storage?.setItem(name, value);
+    return true;
+  } catch {
+    return false;
   }
 }
 

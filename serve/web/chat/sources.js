@@ -67,10 +67,14 @@ export function asCitation(hit) {
   return {source: hit.source, title: hit.title, headings: hit.headings, snippet: hit.text, provisional: true};
 }
 
-const EDGE = 8; // pixels between the card and what is around it
+const EDGE = 8; // pixels between the card and the edge of the window
+const GAP = 4; // pixels between the card and what it belongs to: near enough to be one with it
 const CLOSE_MS = 150; // long enough to move the pointer from the number to its card
 
-/** The card that appears beside a number that is pointed at or focused. Escape closes it, and it can be pointed at. */
+/**
+ * The card that appears beside a number that is pointed at or focused. Escape, a press elsewhere and scrolling the number
+ * away close it; it can be pointed at.
+ */
 export class PointedCard {
   #timer;
 
@@ -78,10 +82,7 @@ export class PointedCard {
     this.card = make("div", {class: "pointed", role: "tooltip", id: "pointed-source", popover: "manual"});
     root.append(this.card);
     for (const begins of ["pointerover", "focusin"]) root.addEventListener(begins, event => this.#begin(event));
-    root.addEventListener(
-      "pointerdown",
-      event => (this.tapped = event.pointerType === "touch" && !this.#isOpenFor(event.target)),
-    );
+    root.addEventListener("pointerdown", event => this.#press(event));
     root.addEventListener("click", event => this.#tap(event));
     for (const ends of ["pointerout", "focusout"])
       root.addEventListener(ends, event => event.pointerType !== "touch" && this.#end());
@@ -92,9 +93,15 @@ export class PointedCard {
 
   close() {
     clearTimeout(this.#timer);
+    this.#timer = null;
     this.at?.removeAttribute("aria-describedby");
     this.at = null;
     if (this.card.matches(":popover-open")) this.card.hidePopover();
+  }
+
+  #press({target, pointerType}) {
+    this.tapped = pointerType === "touch" && !this.#isOpenFor(target);
+    if (!this.#isOpenFor(target) && !this.card.contains(target)) this.close();
   }
 
   /** Show a number's card at the first tap, where there is nothing to point with; the second one follows the link. */
@@ -110,15 +117,18 @@ export class PointedCard {
   }
 
   #begin(event) {
-    clearTimeout(this.#timer);
     const at = event.target.closest?.("[data-source]");
-    if (this.card.contains(event.target) || (at && at === this.at)) return;
-    if (at && event.pointerType !== "touch") this.#open(at, sourceOf.get(at));
+    if (!at) return this.#end();
+    if (at !== this.at && event.pointerType !== "touch") this.#open(at, sourceOf.get(at));
   }
 
+  /** Close the card in a moment, unless the pointer or the focus is at it or its number by then. */
   #end() {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.close(), CLOSE_MS);
+    if (!this.at) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null;
+      if (!this.at?.matches(":hover, :focus-visible") && !this.card.matches(":hover")) this.close();
+    }, CLOSE_MS);
   }
 
   #open(at, source) {
@@ -135,17 +145,25 @@ export class PointedCard {
     this.#follow();
   }
 
-  /** Put the card above what it belongs to, or below where there is no room. */
+  /** Put the card above what it belongs to, or below where there is no room; close it when that is out of sight. */
   #follow() {
     if (!this.at) return;
+    if (!isInSight(this.at) && !this.at.matches(":focus-visible")) return this.close(); // what is focused comes into sight
     const at = this.at.getBoundingClientRect(),
       card = this.card.getBoundingClientRect();
-    if (!this.at.isConnected) return this.close();
-    const left = Math.max(EDGE, Math.min(at.left, innerWidth - card.width - EDGE));
-    const above = at.top - card.height - EDGE;
-    this.card.style.left = `${left}px`;
-    this.card.style.top = `${above > EDGE ? above : at.bottom + EDGE}px`;
+    const left = at.left + (at.width - card.width) / 2;
+    const above = at.top - card.height - GAP;
+    this.card.style.left = `${Math.max(EDGE, Math.min(left, innerWidth - card.width - EDGE))}px`;
+    this.card.style.top = `${above > EDGE ? above : at.bottom + GAP}px`;
   }
+}
+
+/** Return whether something of an element is seen in all that scrolls around it. */
+function isInSight(element) {
+  const {top, bottom, left, right} = element.getBoundingClientRect();
+  const frames = [element.closest(".sources"), element.closest(".thread")].filter(Boolean).map(frame => frame.getBoundingClientRect());
+  const sees = frame => bottom > frame.top && top < frame.bottom && right > frame.left && left < frame.right;
+  return element.isConnected && frames.every(sees);
 }
 
 /** Return a text, or its first words where it has more than `most` characters. */

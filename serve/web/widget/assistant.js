@@ -1,6 +1,7 @@
 /** What the launcher, the search box and an inline chat share: a client of the service, and the chat, loaded on first use. */
 
 import {make, withCode} from "../chat/dom.js";
+import {openStorage} from "../chat/history.js";
 import {load, loadStyles, makeSheet} from "./shell.js";
 
 /** The chat in the colours of the page around it, and in its header room for the button that closes the panel. */
@@ -13,9 +14,10 @@ export class Assistant {
 
   constructor(settings) {
     this.settings = settings;
+    this.tab = openStorage("sessionStorage");
   }
 
-  /** Return the client of the service; its session lives as long as the page, and in memory alone. */
+  /** Return the client of the service; its session lives as long as the tab, and so does what was asked in it. */
   get client() {
     this.#client ??= this.#makeClient();
     this.#client.catch(() => (this.#client = undefined));
@@ -27,8 +29,11 @@ export class Assistant {
     if (!this.settings.refusal) load("../chat/chat.js").catch(() => {});
   }
 
-  /** Show a chat in `root`, a ShadowRoot. Returns it, null where it can't be shown: the reason stands there then. */
-  async mountChat(root) {
+  /**
+   * Show a chat in `root`, a ShadowRoot; `name` tells it from others of the page. Returns it, null where it can't be
+   * shown: the reason stands there then.
+   */
+  async mountChat(root, name) {
     const {refusal, title, placeholder} = this.settings;
     if (refusal) return explain(root, "The assistant is not set up", refusal);
     root.replaceChildren(make("p", {class: "wait", role: "status"}, "Loading the assistant …"));
@@ -36,10 +41,11 @@ export class Assistant {
       const [{mountChat}, client, styles] = await Promise.all([load("../chat/chat.js"), this.client, loadStyles("../chat/chat.css")]);
       root.adoptedStyleSheets = [root.adoptedStyleSheets[0], styles, makeSheet(LOOK)];
       root.replaceChildren();
-      return mountChat(root, client, {title, placeholder, heading: 2, autofocus: false, keys: false, sharing: false, place: placeOf(this.settings)});
+      const kept = {store: this.tab, tab: this.tab, name: [this.settings.base, this.settings.collection, name].join(" ")};
+      return mountChat(root, client, {...kept, title, placeholder, heading: 2, autofocus: false, keys: false, sharing: false, place: placeOf(this.settings)});
     } catch (error) {
       console.error("Raydex:", error);
-      const again = make("button", {type: "button", onclick: () => this.mountChat(root)}, "Try again");
+      const again = make("button", {type: "button", onclick: () => this.mountChat(root, name)}, "Try again");
       return explain(root, "The assistant can't be reached", "You may be offline, or the service is restarting.", again);
     }
   }
@@ -47,7 +53,7 @@ export class Assistant {
   async #makeClient() {
     const {base, key, collection, version, language} = this.settings;
     const {Client} = await load("../chat/client.js");
-    const client = new Client({base, key, collection, version, language, channel: "widget"});
+    const client = new Client({base, key, collection, version, language, channel: "widget", store: this.tab});
     Object.defineProperty(client, "page", {get: () => location.href}); // an application changes it without loading
     return client;
   }

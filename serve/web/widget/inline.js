@@ -19,7 +19,7 @@ export function addChat(parts, tag) {
   const seen = new IntersectionObserver(async ([entry]) => {
     if (!entry.isIntersecting) return;
     seen.disconnect();
-    (await parts.assistant).mountChat(shell.shadowRoot);
+    (await parts.assistant).mountChat(shell.shadowRoot, parts.settings.target);
   }, {rootMargin: NEAR});
   seen.observe(shell);
 }

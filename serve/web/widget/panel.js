@@ -4,7 +4,7 @@ import {iconButton} from "../chat/dom.js";
 import {Dialog} from "./dialog.js";
 import {makeShell} from "./shell.js";
 
-/** A chat over the page. It is loaded when it is first opened, and keeps its conversation while the page is open. */
+/** A chat over the page. It is loaded when it is first opened, and keeps its conversation as long as the tab. */
 export class Panel {
   #chat = null;
 
@@ -38,7 +38,7 @@ export class Panel {
   }
 
   async #load() {
-    this.#chat ??= this.assistant.mountChat(this.shell.shadowRoot, {inPanel: true});
+    this.#chat ??= this.assistant.mountChat(this.shell.shadowRoot, "panel");
     const chat = await this.#chat;
     if (!chat) this.#chat = null;
     return chat;
