@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pipelines.store import Store
 from serve.api.openai.schemas import RaydexOptions
-from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, QueryIn, SearchIn
+from serve.api.requests import MOST_MESSAGES, QueryIn, SearchIn
 from serve.guard.policy import Policy
 from serve.recorder import Recorder
 from serve.session import TURNS
@@ -83,5 +83,5 @@ def test_the_docs_name_the_defaults_and_limits() -> None:
     assert documented.keys() == DEFAULTS.keys()
     assert {n: d for n, d in documented.items() if n not in in_words and d != expected[n]} == {}
     api = (ROOT / "docs" / "api.md").read_text()
-    assert f"up to 8,000 characters" in api and f"at most {MOST_MESSAGES}" in api
+    assert "up to 8,000 characters" in api and f"at most {MOST_MESSAGES}" in api
     assert f"its last {TURNS} turns" in api and f"`{DEFAULTS['mode']}` (default)" in api
