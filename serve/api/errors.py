@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from dataclasses import replace
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,13 +17,18 @@ from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.characters import clean_for_storage
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
-from serve.failure import RETRY_AFTER_S, Failure
+from serve.failure import RETRY_AFTER_S, Failure, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
 
 log = logging.getLogger(__name__)
 
 # An error names what is wrong in the input; it does not send the whole input back.
 MOST_MESSAGE_CHARACTERS = 1_000
+
+
+# What is said of every other path under /v1, such as /v1/responses and /v1/completions.
+NO_ROUTE = (404, 405)
+V1_ROUTES = "use POST /v1/chat/completions, POST /v1/embeddings or GET /v1/models"
 
 
 class ClientGone(Exception):
@@ -82,7 +88,14 @@ def handle_errors(app: FastAPI) -> None:
     """Make every exception of `app` a reply."""
 
     async def reply_failure(request: Request, error: Exception) -> Response:
-        return failure_of(error).response(request.scope)
+        failure = failure_of(error)
+        if (
+            isinstance(error, HTTPException)
+            and failure.status in NO_ROUTE
+            and path_of(request.scope).startswith("/v1/")
+        ):
+            failure = replace(failure, error=f"{request.method} {path_of(request.scope)} is not served: {V1_ROUTES}")
+        return failure.response(request.scope)
 
     async def reply_nothing(request: Request, error: Exception) -> Response:
         return Response(status_code=CLIENT_LEFT)  # nobody reads it

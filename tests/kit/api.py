@@ -42,6 +42,7 @@ class FakeEngine:
         self._store = store
         self.asks: list[Question] = []
         self.modes = ("compact", "no_text")
+        self.uses = Usage(10, 5, 1, 0.001)
         self.fails: Exception | None = None
         self.fails_midway: Exception | None = None
         self.hangs = self.resets = False
@@ -126,7 +127,7 @@ class FakeEngine:
             id=ask.id,
             route=Route("an agent", "the default"),
             queries=found.queries,
-            usage=Usage(10, 5, 1, 0.001),
+            usage=self.uses,
             exchanges=(exchange,),
         )
 

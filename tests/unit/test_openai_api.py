@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, run_server
 
-from pipelines.records import Citation, Message
+from pipelines.records import Citation, Message, Usage
 from pipelines.store import StoreUnavailable
 from serve.api.openai.sources import Footnotes, SourceList
 from serve.api.routes import create_app
@@ -89,6 +89,18 @@ def test_a_stream_says_what_the_model_is_at_in_the_one_key(client: openai.OpenAI
 def test_usage_is_streamed_when_asked_for(client: openai.OpenAI) -> None:
     *_, last = chat(client, stream=True, stream_options={"include_usage": True})
     assert last.choices == [] and last.usage.total_tokens == 15
+
+
+def test_tokens_are_counted_where_no_language_model_wrote(client: openai.OpenAI, service: Service) -> None:
+    service.engine.uses = Usage()
+    short, long = chat(client).usage, chat(client, {"role": "user", "content": "How do I load csv files? " * 20}).usage
+    assert short.prompt_tokens > 5 and short.completion_tokens > 5
+    assert long.prompt_tokens > 15 * short.prompt_tokens and long.completion_tokens == short.completion_tokens
+    assert short.total_tokens == short.prompt_tokens + short.completion_tokens
+    *_, last = chat(client, stream=True, stream_options={"include_usage": True})
+    assert last.usage == short
+    few, many = (client.embeddings.create(model="docs", input=text).usage for text in ("one", ["one", "two three"]))
+    assert 0 < few.prompt_tokens < many.prompt_tokens == many.total_tokens
 
 
 def test_the_async_client_works_too(service: Service) -> None:
@@ -167,8 +179,25 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
         with pytest.raises(openai.NotFoundError) as caught:
             chat(client, model="gpt-x", stream=stream)
         assert caught.value.code == "model_not_found" and caught.value.param == "model"
-    with pytest.raises(openai.NotFoundError):
+        assert "the models are docs (" in caught.value.message
+    with pytest.raises(openai.NotFoundError, match="the models are docs"):
         client.models.retrieve("gpt-x")
+    with pytest.raises(openai.NotFoundError, match="the models are docs"):
+        client.embeddings.create(model="gpt-x", input="x")
+
+
+def test_what_is_not_served_says_what_to_use(client: openai.OpenAI) -> None:
+    for call in (
+        lambda: client.responses.create(model="docs", input="How?"),
+        lambda: client.completions.create(model="docs", prompt="How?"),
+        lambda: client.moderations.create(input="How?"),
+    ):
+        with pytest.raises(openai.NotFoundError, match="use POST /v1/chat/completions") as caught:
+            call()
+        assert caught.value.type == "invalid_request_error"
+    with pytest.raises(openai.APIStatusError, match="is not served: use POST /v1/chat/completions") as refused:
+        client.get("/chat/completions", cast_to=object)
+    assert refused.value.status_code == 405
 
 
 @pytest.mark.parametrize(
@@ -179,12 +208,38 @@ def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
         ({"extra_body": {"raydex": {"k": 0}}}, "raydex.k"),
         ({"extra_body": {"raydex": {"footnote": True}}}, "raydex.footnote"),
         ({"extra_body": {"raydex": {"mode": "haiku"}}}, "mode"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"functions": [{"name": "f", "parameters": {}}]}, "functions"),
+        ({"function_call": {"name": "f"}}, "function_call"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.type"),
     ],
 )
 def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         chat(client, **more)
     assert caught.value.param == param and caught.value.type == "invalid_request_error"
+
+
+def test_what_asks_for_nothing_is_taken(client: openai.OpenAI) -> None:
+    reply = chat(client, tools=[], tool_choice="auto", logprobs=False, modalities=["text"], n=1)
+    assert reply.choices[0].message.content == TEXT and "ignored" not in reply.raydex
+
+
+def test_what_has_no_effect_is_named_in_the_reply(client: openai.OpenAI) -> None:
+    given = {"temperature": 0.5, "seed": 1, "max_tokens": 9, "stop": None, "extra_body": {"top_k": 4}}
+    assert chat(client, **given).raydex["ignored"] == ["max_tokens", "seed", "temperature", "top_k"]
+    assert list(chat(client, stream=True, **given))[-1].raydex["ignored"] == [
+        "max_tokens",
+        "seed",
+        "temperature",
+        "top_k",
+    ]
 
 
 @pytest.mark.parametrize(

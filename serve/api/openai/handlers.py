@@ -4,9 +4,11 @@ The `openai` client works against it unchanged. Everything that OpenAI's format 
 `raydex`: options in a request, sources in a reply.
 """
 
+import asyncio
 import base64
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from pipelines.answering.engine import Event, QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
+from pipelines.llm.tokens import estimate
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store
 from serve.api.errors import failure_of
@@ -41,6 +44,8 @@ from serve.api.stream import StreamedAnswer, first_event, make_event
 from serve.session import Origin, QuestionSession, SessionFactory
 from serve.threads import DatabaseThreads
 
+MOST_NAMED = 20  # models in an error: enough to see a misspelt name
+
 
 class OpenAIRoutes:
     """The handlers; each answers its route in routes.py. `sources` applies where a request does not say."""
@@ -61,12 +66,15 @@ class OpenAIRoutes:
         options = body.raydex or RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         session = await self._sessions.open(request, body.to_question(), Origin(options.conversation, "openai"))
-        if not body.stream:
-            return _completion(await session.answer(request), session, body.model, place)
-        events = session.stream()
-        first = await first_event(request, events)
-        usage = bool(body.stream_options and body.stream_options.include_usage)
-        return StreamedAnswer(ChatChunks(session, body.model, place, usage), first, events, self._heartbeat_s)
+        asked = Asked(body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages]))
+        try:
+            if not body.stream:
+                return _completion(await session.answer(request), session, asked)
+            events = session.stream()
+            first = await first_event(request, events)
+        except NoLiveIndex as error:
+            raise await self._no_model(body.model) from error
+        return StreamedAnswer(ChatChunks(session, asked), first, events, self._heartbeat_s)
 
     async def models(self) -> ModelsOut:
         return ModelsOut(data=[_model(row["name"], row) for row in await self._published()])
@@ -75,18 +83,28 @@ class OpenAIRoutes:
         for row in await self._published():
             if model in (DEFAULT_MODEL, row["name"]):
                 return _model(model, row)
-        raise NoLiveIndex(f"there is no model {clean_for_storage(model)!r}: GET /v1/models lists the models")
+        raise await self._no_model(model)
 
     async def embeddings(self, body: EmbeddingsIn) -> EmbeddingsOut:
         texts = [body.input] if isinstance(body.input, str) else body.input
-        vectors = np.asarray(await self._engine.aembed(texts, collection_of(body.model)), dtype="<f4")
+        try:
+            vectors = np.asarray(await self._engine.aembed(texts, collection_of(body.model)), dtype="<f4")
+        except NoLiveIndex as error:
+            raise await self._no_model(body.model) from error
         if body.dimensions not in (None, vectors.shape[1]):
             why = f"the model's vectors have {vectors.shape[1]} dimensions, not {body.dimensions}"
             raise RequestValidationError([{"loc": ("body", "dimensions"), "msg": why, "type": "value_error"}])
         encoded = [_base64(vector) if body.encoding_format == "base64" else vector.tolist() for vector in vectors]
         rows = [EmbeddingsOut.EmbeddingOut(index=n, embedding=vector) for n, vector in enumerate(encoded)]
-        # The service does not count the tokens that the model reads; OpenAI's client requires the key.
-        return EmbeddingsOut(data=rows, model=body.model, usage={"prompt_tokens": 0, "total_tokens": 0})
+        read = await asyncio.to_thread(_estimate, texts)
+        return EmbeddingsOut(data=rows, model=body.model, usage={"prompt_tokens": read, "total_tokens": read})
+
+    async def _no_model(self, model: str) -> NoLiveIndex:
+        """Return the error of a model that does not exist, with the names of those that do."""
+        names = [row["name"] for row in await self._published()]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        there_are = f"the models are {', '.join(names[:MOST_NAMED])}{more}" if names else "nothing is published yet"
+        return NoLiveIndex(f"there is no model {clean_for_storage(model)!r}: {there_are} (GET /v1/models)")
 
     async def _published(self) -> list[Mapping[str, Any]]:
         rows = await self._threads.run(self._store.collections)
@@ -102,18 +120,27 @@ def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
     return base64.b64encode(vector.tobytes()).decode()
 
 
-def _completion(answer: Answer, session: QuestionSession, model: str, place: SourcesPlace) -> ChatOut:
-    writer = make_writer(place)
-    text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, place)
+@dataclass(frozen=True)
+class Asked:
+    """A request, where its sources stand, and about how many tokens its messages have."""
+
+    body: ChatIn
+    place: SourcesPlace
+    tokens: int
+
+
+def _completion(answer: Answer, session: QuestionSession, asked: Asked) -> ChatOut:
+    writer = make_writer(asked.place)
+    text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, asked.place)
     return ChatOut(
         id=f"{COMPLETION_PREFIX}{answer.id}",
         created=int(time.time()),
-        model=model,
+        model=asked.body.model,
         choices=[
             ChatOut.Choice(message=ChatOut.Choice.AssistantMessageOut(content=text), finish_reason=answer.finish_reason)
         ],
-        usage=_token_counts(answer),
-        raydex=_sources(answer, session.conversation),
+        usage=_token_counts(answer, asked),
+        raydex=_sources(answer, session.conversation, asked),
     )
 
 
@@ -123,15 +150,21 @@ def _below(answer: Answer, writer: SourceWriter, place: SourcesPlace) -> str:
     return label + writer.list_sources(answer.citations)
 
 
-def _sources(answer: Answer, conversation: str) -> dict[str, Any]:
-    """Return the reply's `raydex`: the reply of /query without the text and the hits."""
+def _sources(answer: Answer, conversation: str, asked: Asked) -> dict[str, Any]:
+    """Return the reply's `raydex`: the reply of /query without the text and the hits, and what had no effect."""
     whole = AnswerOut.of(answer, conversation).model_dump(exclude_unset=True)
-    return {name: value for name, value in whole.items() if name not in ("answer", "hits", "question", "timings")}
+    kept = {name: value for name, value in whole.items() if name not in ("answer", "hits", "question", "timings")}
+    return {**kept, **({"ignored": asked.body.ignored} if asked.body.ignored else {})}
 
 
-def _token_counts(answer: Answer) -> TokenCountsOut:
-    prompt, completion = answer.usage.prompt_tokens, answer.usage.completion_tokens
+def _token_counts(answer: Answer, asked: Asked) -> TokenCountsOut:
+    prompt = answer.usage.prompt_tokens or asked.tokens
+    completion = answer.usage.completion_tokens or estimate(answer.text)
     return TokenCountsOut(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+
+
+def _estimate(texts: Sequence[str]) -> int:
+    return sum(map(estimate, texts))
 
 
 class ChatChunks:
@@ -139,14 +172,15 @@ class ChatChunks:
 
     heartbeat = ServerSentEvent(comment="still here", sep="\n")
 
-    def __init__(self, session: QuestionSession, model: str, place: SourcesPlace, usage: bool) -> None:
-        self._session, self._usage = session, usage
-        self._place, self._writer = place, make_writer(place)
+    def __init__(self, session: QuestionSession, asked: Asked) -> None:
+        options = asked.body.stream_options
+        self._session, self._asked, self._usage = session, asked, bool(options and options.include_usage)
+        self._place, self._writer = asked.place, make_writer(asked.place)
         self._frame = {
             "id": f"{COMPLETION_PREFIX}{session.question.id}",
             "object": "chat.completion.chunk",
             "created": int(time.time()),
-            "model": model,
+            "model": asked.body.model,
         }
 
     def begin(self) -> Iterable[ServerSentEvent]:
@@ -161,8 +195,10 @@ class ChatChunks:
             return self._text(self._delta(event))
         answer = self._session.finish(event)
         rest = self._writer.close() + _below(answer, self._writer, self._place)
-        last = self._chunk({}, answer.finish_reason, raydex=_sources(answer, self._session.conversation))
-        used = [self._event({"choices": [], "usage": _token_counts(answer).model_dump()})] if self._usage else []
+        raydex = _sources(answer, self._session.conversation, self._asked)
+        last = self._chunk({}, answer.finish_reason, raydex=raydex)
+        usage = _token_counts(answer, self._asked).model_dump()
+        used = [self._event({"choices": [], "usage": usage})] if self._usage else []
         return [*self._text(rest), last, *used]
 
     def end(self) -> Iterable[ServerSentEvent]:

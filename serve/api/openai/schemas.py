@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from pipelines.answering.engine import Question
 from pipelines.records import Filters, Message
@@ -60,10 +61,29 @@ class ResponseFormat(BaseModel):
     type: Literal["text"]
 
 
+# What asks for something else than a text from the documentation, with the values that ask for nothing.
+UNSUPPORTED: dict[str, tuple[Any, ...]] = {
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "modalities": (["text"], []),
+    "audio": (),
+    "web_search_options": (),
+}
+
+
 class ChatIn(BaseModel):
-    """A chat whose last user message is the question. Sampling parameters and tools are accepted and ignored."""
+    """A chat whose last user message is the question.
+
+    What the service can't do is refused. Sampling parameters are ignored, as any field that is not listed here; the
+    reply names them in `raydex.ignored`.
+    """
 
     model_config = ConfigDict(
+        extra="allow",
         json_schema_extra={
             "examples": [
                 {"model": "docs", "messages": [{"role": "user", "content": "How do I read a CSV file?"}]},
@@ -74,7 +94,7 @@ class ChatIn(BaseModel):
                     "raydex": {"footnotes": True, "k": 8},
                 },
             ]
-        }
+        },
     )
 
     model: Name
@@ -83,7 +103,22 @@ class ChatIn(BaseModel):
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1, description="number of answers: only 1")] | None = None
     response_format: ResponseFormat | None = None
+    tools: Any = None
+    tool_choice: Any = None
+    functions: Any = None
+    function_call: Any = None
+    logprobs: Any = None
+    top_logprobs: Any = None
+    modalities: Any = None
+    audio: Any = None
+    web_search_options: Any = None
     raydex: RaydexOptions | None = None
+
+    @field_validator(*UNSUPPORTED)
+    @classmethod
+    def asks_for_nothing(cls, value: Any, info: ValidationInfo) -> None:
+        if value is not None and value not in UNSUPPORTED[str(info.field_name)]:
+            raise PydanticCustomError("unsupported", "not supported, leave it out: answers are text from documentation")
 
     @model_validator(mode="after")
     def has_a_question(self) -> "ChatIn":
@@ -95,6 +130,11 @@ class ChatIn(BaseModel):
     def question(self) -> str:
         """The user's last message."""
         return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
+
+    @property
+    def ignored(self) -> list[str]:
+        """The fields that were given and have no effect."""
+        return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -174,7 +214,7 @@ class ModelsOut(BaseModel):
 
 
 class TokenCountsOut(BaseModel):
-    """Tokens of the language models that wrote the answer."""
+    """Tokens of the language models that wrote the answer; where none did, estimates of the messages and the text."""
 
     prompt_tokens: int
     completion_tokens: int
