@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.live import choose_collection
@@ -17,13 +18,15 @@ from pipelines.records import Index
 from pipelines.store import ListedPage, Store
 from serve.api.requests import Name
 from serve.api.sessions import check_collection, seen
+from serve.failure import RETRY_AFTER_S, Failure
 from serve.guard.keys import key_of
 from serve.mcp.pages import PageShelf
 from serve.threads import DatabaseThreads
 
 BATCH = 500  # pages of one look at the database
 NOTE = 120  # characters after a link: its page's first sentence
-FULL_AT_ONCE = 2  # files of all pages that a replica writes at once: each keeps a thread busy
+FULL_AT_ONCE = 2  # pages of such files that a replica writes at once: each keeps a thread busy
+MOST_FULL = 8  # such files in progress: each holds a place of a replica, and takes a second of work for 40 pages
 ALSO = {"Cache-Control": "no-cache"}  # ask again each time: the ETag makes that cheap
 PLAIN = "text/plain; charset=utf-8"
 FRONT = "Pages"  # the section of pages that lie in no folder
@@ -35,7 +38,7 @@ class LlmsRoutes:
     def __init__(self, store: Store, threads: DatabaseThreads, default: str = "") -> None:
         self._store, self._threads, self._default = store, threads, default
         self._pages = PageShelf(store)
-        self._full = asyncio.Semaphore(FULL_AT_ONCE)
+        self._writing, self._places = asyncio.Semaphore(FULL_AT_ONCE), asyncio.Semaphore(MOST_FULL)
 
     async def links(self, request: Request, collection: Name | None = None) -> Response:
         """Return llms.txt: the title, what it is, and every page as a link, by folder."""
@@ -54,7 +57,7 @@ class LlmsRoutes:
         headers = _headers(index, "full")
         if _is_known(request, headers):
             return Response(status_code=304, headers=headers)
-        return StreamingResponse(self._write(index), media_type=PLAIN, headers=headers)
+        return _FewAtOnce(self._write(index), self._places, headers)
 
     async def links_of(self, request: Request, name: Name) -> Response:
         return await self.links(request, name)
@@ -80,12 +83,12 @@ class LlmsRoutes:
             after = pages[-1].url if pages else ""
 
     async def _write(self, index: Index) -> AsyncIterator[str]:
-        async with self._full:
-            yield await self._head(index)
-            async for page in self._list(index):
+        yield await self._head(index)
+        async for page in self._list(index):
+            async with self._writing:  # and not while a page is sent: a client that does not read would keep it
                 text = await asyncio.to_thread(self._pages.whole, index, page.url)
-                title = "" if text.startswith("# ") else f"# {_line(page.title)}\n\n"
-                yield f"\n---\nSource: {page.url}\n\n{title}{text}\n"
+            title = "" if text.startswith("# ") else f"# {_line(page.title)}\n\n"
+            yield f"\n---\nSource: {page.url}\n\n{title}{text}\n"
 
     async def _head(self, index: Index, pages: int | None = None) -> str:
         base = await self._threads.run(self._store.common_url, index.id)
@@ -93,6 +96,22 @@ class LlmsRoutes:
         count = "The pages" if pages is None else f"{pages:,} page{'' if pages == 1 else 's'}"
         title = _line(outline.title) or _line(index.collection)
         return f"# {title}\n\n> {count} of {base or 'several sites'}, as Raydex has indexed them.\n"
+
+
+class _FewAtOnce(StreamingResponse):
+    """A text in parts, or a 503 where all `places` for such texts are taken when it is about to be sent."""
+
+    def __init__(self, parts: AsyncIterator[str], places: asyncio.Semaphore, headers: dict[str, str]) -> None:
+        super().__init__(parts, media_type=PLAIN, headers=headers)
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._places.locked():
+            message = f"{MOST_FULL} readers get all pages now, which is the limit: try again"
+            await Failure(503, message, retry_after=RETRY_AFTER_S).response(scope)(scope, receive, send)
+            return
+        async with self._places:
+            await super().__call__(scope, receive, send)
 
 
 def write_links(pages: Sequence[ListedPage], base: str) -> str:

@@ -1,9 +1,10 @@
-"""Middleware for Ray's proxy: whole bodies, a short way to replicas, a 503 where one dies.
+"""Middleware for Ray's proxy: bounded connections, whole bodies, a short way, a 503 where one dies.
 
 Ray loads it from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
 started. The proxy is a process of its own: this package imports as little of the service as it can.
 """
 
+import os
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -29,14 +30,26 @@ def configure(environ: MutableMapping[str, str]) -> None:
 
 
 def middlewares() -> list[Any]:
-    """Return the middleware around the application of Ray's proxy, the inner one first; a replica gets none."""
+    """Return the middleware around the application of Ray's proxy, the inner one first, and bound its connections.
+
+    A replica awaits bodies and bounds its connections too, as it can be reached past the proxy; all that the proxy, or
+    an HAProxy, passes on comes to it from one address.
+    """
     from ray.serve.context import _get_internal_replica_context
 
+    from serve.proxy.address import Addresses
+    from serve.proxy.bodies import MOST, MOST_BODY_BYTES, WholeBodies
+    from serve.proxy.connections import MOST_IDLE, bound_connections
+
+    addresses = Addresses.of_environment(os.environ)
+    most_bytes = int(os.environ.get("RAYDEX_MAX_BODY_BYTES", MOST_BODY_BYTES))  # the setting max_body_bytes
+    bodies: dict[str, Any] = {"most_bytes": most_bytes, "addresses": addresses}
     if _get_internal_replica_context() is not None:  # type: ignore[no-untyped-call]
-        return []
-    from serve.proxy.bodies import WholeBodies
+        bound_connections(addresses, MOST_IDLE)
+        return [Middleware(WholeBodies, most_of_address=MOST, **bodies)]
     from serve.proxy.replicas import RunningReplicas
     from serve.proxy.shortcut import Shortcut
 
+    bound_connections(addresses)
     shortcut = Middleware(Shortcut, replicas=RunningReplicas())
-    return [shortcut, Middleware(WholeBodies), Middleware(AlwaysAnswer, absent=no_replica)]
+    return [shortcut, Middleware(WholeBodies, **bodies), Middleware(AlwaysAnswer, absent=no_replica)]

@@ -5,14 +5,13 @@ connection costs a few kilobytes: bodies that never come hold up nobody.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from ipaddress import ip_address
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.failure import Failure
+from serve.proxy.address import Addresses
+from serve.proxy.waiting import Waiting
 
 # As the replica's own limits (serve/guard/limits.py), which hold on its port too.
 MOST_BODY_BYTES = 1_000_000
@@ -29,7 +28,7 @@ class WholeBodies:
     """Gives requests to `app` with their whole body, of up to `most_bytes`; answers 413 and, after `timeout_s`, 408.
 
     Where more than `most_of_address` bodies of an address are awaited, or more than `most` of all, the one that was
-    awaited longest ends with 408: the body of an honest request is there within milliseconds.
+    awaited longest ends with 408 (see Waiting): the body of an honest request is there within milliseconds.
     """
 
     def __init__(
@@ -39,10 +38,10 @@ class WholeBodies:
         most_bytes: int = MOST_BODY_BYTES,
         most_of_address: int = MOST_OF_ADDRESS,
         most: int = MOST,
+        addresses: Addresses | None = None,
     ) -> None:
         self._app, self._timeout_s, self._most_bytes = app, timeout_s, most_bytes
-        self._most_of_address, self._most = most_of_address, most
-        self._awaited: dict[asyncio.Timeout, str] = {}  # to the address, in the order of arrival
+        self._addresses, self._awaited = addresses or Addresses(), Waiting(_end, most_of_address, most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -70,38 +69,26 @@ class WholeBodies:
         length = Headers(scope=scope).get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:20]) > self._most_bytes:
             raise _TooLarge
-        parts, size, more = list[bytes](), 0, True
+        body, more = bytearray(), True
         async with asyncio.timeout(self._timeout_s) as limit:
-            with self._counted(limit, address_of(scope)):
+            self._awaited.add(limit, self._addresses.of(scope))
+            try:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise _SenderLeft
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > self._most_bytes:
+                    body += message.get("body", b"")
+                    if len(body) > self._most_bytes:
                         raise _TooLarge
                     more = message.get("more_body", False)
-        return b"".join(parts)
+            finally:
+                self._awaited.remove(limit)
+        return bytes(body)
 
-    @contextmanager
-    def _counted(self, limit: asyncio.Timeout, address: str) -> Iterator[None]:
-        """Count a body that is awaited; end the wait for the oldest one beyond the limits."""
-        self._awaited[limit] = address
-        same = [waiting for waiting, of in self._awaited.items() if of == address]
-        if len(same) > self._most_of_address:
-            self._end(same[0])
-        elif len(self._awaited) > self._most:
-            self._end(next(iter(self._awaited)))
-        try:
-            yield
-        finally:
-            self._awaited.pop(limit, None)
 
-    def _end(self, waiting: asyncio.Timeout) -> None:
-        del self._awaited[waiting]
-        if not waiting.expired():
-            waiting.reschedule(asyncio.get_running_loop().time())
+def _end(waiting: asyncio.Timeout) -> None:
+    if not waiting.expired():
+        waiting.reschedule(asyncio.get_running_loop().time())
 
 
 class _SenderLeft(Exception):
@@ -110,20 +97,6 @@ class _SenderLeft(Exception):
 
 class _TooLarge(Exception):
     """The body has more bytes than the service reads."""
-
-
-def address_of(scope: Scope) -> str:
-    """Return whose request this is: the peer or, behind a proxy of a private network, the one that it names last."""
-    peer = str((scope.get("client") or ("",))[0])
-    named = Headers(scope=scope).get("x-forwarded-for", "").rpartition(",")[2].strip()
-    return named if named and _is_private(peer) else peer
-
-
-def _is_private(address: str) -> bool:
-    try:
-        return ip_address(address).is_private
-    except ValueError:
-        return False
 
 
 def _after(body: bytes, receive: Receive) -> Receive:

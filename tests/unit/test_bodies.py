@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from serve.proxy.bodies import WholeBodies, address_of
+from serve.proxy.address import Addresses
+from serve.proxy.bodies import WholeBodies
 
 
 class Places:
@@ -145,8 +146,9 @@ def test_one_address_that_is_late_does_not_end_the_wait_of_another():
         ("8.8.8.8", "198.51.100.1", "8.8.8.8"),
         ("10.0.0.1", "198.51.100.1, 198.51.100.2", "198.51.100.2"),
         ("127.0.0.1", "", "127.0.0.1"),
+        ("2001:db8:1:2::3", "", "2001:db8:1:2::/64"),
     ],
 )
 def test_an_address_is_believed_of_a_proxy_beside_us_alone(peer, forwarded, address):
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
-    assert address_of({"type": "http", "client": (peer, 1), "headers": headers}) == address
+    assert Addresses().of({"type": "http", "client": (peer, 1), "headers": headers}) == address

@@ -1,6 +1,8 @@
 """llms.txt and llms-full.txt: their format, whose they are, and when they are sent again."""
 
+import asyncio
 import re
+from collections import Counter
 
 import pytest
 from fastapi.testclient import TestClient
@@ -9,7 +11,7 @@ from test_mcp import PAGES, PagedStore
 
 from pipelines.store import ListedPage
 from serve.api.routes import create_app
-from serve.mcp.llms import write_links
+from serve.mcp.llms import MOST_FULL, write_links
 
 LISTED = [
     ListedPage("https://d.test/data", "Data [1]", "How to load data.\u200b It has more."),
@@ -71,6 +73,39 @@ def test_what_has_not_changed_is_not_sent_again(client, store, path):
     assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
     store.publish("docs")
     assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(store):
+    app = create_app(FakeEngine(store), store)
+    statuses, reading = Counter[int](), asyncio.Event()
+
+    async def get(reads: bool) -> None:
+        async def receive():
+            await asyncio.sleep(60)
+
+        async def send(message):
+            if message["type"] == "http.response.start":
+                statuses[message["status"]] += 1
+            elif message.get("body") and not reads and not reading.is_set():
+                await reading.wait()
+
+        scope = {"type": "http", "method": "GET", "path": "/llms-full.txt", "headers": [], "query_string": b""}
+        await app(scope, receive, send)
+
+    async def crowd() -> None:
+        deaf = [asyncio.create_task(get(reads=False)) for _ in range(MOST_FULL - 1)]
+        while statuses[200] < len(deaf):
+            await asyncio.sleep(0.01)
+        await asyncio.wait_for(get(reads=True), 30)
+        deaf += [asyncio.create_task(get(reads=False)) for _ in range(20)]
+        while statuses.total() < MOST_FULL + 20:
+            await asyncio.sleep(0.01)
+        assert statuses == {200: MOST_FULL + 1, 503: 19}
+        reading.set()
+        await asyncio.gather(*deaf)
+        await get(reads=True)
+
+    asyncio.run(crowd())
 
 
 def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):

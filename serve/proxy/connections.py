@@ -1,0 +1,148 @@
+"""The proxy's side of a connection, with an end to what its client keeps open: a head, an idle connection, a reply.
+
+uvicorn waits for the end of a head, and for a client that reads, as long as either takes, and takes heads of any
+length. A reply that is not read holds a place of a replica; a connection holds one of the process's file descriptors.
+"""
+
+import asyncio
+import http
+import resource
+from typing import ClassVar
+
+import uvicorn.config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from serve.proxy.address import Addresses
+from serve.proxy.waiting import Waiting
+
+# A head is there within milliseconds; a browser that opens a connection before it needs one opens another.
+HEAD_TIMEOUT_S = 10.0
+# An address of 8,000 characters, tokens and cookies; what came in the first piece (up to 256 kB) is not counted.
+MOST_HEAD_BYTES = 64_000
+# Connections without a request: of one address, those of forty browsers; of all, half of what the process may open.
+IDLE_OF_ADDRESS, MOST_IDLE = 256, 4_096
+# A reader that takes less than 1 kB a second has left. Readers that a part of a reply waits for are few: each holds one
+# of the places of a replica, of which there are 128 by default.
+STALL_S, LEAST_BYTES = 15.0, 15_000
+STALLED_OF_ADDRESS, MOST_STALLED = 8, 32
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """A connection whose client must send its heads and read its replies; it is closed otherwise.
+
+    A head that is late is answered with 408, one that is too long with 431. The oldest idle connection is closed where
+    there are too many (see Waiting), and so is the one whose client has not read for the longest time.
+    """
+
+    head_timeout_s, stall_s = HEAD_TIMEOUT_S, STALL_S
+    addresses = Addresses()
+    idle: ClassVar[Waiting["BoundedConnection"]]
+    stalled: ClassVar[Waiting["BoundedConnection"]]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that each byte that is not taken is noticed
+        self._head_bytes = self._unsent = 0
+        self._late: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self._wait_for_head()
+        self.idle.add(self, self.addresses.of_peer(self.client))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.idle.remove(self)
+        self.stalled.remove(self)
+        self._stop_waiting()
+        _cancel(self._unread)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        begun = self._head_bytes
+        if self.cycle is None or self.cycle.response_complete:  # bytes that begin no head come late too
+            self._wait_for_head()
+        super().data_received(data)
+        if begun and self._head_bytes:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait_for_head()
+        self._head_bytes = 1
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        self.idle.remove(self)
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.timeout_keep_alive_task is not None:  # no other request has come already
+            self.idle.add(self, self.addresses.of_peer(self.client))
+
+    def handle_websocket_upgrade(self) -> None:
+        self._stop_waiting()
+        self.idle.remove(self)
+        super().handle_websocket_upgrade()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.end()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.stalled.add(self, self.addresses.of(dict(self.scope)) if self.scope else "")
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.stalled.remove(self)
+        _cancel(self._unread)
+
+    def end(self) -> None:
+        """Close the connection, and drop what its client did not read."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _wait_for_head(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(self.head_timeout_s, self._refuse, 408)
+
+    def _stop_waiting(self) -> None:
+        _cancel(self._late)
+        self._late, self._head_bytes = None, 0
+
+    def _refuse(self, status: int) -> None:
+        """End the connection with `status`, if a head has begun and no reply is under way."""
+        replying = self.cycle is not None and not self.cycle.response_complete
+        if self._head_bytes and not replying and not self.transport.is_closing():
+            reason = http.HTTPStatus(status).phrase.encode()
+            head = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(reason)
+            self.transport.write(STATUS_LINE[status] + head + reason)
+        self._stop_waiting()
+        self.end()
+
+    def _watch_reader(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(self.stall_s, self._check_reader)
+
+    def _check_reader(self) -> None:
+        if self._unsent - self.transport.get_write_buffer_size() < LEAST_BYTES:
+            self.transport.abort()
+        else:
+            self._watch_reader()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+def bound_connections(addresses: Addresses, idle_of_address: int = IDLE_OF_ADDRESS) -> None:
+    """Make every server that uvicorn starts in this process close what its clients keep open."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    BoundedConnection.addresses = addresses
+    BoundedConnection.stalled = Waiting(BoundedConnection.end, STALLED_OF_ADDRESS, MOST_STALLED)
+    BoundedConnection.idle = Waiting(BoundedConnection.end, idle_of_address, min(MOST_IDLE, descriptors // 2))
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{BoundedConnection.__name__}"

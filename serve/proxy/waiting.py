@@ -1,0 +1,43 @@
+"""Counts who waits for a client, by address, and ends the oldest beyond a limit. Knows no HTTP."""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Waiting(Generic[T]):
+    """Those that wait, with the address of each, in the order in which they began.
+
+    Where more than `of_address` wait for clients of one address, `end` is called with the oldest of them; where more
+    than `all` wait, with the oldest of the address that has the most. An honest client is waited for only briefly.
+    """
+
+    def __init__(self, end: Callable[[T], None], of_address: int, all: int) -> None:
+        self._end, self._of_address, self._all = end, of_address, all
+        self._addresses: dict[T, str] = {}
+        self._waiting: dict[str, dict[T, None]] = {}
+
+    def add(self, one: T, address: str) -> None:
+        """Count `one` as the youngest of `address`, and end who is one too many."""
+        self.remove(one)
+        self._addresses[one] = address
+        same = self._waiting.setdefault(address, {})
+        same[one] = None
+        if len(same) > self._of_address:
+            self._end_oldest(same)
+        elif len(self._addresses) > self._all:
+            self._end_oldest(max(self._waiting.values(), key=len))
+
+    def remove(self, one: T) -> None:
+        """Count `one` no longer, if it was counted."""
+        address = self._addresses.pop(one, None)
+        if address is not None:
+            del self._waiting[address][one]
+            if not self._waiting[address]:
+                del self._waiting[address]
+
+    def _end_oldest(self, those: dict[T, None]) -> None:
+        oldest = next(iter(those))
+        self.remove(oldest)
+        self._end(oldest)

@@ -1,0 +1,194 @@
+"""Connections that a client keeps open end: late and endless heads, idle ones, replies that nobody reads."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from serve.proxy.connections import BoundedConnection
+from serve.proxy.waiting import Waiting
+
+LONG = b"x" * 8_000_000  # more than the buffers of both sides hold
+PLACES = 4
+
+
+class Replica:
+    """Answers /long with LONG; each request holds one of a few places from its head until its reply has been sent."""
+
+    def __init__(self) -> None:
+        self.places = asyncio.Semaphore(PLACES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self.places:
+            body = await Request(scope, receive).body()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            if scope["path"] == "/long":
+                for at in range(0, len(LONG), 64_000):
+                    await send({"type": "http.response.body", "body": LONG[at : at + 64_000], "more_body": True})
+            await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def listening(idle: int = 100, of_address: int = 100, stalled: int = 100, **limits: float) -> AsyncIterator[int]:
+    class Connection(BoundedConnection):
+        pass
+
+    Connection.idle = Waiting(BoundedConnection.end, of_address, idle)
+    Connection.stalled = Waiting(BoundedConnection.end, stalled, stalled)
+    for name, value in limits.items():
+        setattr(Connection, name, value)
+    config = uvicorn.Config(Replica(), port=0, http=Connection, log_level="critical", lifespan="off", access_log=False)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.force_exit = server.should_exit = True
+        await serving
+
+
+async def connect(port: int, sent: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    return reader, writer
+
+
+async def reply(port: int, path: str = "/") -> bytes:
+    reader, writer = await connect(port, f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    found = await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+    return found
+
+
+async def deaf(port: int) -> asyncio.StreamWriter:
+    """Ask for LONG, and read nothing of it."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+    made.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
+    _, writer = await asyncio.open_connection(sock=made)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+    return writer
+
+
+@pytest.mark.parametrize(
+    ("sent", "ends"),
+    [
+        (b"", b""),
+        (b"\r\n", b""),
+        (b"GET / HT", b"HTTP/1.1 408 Request Timeout\r\n"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX-A: b", b"HTTP/1.1 408 Request Timeout\r\n"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", b"HTTP/1.1 200 OK\r\n"),
+    ],
+)
+def test_a_head_that_is_late_ends_its_connection(sent: bytes, ends: bytes) -> None:
+    async def wait() -> bytes:
+        async with listening(head_timeout_s=0.2) as port:
+            reader, writer = await connect(port, sent)
+            found = await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+            return found
+
+    assert asyncio.run(wait()).startswith(ends)
+
+
+def test_a_head_that_trickles_in_is_late_too() -> None:
+    async def trickle(writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(b"a")
+            await asyncio.sleep(0.02)
+
+    async def wait() -> bytes:
+        async with listening(head_timeout_s=0.3) as port:
+            reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
+            sending = asyncio.create_task(trickle(writer))
+            status = await asyncio.wait_for(reader.readline(), 30)
+            sending.cancel()
+            writer.close()
+            return status
+
+    assert b" 408 " in asyncio.run(wait())
+
+
+def test_a_head_without_an_end_is_refused() -> None:
+    async def flood() -> tuple[bytes, int]:
+        async with listening() as port:
+            reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
+            sent, status = 0, asyncio.create_task(reader.readline())
+            while not status.done() and sent < 50_000_000:
+                writer.write(b"a" * 10_000)
+                sent += 10_000
+                await asyncio.sleep(0)
+            writer.close()
+            return await status, sent
+
+    status, sent = asyncio.run(flood())
+    assert b" 431 " in status and sent < 10_000_000
+
+
+def test_many_idle_connections_leave_room_for_others() -> None:
+    """The oldest ends; a client that has just been answered is not the oldest."""
+
+    async def crowd() -> tuple[list[bool], bytes]:
+        async with listening(of_address=10) as port:
+            idle = [await connect(port, b"GET / HT" if n % 2 else b"") for n in range(30)]
+            found = await reply(port)
+            await asyncio.sleep(0.2)
+            ended = [reader.at_eof() for reader, _ in idle]
+            for _, writer in idle:
+                writer.close()
+            return ended, found
+
+    ended, found = asyncio.run(crowd())
+    assert ended[:20] == [True] * 20 and ended[22:] == [False] * 8 and found.startswith(b"HTTP/1.1 200")
+
+
+def test_a_connection_is_used_again_after_a_reply_and_a_slow_body() -> None:
+    async def ask_twice() -> bytes:
+        async with listening(head_timeout_s=0.2) as port:
+            reader, writer = await connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
+            await asyncio.sleep(0.4)  # bodies have a limit of their own
+            writer.write(b"hi")
+            first = await reader.readuntil(b"\r\n0\r\n\r\n")
+            await asyncio.sleep(0.4)
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            second = await reader.read()
+            writer.close()
+            return first + second
+
+    assert asyncio.run(ask_twice()).count(b"HTTP/1.1 200") == 2
+
+
+@pytest.mark.parametrize("limits", [{"stalled": 2}, {"stall_s": 0.2}])
+def test_replies_that_nobody_reads_hold_up_nobody(limits: dict[str, float]) -> None:
+    async def starve() -> bytes:
+        async with listening(**limits) as port:  # type: ignore[arg-type]
+            readers = [await deaf(port) for _ in range(3 * PLACES)]
+            found = await reply(port)
+            for writer in readers:
+                writer.transport.abort()
+            return found
+
+    assert asyncio.run(starve()).startswith(b"HTTP/1.1 200")
+
+
+def test_a_reader_that_is_slow_but_reads_gets_all() -> None:
+    async def read_slowly() -> int:
+        async with listening(stall_s=0.3, stalled=1) as port:
+            reader, writer = await connect(port, b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            size = 0
+            while part := await asyncio.wait_for(reader.read(200_000), 30):
+                size += len(part)
+                await asyncio.sleep(0.02)
+            writer.close()
+            return size
+
+    assert asyncio.run(read_slowly()) > len(LONG)
