@@ -1,4 +1,4 @@
-"""The proxy's side of a connection, with an end to what its client keeps open: a head, an idle connection, a reply.
+"""Bounds what a client keeps open: a head, an idle connection, a reply that it does not read.
 
 uvicorn waits for the end of a head, and for a client that reads, as long as either takes, and takes heads of any
 length. A reply that is not read holds a place of a replica; a connection holds one of the process's file descriptors.

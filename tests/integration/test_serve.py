@@ -147,7 +147,7 @@ def test_an_answer_is_of_one_revision_while_publishes_go_on(client: httpx.Client
 
 
 @pytest.mark.parametrize(
-    "question", ["C++ (", "a:b", '"x', "😀", "\x00?", "'; drop table chunk; --", "日本語", " ".join(["word"] * 10_000)]
+    "question", ["C++ (", "a:b", '"x', "😀", "\x00?", "'; drop table chunk; --", "日本語", " ".join(["word"] * 1_600)]
 )
 def test_no_question_breaks_a_leg(client: httpx.Client, question: str) -> None:
     reply = ask(client, question)

@@ -66,7 +66,7 @@ class OpenAIRoutes:
         options = body.raydex or RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         session = await self._sessions.open(request, body.to_question(), Origin(options.conversation, "openai"))
-        asked = Asked(body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages]))
+        asked = ChatRequest(body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages]))
         try:
             if not body.stream:
                 return _completion(await session.answer(request), session, asked)
@@ -121,7 +121,7 @@ def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChatRequest:
     """A request, where its sources stand, and about how many tokens its messages have."""
 
     body: ChatIn
@@ -129,7 +129,7 @@ class Asked:
     tokens: int
 
 
-def _completion(answer: Answer, session: QuestionSession, asked: Asked) -> ChatOut:
+def _completion(answer: Answer, session: QuestionSession, asked: ChatRequest) -> ChatOut:
     writer = make_writer(asked.place)
     text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, asked.place)
     return ChatOut(
@@ -150,14 +150,14 @@ def _below(answer: Answer, writer: SourceWriter, place: SourcesPlace) -> str:
     return label + writer.list_sources(answer.citations)
 
 
-def _sources(answer: Answer, conversation: str, asked: Asked) -> dict[str, Any]:
+def _sources(answer: Answer, conversation: str, asked: ChatRequest) -> dict[str, Any]:
     """Return the reply's `raydex`: the reply of /query without the text and the hits, and what had no effect."""
     whole = AnswerOut.of(answer, conversation).model_dump(exclude_unset=True)
     kept = {name: value for name, value in whole.items() if name not in ("answer", "hits", "question", "timings")}
     return {**kept, **({"ignored": asked.body.ignored} if asked.body.ignored else {})}
 
 
-def _token_counts(answer: Answer, asked: Asked) -> TokenCountsOut:
+def _token_counts(answer: Answer, asked: ChatRequest) -> TokenCountsOut:
     prompt = answer.usage.prompt_tokens or asked.tokens
     completion = answer.usage.completion_tokens or estimate(answer.text)
     return TokenCountsOut(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
@@ -172,7 +172,7 @@ class ChatChunks:
 
     heartbeat = ServerSentEvent(comment="still here", sep="\n")
 
-    def __init__(self, session: QuestionSession, asked: Asked) -> None:
+    def __init__(self, session: QuestionSession, asked: ChatRequest) -> None:
         options = asked.body.stream_options
         self._session, self._asked, self._usage = session, asked, bool(options and options.include_usage)
         self._place, self._writer = asked.place, make_writer(asked.place)
