@@ -66,7 +66,9 @@ class OpenAIRoutes:
         options = body.raydex or RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         session = await self._sessions.open(request, body.to_question(), Origin(options.conversation, "openai"))
-        asked = ChatRequest(body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages]))
+        asked = ChatRequest(
+            body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages])
+        )
         try:
             if not body.stream:
                 return _completion(await session.answer(request), session, asked)
