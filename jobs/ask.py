@@ -26,7 +26,7 @@ from pipelines.answering.engine import QueryEngine, Question
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE
-from pipelines.llm.session import READING, Status
+from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer
 from pipelines.services import find_services
 
@@ -184,6 +184,8 @@ def say_status(name: str, body: Mapping[str, Any]) -> None:
 
 def describe(status: Mapping[str, Any]) -> str:
     """Return a status in words."""
+    if status["stage"] == LOADING:
+        return "loading the index"
     if status["stage"] != READING:
         return f"{status['agent']} is {status['stage']}"
     wait = f", about {status['seconds']:.0f} s" if status["seconds"] is not None else ""

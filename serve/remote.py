@@ -16,6 +16,7 @@ from ray.serve.handle import DeploymentHandle
 
 from pipelines.answering.agents import Agent, AgentPart, StepUnavailable
 from pipelines.answering.reranking.base import Reranking
+from pipelines.answering.retrieval.live import IndexLoading, ModelNotReady
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
 from pipelines.llm.session import Status
@@ -28,6 +29,7 @@ Handle = DeploymentHandle[Any]
 
 # The first part that an agent's replica sends: it has the task, and from now on Ray reports when it dies.
 ACCEPTED = ""
+LOADING_CHECK_S = 0.2
 REFUSALS = (BackPressureError, DeploymentUnavailableError, TaskCancelledError)
 
 
@@ -77,6 +79,24 @@ class RemoteRetriever:
 
     def __init__(self, handle: Handle, timeout_s: float) -> None:
         self._handle, self._timeout_s = handle, timeout_s
+        self._loaded: set[str | None] = set()
+
+    def has_loaded(self, collection: str | None = None) -> bool:
+        """Return whether the collection was once loaded."""
+        return collection in self._loaded
+
+    async def aload(self, collection: str | None = None) -> None:
+        """See `Retriever.aload`."""
+        while True:
+            try:
+                await self.aready(collection)
+            except IndexLoading:
+                await asyncio.sleep(LOADING_CHECK_S)
+                continue
+            except ModelNotReady:
+                log.info("the model of collection %s is not loaded", collection)
+            self._loaded.add(collection)
+            return
 
     async def aretrieve(self, search: Search) -> Retrieval:
         """See `Retriever.aretrieve`."""

@@ -10,9 +10,8 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from pipelines.answering.agents import Agent, LLMAgent, StepUnavailable
@@ -24,7 +23,8 @@ from pipelines.answering.opening import look_at_page
 from pipelines.answering.question_length import check_length
 from pipelines.answering.reranking.base import Reranker, RerankFailed
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages, take_diverse
-from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix, load
+from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.retrieval.search import HITS, Retrieval, Search
 from pipelines.answering.rewriting import Rewrite, Rewriter
 from pipelines.answering.routing.router import FixedRouter, Router
@@ -40,12 +40,9 @@ from pipelines.answering.verified.book import AnswerBook, VerifiedMatch
 from pipelines.answering.verified.lookup import look_up
 from pipelines.llm.session import ChatModel, Status
 from pipelines.records import HIGH, VERIFIED, Answer, Filters, Hit, Index, IndexSettings, Message, Route
-from pipelines.store import Place, StoreUnavailable
+from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
-
-Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-
 
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
@@ -79,7 +76,8 @@ class EngineSettings:
 
     `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
     hits. With `pages_first` the hits are of as many pages as possible; at most `max_per_page` are of one page (0: any
-    number). `longest_question` is in characters."""
+    number). `longest_question` is in characters.
+    """
 
     mode: str = "compact"
     k: int = HITS
@@ -90,18 +88,6 @@ class EngineSettings:
 
 
 Event = Retrieval | Status | Delta | Answer
-
-
-class AsyncRetriever(Protocol):
-    """A retriever, in this process or elsewhere."""
-
-    async def aretrieve(self, search: Search) -> Retrieval: ...
-
-    async def aplace(self, url: str, collection: str | None = None) -> Place | None: ...
-
-    async def aready(self, collection: str | None = None) -> Index: ...
-
-    async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix: ...
 
 
 class QueryEngine:
@@ -176,6 +162,10 @@ class QueryEngine:
             async for event in self._chat(question, smalltalk, trace):
                 yield event
             return
+        if uses_retrieval(mode):
+            async with aclosing(load(self._retriever, question.collection)) as statuses:
+                async for status in statuses:
+                    yield status
         trace.asked = strip_smalltalk(question.question)
         page = await self._look_at_page(question, trace.asked, trace) if uses_retrieval(mode) else OpenPage(trace.asked)
         said, trace.asked = trace.asked, page.question
@@ -245,7 +235,7 @@ class QueryEngine:
             names = [index.collection]
         except CollectionNotNamed as error:
             names = list(error.names)
-        except ModelNotReady as error:
+        except NotReady as error:
             names = [error.collection] if error.collection else names
         except (StoreUnavailable, StepUnavailable) as error:
             log.info("a greeting is answered all the same: %s", error)

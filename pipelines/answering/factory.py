@@ -8,9 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from pipelines.answering.agents import Agent, LLMAgent
-from pipelines.answering.engine import AsyncRetriever, EngineSettings, QueryEngine
+from pipelines.answering.engine import EngineSettings, QueryEngine
 from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
 from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever

@@ -15,12 +15,12 @@ from pipelines.llm.protocol import joined
 from pipelines.records import Exchange, Message, Usage
 
 AT_ONCE = 4  # calls of one question
-READING, THINKING = "reading", "thinking"
+LOADING, READING, THINKING = "loading", "reading", "thinking"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a model is at while nothing of its answer has come: READING a prompt, or THINKING.
+    """What is under way while nothing of an answer has come: LOADING an index, or a model is READING or THINKING.
 
     The prompt has `tokens` with `passages`; it will be read in about `seconds`, None if the model's speed is unknown.
     """

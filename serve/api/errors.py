@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.question_length import QuestionTooLong
-from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.characters import clean_for_storage
@@ -41,7 +41,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
     match error:
         case StoreUnavailable():
             return Failure(503, f"the database is unavailable, try again: {message}", retry_after=RETRY_AFTER_S)
-        case ModelNotReady():
+        case NotReady():
             return Failure(503, message, retry_after=RETRY_AFTER_S, kind="model")
         case StepUnavailable():
             return Failure(503, message, retry_after=RETRY_AFTER_S)
@@ -71,7 +71,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
 
 EXPECTED = (
     StoreUnavailable,
-    ModelNotReady,
+    NotReady,
     StepUnavailable,
     CollectionNotNamed,
     NoLiveIndex,

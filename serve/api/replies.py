@@ -219,12 +219,12 @@ def _exchange(exchange: Exchange) -> ExchangeOut:
 
 
 class StatusOut(BaseModel):
-    """What the agent is at while nothing of its answer has come; `seconds` until it has read, null if unknown.
+    """What is under way while nothing of an answer has come; `seconds` until the agent has read, null if unknown.
 
     It names no model: a reader without a key may not know it.
     """
 
-    stage: Literal["reading", "thinking"]
+    stage: Literal["loading", "reading", "thinking"]
     agent: str
     passages: int
     tokens: int

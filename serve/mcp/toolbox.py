@@ -16,7 +16,7 @@ from pipelines.answering.engine import Event, QueryEngine, Question
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.llm.session import READING, Status
+from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
 from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
@@ -189,6 +189,8 @@ def describe_event(event: Event) -> str:
         case Retrieval():
             return f"found {count_sections(len(event.hits))}"
         case Status():
+            if event.stage == LOADING:
+                return "loading the index"
             wait = f", about {event.seconds:.0f} s" if event.seconds is not None else ""
             return f"reading {count_sections(event.passages)}{wait}" if event.stage == READING else event.stage
         case Delta():

@@ -129,6 +129,12 @@ class PoisonedRetriever:
     async def aretrieve(self, search: Search) -> Retrieval:
         return Retrieval(QUESTION, hits_of(self.payload), INDEX, 1, (), {"total": 0.0}, (QUESTION,))
 
+    def has_loaded(self, collection: str | None = None) -> bool:
+        return True
+
+    async def aload(self, collection: str | None = None) -> None:
+        """It has nothing to load."""
+
     async def aready(self, collection: str | None = None) -> Index:
         return INDEX
 

@@ -421,7 +421,9 @@ def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, mon
         """A retriever whose place has just lost its embedding model."""
 
         def __init__(self, engine: QueryEngine) -> None:
-            self.aretrieve, self.aready = engine._retriever.aretrieve, engine._retriever.aready
+            own = engine._retriever
+            self.aretrieve, self.aready = own.aretrieve, own.aready
+            self.has_loaded, self.aload = own.has_loaded, own.aload
 
         async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Any:
             try:

@@ -12,7 +12,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from pipelines.answering.agents import AgentResult, StepUnavailable
 from pipelines.answering.reranking.base import RerankFailed
-from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, Task, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.llm.errors import ContextTooLong, LLMEmpty, LLMFailed
@@ -20,7 +20,7 @@ from pipelines.llm.session import Status
 from pipelines.records import Usage
 from pipelines.store import NoLiveIndex, NoSuchIndex, StoreUnavailable
 from serve.api.errors import failure_of
-from serve.remote import RemoteAgent, StepDied, call_step, stream_answer
+from serve.remote import RemoteAgent, RemoteRetriever, StepDied, call_step, stream_answer
 
 ERRORS = [
     CollectionNotNamed(("docs", "guide")),
@@ -28,6 +28,7 @@ ERRORS = [
     NoLiveIndex("nothing is published in `docs`"),
     NoSuchIndex("index 7 was pruned"),
     ModelNotReady("all-MiniLM-L6-v2"),
+    IndexLoading("docs"),
     StoreUnavailable("the database is away: connection refused"),
     StepUnavailable("the retriever did not answer in time"),
     UnknownMode("poem", ("compact", "refine")),
@@ -102,6 +103,20 @@ def test_an_error_crosses_processes_whole(error: Exception) -> None:
     assert str(raised.value) == str(error) and vars(raised.value).items() >= vars(error).items()
     if not isinstance(error, LLMFailed | RerankFailed | NoSuchIndex):  # these three degrade the answer within
         assert failure_of(raised.value) == failure_of(error)
+
+
+def test_a_remote_index_is_waited_for_while_it_loads() -> None:
+    loading = [Response(IndexLoading("docs")), Response(from_step(IndexLoading("docs")))]
+    handle: Any = SimpleNamespace(aready=SimpleNamespace(remote=in_turn(*loading, Response("index"))))
+    retriever = RemoteRetriever(handle, 5.0)
+    assert not retriever.has_loaded("docs")
+    asyncio.run(retriever.aload("docs"))
+    assert retriever.has_loaded("docs")
+
+
+def test_a_remote_model_that_does_not_load_is_not_waited_for() -> None:
+    handle: Any = SimpleNamespace(aready=SimpleNamespace(remote=in_turn(Response(ModelNotReady("m", "docs")))))
+    asyncio.run(RemoteRetriever(handle, 5.0).aload("docs"))
 
 
 def test_another_replica_is_asked_once() -> None:

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
+from pipelines.answering.engine import QueryEngine, Question
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.legs import LegRetriever
-from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady, choose_collection
+from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady, choose_collection
 from pipelines.answering.retrieval.neighbours import join_chunks
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import LexicalIndex, Matches
-from pipelines.records import Filters, Hit, Index
+from pipelines.llm.session import LOADING, Status
+from pipelines.records import Answer, Filters, Hit, Index
 from pipelines.store import NoLiveIndex, StoreUnavailable
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to load comma separated files.")
@@ -177,19 +179,81 @@ def test_both_legs_down_is_still_an_answer(make: Make, models: Models, tmp_path:
     assert found.degraded == ("vector", "bm25") and found.hits == ()
 
 
-def test_a_long_bm25_build_is_not_waited_for(make: Make, tmp_path: Path) -> None:
-    gate = threading.Event()
+class GatedLexical(LexicalIndex):
+    """Is synced once its gate is open."""
 
-    class Slow(LexicalIndex):
-        def sync(self, store: object, index: Index) -> int:
-            assert gate.wait(10)
-            return super().sync(store, index)  # type: ignore[arg-type]
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.gate = threading.Event()
 
-    retriever = make(lexical=lambda index: Slow(tmp_path / "x"), patience_s=0.05)
-    assert retriever.retrieve(search_for("read_csv")).degraded == ("bm25",)
-    gate.set()
-    retriever.prepare()
+    def sync(self, store: object, index: Index) -> int:
+        assert self.gate.wait(30)
+        return super().sync(store, index)  # type: ignore[arg-type]
+
+
+def test_a_question_waits_for_the_first_build_of_bm25(make: Make, tmp_path: Path) -> None:
+    lexical = GatedLexical(tmp_path / "x")
+    retriever = make(lexical=lambda index: lexical, patience_s=0.05)
+    with pytest.raises(IndexLoading):
+        retriever.ready()
+    threading.Timer(0.3, lexical.gate.set).start()
     assert retriever.retrieve(search_for("read_csv")).degraded == ()
+    assert retriever.ready().id == 1 and retriever.has_loaded()
+
+
+def test_a_later_revision_is_not_waited_for_long(make: Make, store: MemoryStore, tmp_path: Path) -> None:
+    lexical = GatedLexical(tmp_path / "x")
+    lexical.gate.set()
+    retriever = make(lexical=lambda index: lexical, patience_s=0.05)
+    retriever.prepare()
+    lexical.gate.clear()
+    store.publish(1, CSV, ACTORS, TUNE)
+    assert retriever.retrieve(search_for("asha")).degraded == ("bm25",)
+    assert retriever.ready().revision == 2
+    lexical.gate.set()
+    retriever.prepare()
+    assert retriever.retrieve(search_for("asha")).degraded == ()
+
+
+def test_every_live_collection_is_warmed(make: Make, store: MemoryStore, models: Models, tmp_path: Path) -> None:
+    store.publish_index(2, TUNE, collection="guide")
+    retriever = make()
+    retriever.warm()
+    assert retriever.has_loaded("docs") and retriever.has_loaded("guide")
+    assert retriever.retrieve(search_for("asha", "guide")).degraded == ()
+
+
+def test_questions_that_wait_for_an_index_take_no_thread(make: Make, store: MemoryStore, tmp_path: Path) -> None:
+    gated = GatedLexical(tmp_path / "gated")
+    retriever = make(lexical=lambda index: gated if index.id == 1 else LexicalIndex(tmp_path / "open"))
+    store.publish_index(2, TUNE, collection="guide")
+
+    async def ask() -> tuple[Retrieval, Retrieval]:
+        waiting = [asyncio.ensure_future(retriever.aretrieve(search_for("csv", "docs"))) for _ in range(100)]
+        other = await retriever.aretrieve(search_for("asha", "guide"))
+        waiting.pop().cancel()  # that one leaves does not end the preparation of all
+        gated.gate.set()
+        return other, (await asyncio.gather(*waiting))[0]
+
+    other, held_up = asyncio.run(ask())
+    assert other.degraded == held_up.degraded == ()
+
+
+def test_a_stream_says_that_an_index_is_being_loaded(make: Make, tmp_path: Path) -> None:
+    lexical = GatedLexical(tmp_path / "x")
+    engine = QueryEngine(make(lexical=lambda index: lexical))
+
+    async def ask() -> list[object]:
+        events = list[object]()
+        async for event in engine.stream(Question("How do I load csv files?")):
+            events.append(event)
+            lexical.gate.set()
+        return events
+
+    first, second, *_, answer = asyncio.run(ask())
+    assert first == Status(LOADING) and isinstance(second, Retrieval)
+    assert isinstance(answer, Answer) and answer.degraded == ()
+    assert not any(isinstance(event, Status) for event in asyncio.run(ask()))
 
 
 def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp_path: Path) -> None:

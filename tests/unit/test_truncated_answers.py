@@ -31,6 +31,12 @@ class FixedRetriever:
     async def aretrieve(self, search: Search) -> Retrieval:
         return Retrieval(QUESTION, HITS, INDEX, 1, (), {}, (QUESTION,))
 
+    def has_loaded(self, collection: str | None = None) -> bool:
+        return True
+
+    async def aload(self, collection: str | None = None) -> None:
+        """It has nothing to load."""
+
     async def aready(self, collection: str | None = None) -> Index:
         return INDEX
 

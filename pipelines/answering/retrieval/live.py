@@ -58,15 +58,32 @@ class IndexReplaced(LookupError):
     """Another index is live than the one that was searched, or another revision of it."""
 
 
-class ModelNotReady(RuntimeError):
-    """The embedding model of the live index of `collection` is still loading, or does not load."""
+class NotReady(RuntimeError):
+    """A question to `collection` would not be answered in full now."""
+
+    collection = ""
+
+
+class ModelNotReady(NotReady):
+    """The embedding model of the live index of `collection` does not load."""
 
     def __init__(self, model: str, collection: str = "") -> None:
         self.model, self.collection = model, collection
-        super().__init__(f"embedding model {model!r} is not loaded yet; if it stays so, the log has the reason")
+        super().__init__(f"embedding model {model!r} is not loaded; the log has the reason")
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         return type(self), (self.model, self.collection)
+
+
+class IndexLoading(NotReady):
+    """The live index of `collection` is being loaded: its embedding model, and its BM25 folder of this node."""
+
+    def __init__(self, collection: str) -> None:
+        self.collection = collection
+        super().__init__(f"the index of collection {collection!r} is being loaded: try again")
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (self.collection,)
 
 
 class LiveIndexStore(ChunkSource, Protocol):
@@ -197,7 +214,7 @@ class LiveIndexes:
         lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
         model = index.settings.model
         live = LiveIndex(index, self._embedder(model), lexical, self._yardsticks.get(model))
-        if before is not None and before.index.id != index.id:
+        if before is None or before.index.id != index.id:
             self._try_sync(live)
         self._ready[index.collection] = live
         return live

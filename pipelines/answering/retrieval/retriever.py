@@ -16,6 +16,7 @@ import numpy as np
 from pipelines.answering.retrieval.legs import LegRetriever, SearchTrace
 from pipelines.answering.retrieval.live import (
     CollectionNotNamed,
+    IndexLoading,
     IndexReplaced,
     LiveIndex,
     LiveIndexes,
@@ -27,7 +28,7 @@ from pipelines.answering.retrieval.search import IndexStore, Retrieval, Retrieva
 from pipelines.answering.understanding.place import fragment_of, page_spellings
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Index
-from pipelines.store import NoSuchIndex, Place
+from pipelines.store import NoSuchIndex, Place, StoreUnavailable, is_copy
 
 THREADS = 32  # for retrievals, and as many for their legs: beyond them questions queue
 
@@ -84,24 +85,54 @@ class Retriever:
         _ = live.model
         return index
 
-    def warm(self, collection: str | None = None) -> None:
-        """Run `prepare` ahead of the first question, without raising."""
+    def warm(self) -> None:
+        """Prepare every live collection ahead of its first question, the one that is meant first, without raising."""
+        self._try_to_prepare(None)
+        try:
+            rows = self._store.collections()
+        except StoreUnavailable as error:
+            log.info("no collection is prepared yet: %s", error)
+            return
+        for row in rows:
+            if row["index"] is not None and not is_copy(row["name"]):
+                self._try_to_prepare(row["name"])
+
+    def _try_to_prepare(self, collection: str | None) -> None:
         try:
             self.prepare(collection)
         except Exception as error:
-            log.info("nothing is prepared yet: %s", error)
+            log.info("%s is not prepared yet: %s", collection or "the default collection", error)
 
     def ready(self, collection: str | None = None) -> Index:
-        """Return the live index if a question would be answered from it now, by vectors too.
+        """Return the live index if a question would be answered from it now, by vectors and by BM25.
 
-        Otherwise starts what is missing and raises ModelNotReady. Also raises as `prepare`.
+        Otherwise starts what is missing and raises IndexLoading, or ModelNotReady. Also raises as `prepare`.
         """
         index = self._indexes.index(collection)
         live = self._indexes.ready(index)
         if live is None or live.embedder is None:
             self._indexes.prepare(index)
-            raise ModelNotReady(index.settings.model, index.collection)
+            raise (
+                IndexLoading(index.collection)
+                if live is None
+                else ModelNotReady(index.settings.model, index.collection)
+            )
         return index
+
+    def has_loaded(self, collection: str | None = None) -> bool:
+        """Return whether an index of the collection was loaded when the store was last asked for it."""
+        index = self._indexes.remembered(collection)
+        return index is not None and self._indexes.ready(index) is not None
+
+    async def aload(self, collection: str | None = None) -> None:
+        """Wait until an index of the collection is loaded, BM25 too; no thread of the retriever's waits with it.
+
+        A leg that can't be loaded is missing from the answers. Raises CollectionNotNamed, NoLiveIndex and
+        StoreUnavailable.
+        """
+        index = await self._in_thread(lambda: self._indexes.index(collection))
+        if self._indexes.ready(index) is None:
+            await asyncio.shield(asyncio.wrap_future(self._indexes.prepare(index)))
 
     # -- asking
 
@@ -161,7 +192,9 @@ class Retriever:
         return await self._in_thread(lambda: self.place(url, collection))
 
     async def aretrieve(self, search: Search) -> Retrieval:
-        """Retrieve in a thread of the retriever's own."""
+        """Retrieve in a thread of the retriever's own, once an index is loaded."""
+        if not self.has_loaded(search.collection):
+            await self.aload(search.collection)
         return await self._in_thread(lambda: self.retrieve(search))
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Vector:

@@ -157,7 +157,9 @@ def _buttons(id: str) -> Block:
 
 
 def _describe(status: Mapping[str, Any]) -> str:
-    """Return in words what a slow model is at; "" if that is not worth saying."""
+    """Return in words what is under way; "" if that is not worth saying."""
+    if status["stage"] == "loading":
+        return "Loading the index …"
     if status["stage"] == "thinking":
         return "Thinking …"
     seconds = status.get("seconds")

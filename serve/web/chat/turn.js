@@ -113,6 +113,7 @@ export class Turn {
   #takeStatus({stage, passages, seconds}) {
     const pages = new Set(this.hits.slice(0, passages || undefined).map(hit => hit.source.split("#")[0])).size;
     const wait = seconds >= 2 ? `, about ${Math.round(seconds)} s` : "";
+    if (stage === "loading") return this.#notify("Loading the index…");
     this.#notify(stage === "thinking" ? "Thinking…" : `Reading ${count(pages, "page")}${wait}…`);
   }
 
