@@ -29,6 +29,7 @@ from pipelines.answering.settings import EXTRACTIVE
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer
 from pipelines.services import find_services
+from pipelines.store import NoSuchCollection
 
 MOST_HITS = 100
 # A person in a terminal waits: without the service the first question builds BM25.
@@ -94,7 +95,7 @@ def running_service() -> str | None:
 
 
 def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Tell) -> Mapping[str, Any]:
-    """Return the reply of the service at `url`. Raises BadInput and ServiceFailed with its message."""
+    """Return the reply of the service at `url`. Raises NoSuchCollection, BadInput and ServiceFailed."""
     url = url.rstrip("/")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
@@ -104,7 +105,18 @@ def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Te
             response.read()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
+    if response.status_code == httpx.codes.NOT_FOUND:
+        check_collection(url, question["collection"], headers)
     raise refusal(url, response)
+
+
+def check_collection(url: str, collection: str | None, headers: Mapping[str, str]) -> None:
+    """Raise NoSuchCollection if the service has no such collection for this key; it can't always tell."""
+    with contextlib.suppress(httpx.HTTPError, ValueError, TypeError, KeyError):
+        rows = httpx.get(f"{url}/collections", headers=headers, timeout=SILENCE_S).raise_for_status().json()
+        names = [str(row["name"]) for row in rows]
+        if collection is not None and collection not in names:
+            raise NoSuchCollection(collection, names)
 
 
 def read_events(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -147,6 +159,8 @@ def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
     """Return the reply of an engine in this process, configured by the variables that the service reads."""
     configuration = read_configuration().model_copy(update={"patience_s": PATIENCE_S})
     with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
+        if question["collection"] is not None:
+            store.find_collection(question["collection"])
         return asyncio.run(_stream(make_engine(configuration, retriever, store=store), Question(**question), tell))
 
 

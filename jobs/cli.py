@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from jobs.environment import debugging
+from jobs.environment import debugging, describe_trouble_at_home
 from pipelines.progress import Passing
 
 if TYPE_CHECKING:
@@ -58,9 +58,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, on the last line")
 
 
-def add_collection(parser: argparse.ArgumentParser, help: str | None = None) -> None:
-    """Add --collection; it is required unless `help` explains its default."""
-    parser.add_argument("--collection", required=help is None, help=help or "name of the collection")
+def add_collection(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add --collection to a command whose argument is another thing; `help` explains its default."""
+    parser.add_argument("--collection", metavar="NAME", help=help)
+
+
+def add_name(parser: argparse.ArgumentParser, help: str | None = None) -> None:
+    """Add the collection that a command is about: NAME, or --collection NAME; required unless `help` is given."""
+    either = parser.add_mutually_exclusive_group(required=help is None)
+    missing = argparse.SUPPRESS  # else the absent one of the two would overwrite the other with its default
+    either.add_argument("collection", nargs="?", metavar="NAME", default=missing, help=help or "name of the collection")
+    either.add_argument("--collection", metavar="NAME", help="another way to write NAME")
 
 
 def add_asking(group: "argparse._ArgumentGroup") -> None:
@@ -218,6 +226,8 @@ def describe_error(error: Exception) -> tuple[str, bool]:
     names it on a line of its own.
     """
     cause = getattr(error, "cause", None) or error
+    if at_home := describe_trouble_at_home(cause):
+        return at_home, True
     module = type(cause).__module__
     if module.startswith("ray."):
         lines = f"{error}\n{cause}".splitlines()

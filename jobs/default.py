@@ -5,14 +5,14 @@
 
 import argparse
 
-from jobs.cli import DONE, BadInput, add_json, command, finish, main
+from jobs.cli import DONE, BadInput, add_json, add_name, command, finish, main
 from jobs.environment import open_store
 from pipelines.store import Store
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("default", __doc__)
-    parser.add_argument("collection", nargs="?", help="name of the collection")
+    add_name(parser, "collection that becomes the default (none: print the default)")
     parser.add_argument("--none", action="store_true", help="have no default: with several collections, name one")
     add_json(parser)
     return parser

@@ -10,11 +10,10 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from jobs.cli import DONE, FAILED, BadInput, add_json, add_wait, command, finish, main, say
+from jobs.cli import DONE, FAILED, BadInput, add_json, add_name, add_wait, command, finish, main, say
 from jobs.environment import home, open_store
 from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import lexical_folder
-from pipelines.store import NoSuchCollection, Store
 
 ASKED = ("questions", "feedback", "evaluations")
 ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "questions": "question",
@@ -23,7 +22,7 @@ ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "q
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("drop", __doc__)
-    parser.add_argument("collection", help="name of the collection")
+    add_name(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--with-questions", action="store_true",
                         help="delete its questions, feedback and evaluations too")  # fmt: skip
@@ -34,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def work(args: argparse.Namespace) -> int:
     with open_store() as store, ExitStack() as holding:
-        is_default = _check_exists(store, args.collection)
+        is_default = bool(store.find_collection(args.collection)["is_default"])
         names = [args.collection, *store.copies(args.collection)]
         for name in names:
             holding.enter_context(hold_collection(store, name, args.wait, say))
@@ -50,14 +49,6 @@ def work(args: argparse.Namespace) -> int:
     summary = {"collection": args.collection, "deleted": contents, "kept": kept, "was_default": is_default}
     finish(summary, args.json, f"deleted collection {args.collection}: {_listed(contents)}")
     return DONE
-
-
-def _check_exists(store: Store, collection: str) -> bool:
-    """Return whether `collection` is the default. Raises NoSuchCollection."""
-    defaults = {row["name"]: row["is_default"] for row in store.collections()}
-    if collection not in defaults:
-        raise NoSuchCollection(collection, defaults)
-    return bool(defaults[collection])
 
 
 def describe(

@@ -4,14 +4,14 @@ import argparse
 import time
 from pathlib import Path
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
+from jobs.cli import DONE, BadInput, add_json, add_name, command, finish, main
 from jobs.environment import open_store
 from pipelines.store import dump
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("dump", __doc__)
-    add_collection(parser)
+    add_name(parser)
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     add_json(parser)
     parser.add_argument("file", type=Path, help="file to write")
@@ -25,6 +25,7 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput(f"{args.file.absolute().parent} is not a folder")
     began = time.perf_counter()
     with open_store() as store:
+        store.find_collection(args.collection)
         manifest = dump(store, store.live_index(args.collection), args.file)
     size, seconds = args.file.stat().st_size, round(time.perf_counter() - began, 3)
     summary = {

@@ -33,6 +33,19 @@ def home() -> Path:
     return folder
 
 
+def describe_trouble_at_home(error: BaseException) -> str | None:
+    """Return what is wrong with the home, if that is why a file can't be used."""
+    if not isinstance(error, OSError) or not isinstance(error.filename, str | os.PathLike):
+        return None
+    folder, path = home(), Path(os.fsdecode(error.filename)).absolute()
+    if not path.is_relative_to(folder) and not folder.is_relative_to(path):  # a folder above it that can't be made
+        return None
+    return (
+        f"RAYDEX_HOME {str(folder)!r} can't be used: {path}: {(error.strerror or str(error)).lower()}. Set RAYDEX_HOME "
+        "to a folder in which this user may write"
+    )
+
+
 def read_configuration() -> "AnswerSettings":
     """Return the configuration of answers, from the variables that the service reads too.
 

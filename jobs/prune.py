@@ -3,15 +3,15 @@
 import argparse
 import shutil
 
-from jobs.cli import DONE, add_collection, add_json, add_wait, check_range, command, finish, main, say
+from jobs.cli import DONE, add_json, add_name, add_wait, check_range, command, finish, main, say
 from jobs.environment import home, open_store
-from pipelines.indexing.lock import hold_collection
+from pipelines.indexing.lock import hold_known
 from pipelines.lexical import lexical_folder
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("prune", __doc__)
-    add_collection(parser)
+    add_name(parser)
     parser.add_argument(
         "--keep", type=int, default=0, metavar="N", help="keep the N newest retired indexes (default 0)"
     )
@@ -22,7 +22,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def work(args: argparse.Namespace) -> int:
     check_range("--keep", args.keep, 0)
-    with open_store() as store, hold_collection(store, args.collection, args.wait, say):
+    with open_store() as store, hold_known(store, args.collection, args.wait, say):
         pruned = store.prune(args.collection, args.keep)
         for index in pruned:  # those of other machines stay, unused
             shutil.rmtree(lexical_folder(home(), store.url, index), ignore_errors=True)

@@ -2,22 +2,22 @@
 
 import argparse
 
-from jobs.cli import DONE, add_collection, add_json, add_wait, command, finish, main, say
+from jobs.cli import DONE, add_json, add_name, add_wait, command, finish, main, say
 from jobs.environment import open_store
-from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.indexing.lock import hold_known, record_run
 from pipelines.store import NoSuchIndex, promote_index
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("publish", __doc__)
-    add_collection(parser)
+    add_name(parser)
     add_wait(parser)
     add_json(parser)
     return parser
 
 
 def work(args: argparse.Namespace) -> int:
-    with open_store() as store, hold_collection(store, args.collection, args.wait, say) as lock:
+    with open_store() as store, hold_known(store, args.collection, args.wait, say) as lock:
         candidate = store.candidate_index(args.collection)
         if candidate is None:
             raise NoSuchIndex(

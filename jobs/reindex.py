@@ -1,8 +1,8 @@
 """Brings a collection's index up to date with its sites and folders.
 
-It crawls or reads what changed, embeds what is new and publishes the result in one step. Exit codes: 0 done, 1 failed,
-2 bad input, 3 done but vanished pages were not deleted (the crawl failed, or too many vanished at once), 75 another run
-holds the collection.
+It crawls or reads what changed, embeds what is new and publishes the result in one step. `--collection NAME` alone does
+again what the last run on it did. Exit codes: 0 done, 1 failed, 2 bad input, 3 done but vanished pages were not deleted
+(the crawl failed, or too many vanished at once), 75 another run holds the collection.
 """
 
 import argparse
@@ -24,17 +24,18 @@ from jobs.cli import (
     say,
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
-from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, compose_collection
+from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
-from pipelines.store import BuildResources
+from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
 EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outcome.NOTHING_INDEXED: FAILED}
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
+SOURCES = ("target", "start_url", "path", "base_url")
 INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type")
 
 
@@ -42,7 +43,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("index", __doc__)
     add = parser.add_argument
     add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml)")
-    add_collection(parser, "name of the collection (default: the file's, or the host)")
+    add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
     add("--path", help="read this folder, glob or bucket instead of crawling")
     add("--base-url", help="URL that the files of the folder stand for")
@@ -91,17 +92,9 @@ def arguments() -> argparse.ArgumentParser:
 def work(args: argparse.Namespace) -> int:
     if args.no_ray and args.embedders is not None:
         raise BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    collection = compose_collection(
-        args.target,
-        args.start_url,
-        args.path,
-        args.base_url,
-        crawl={name: given[name] for name in CRAWL_FLAGS if name in given},
-        index={name: given[name] for name in INDEX_FLAGS if name in given},
-        name=args.collection,
-        max_delete_ratio=args.max_delete_ratio,
-    )
+    flags = vars(args)
+    again = bool(args.collection) and not any(flags[name] for name in SOURCES)
+    composed = None if again else compose(flags)
     options = ReindexOptions(
         publish=not args.no_publish,
         wait=args.wait,
@@ -119,6 +112,7 @@ def work(args: argparse.Namespace) -> int:
     )
     try:
         with open_store() as store:
+            collection = composed or compose(flags, stored_settings(store, args.collection))
             if args.dry_run:
                 plan = plan_reindex(store, collection, options, say)
                 finish(plan, args.json, describe_plan(plan))
@@ -129,6 +123,25 @@ def work(args: argparse.Namespace) -> int:
         raise BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
     finish(summary.as_dict(), args.json, str(summary))
     return EXIT_CODES[summary.outcome]
+
+
+def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Collection:
+    """Return the collection that the flags describe, or the `stored` one with what they change."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    return compose_collection(
+        *(flags[name] for name in SOURCES),
+        crawl={name: given[name] for name in CRAWL_FLAGS if name in given},
+        index={name: given[name] for name in INDEX_FLAGS if name in given},
+        stored=stored,
+        name=flags["collection"],
+        max_delete_ratio=flags["max_delete_ratio"],
+    )
+
+
+def stored_settings(store: Store, collection: str) -> dict[str, Any]:
+    """Return the settings of the last run of a collection. Raises NoSuchCollection."""
+    store.find_collection(collection)
+    return store.collection_settings(collection)
 
 
 def describe_plan(plan: Mapping[str, Any]) -> str:

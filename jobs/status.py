@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main
+from jobs.cli import DONE, add_json, add_name, command, finish, main
 from jobs.environment import home, open_store
 from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.indexing.summary import describe_layouts
 from pipelines.progress import describe_seconds
 from pipelines.services import RunningService, find_services
-from pipelines.store import NoSuchCollection, Store, is_copy
+from pipelines.store import Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
 
 NOTHING = "no collection yet: create one with `raydex index URL`"
@@ -20,8 +20,7 @@ NOTHING = "no collection yet: create one with `raydex index URL`"
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("status", __doc__)
-    parser.add_argument("name", nargs="?", help="show this collection alone, in full")
-    add_collection(parser, "the same as the name")
+    add_name(parser, "show this collection alone, in full")
     parser.add_argument("--failed", action="store_true", help="list every page that failed, with its reason")
     parser.add_argument(
         "--most", type=int, metavar="N", help=f"show at most N runs and N failed pages (default {SHOWN})"
@@ -31,15 +30,10 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def work(args: argparse.Namespace) -> int:
-    wanted = args.name or args.collection
-    if args.name and args.collection not in (None, args.name):
-        raise BadInput(f"{args.name} and --collection {args.collection} are two collections: name one")
+    wanted = args.collection
     with open_store() as store:
         rows = store.collections()
-        names = [row["name"] for row in rows]
-        if wanted and wanted not in names:
-            raise NoSuchCollection(wanted, (name for name in names if not is_copy(name)))
-        chosen = [wanted] if wanted else names
+        chosen = [store.find_collection(wanted)["name"]] if wanted else [row["name"] for row in rows]
         most = args.most or (None if args.failed else SHOWN)
         status = {name: _status(store, name, args.most or SHOWN, most) for name in chosen}
     default = next((row["name"] for row in rows if row["is_default"]), None)

@@ -5,6 +5,7 @@ key is validated; defaults come from the settings that the values end in. Knows 
 """
 
 import glob
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -26,6 +27,11 @@ AUTO = "auto"
 CRAWL, INDEX = CrawlSettings(("http://localhost/",)), IndexSettings()
 # Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
 MAX_DELETE_RATIO = 0.2
+
+
+COLLECTION_FILES = (".yaml", ".yml")
+# A host with a dot or a port, perhaps with a path.
+_WITHOUT_SCHEME = re.compile(r"(?:[\w-]+(?:\.[\w-]+)+(?::\d+)?|[\w-]+:\d+)(?:/.*)?")
 
 
 class InvalidCollection(ValueError):
@@ -129,6 +135,14 @@ class Collection(_Strict):
     def rules(self) -> UrlRules:
         return UrlRules(self.tags, self.version)
 
+    def as_stored(self) -> dict[str, Any]:
+        """Return what the database keeps of it, for a later run: folders by their whole path, wherever that starts."""
+        values = self.model_dump()
+        for folder in values["folders"]:
+            if "://" not in folder["path"]:
+                folder["path"] = str(Path(folder["path"]).absolute())
+        return values
+
     def check_folders(self, relative: bool = True) -> None:
         """Raise NoSuchFolder for a folder without a readable file, or a relative one unless `relative`."""
         for folder in self.folders:
@@ -156,22 +170,27 @@ def compose_collection(
     *,
     crawl: Mapping[str, Any] | None = None,
     index: Mapping[str, Any] | None = None,
+    stored: Mapping[str, Any] | None = None,
     **top: Any,
 ) -> Collection:
     """Return the collection of a file, of start URLs or of the files under `path`, with single keys replaced.
+
+    Without any of them it is the `stored` one, as its last run had it.
 
     `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. `crawl` replaces
     keys of every site and folder that have them, `index` keys of the index, `top` keys of the
     collection, unless None; the default of `name` is the file's name or the host. Raises InvalidCollection.
     """
-    origin = target or "flags"
+    origin = target or ("flags" if stored is None else "stored settings")
     file, start_urls, path = _place(target, start_urls, path)
     if path and start_urls:
         raise InvalidCollection("a folder and a start URL exclude each other; a collection file can hold both")
     if bool(path) != bool(base_url):
         raise InvalidCollection(f"folder {path!r} needs --base-url URL: its files are cited as pages under that URL"
                                 if path else f"--base-url {base_url} needs a folder: give --path DIR")  # fmt: skip
-    data = _read_yaml(file) if file else {"name": _name_of(start_urls[0] if start_urls else base_url or "")}
+    data: dict[str, Any] = dict(stored or {"name": _name_of(start_urls[0] if start_urls else base_url or "")})
+    if file:
+        data = _read_yaml(file)
     if start_urls:
         data |= {"sites": [{"start_urls": list(start_urls)}], "folders": []}
     if path:
@@ -179,7 +198,8 @@ def compose_collection(
     data |= {key: value for key, value in top.items() if value is not None}
     collection = collection_from(data, origin)
     if not (collection.sites or collection.folders):
-        raise InvalidCollection("nothing to index: give a URL, a folder with --base-url URL, or a collection file")
+        why = "nothing to index" if stored is None else f"collection {collection.name!r} has no stored sources"
+        raise InvalidCollection(f"{why}: give a URL, a folder with --base-url URL, or a collection file")
     return _replace(collection, crawl or {}, index or {}, origin)
 
 
@@ -189,20 +209,31 @@ def _place(
     """Return collection file, start URLs and folder, with `target` as one of them. Raises InvalidCollection."""
     if not target:
         return None, start_urls, path
-    if target.startswith(("http://", "https://")):
+    if target.lower().startswith(("http://", "https://")):
         return None, [target, *start_urls], path
     if not _holds_documents(target):
+        _check_exists(target)
         return Path(target), start_urls, path
     if path:
         raise InvalidCollection(f"{target!r} and --path {path!r} are both folders: a collection file can hold both")
     return None, start_urls, target
 
 
+def _check_exists(target: str) -> None:
+    """Raise InvalidCollection for a target that is not there: a URL without its beginning, or a mistyped path."""
+    if Path(target).exists() or Path(target).suffix in COLLECTION_FILES:
+        return
+    said = f"there is no file or folder {target!r}"
+    if _WITHOUT_SCHEME.fullmatch(target):
+        said += f"; the URL of a site begins with https://: `raydex index https://{target}`"
+    raise InvalidCollection(said)
+
+
 def _holds_documents(target: str) -> bool:
     """Return whether `target` is a folder, bucket or document rather than a collection file."""
     if "://" in target or Path(target).is_dir():
         return True
-    return glob.has_magic(target) or (Path(target).is_file() and Path(target).suffix not in (".yaml", ".yml"))
+    return glob.has_magic(target) or (Path(target).is_file() and Path(target).suffix not in COLLECTION_FILES)
 
 
 def collection_from(data: Mapping[str, Any], origin: str) -> Collection:

@@ -36,6 +36,16 @@ def hold_collection(
         lock.release()
 
 
+@contextmanager
+def hold_known(
+    store: Store, name: str, wait: bool = False, progress: Callable[[str], None] | None = None
+) -> Iterator[RunLock]:
+    """As `hold_collection`, of a collection that there is. Raises NoSuchCollection."""
+    store.find_collection(name)
+    with hold_collection(store, name, wait, progress) as lock:
+        yield lock
+
+
 class RunRecord:
     """The record of a run: its id, its counts, and a remark that needs a look."""
 

@@ -130,7 +130,7 @@ def _run(
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (
-            record_run(lock, kind, collection.model_dump()) as record,
+            record_run(lock, kind, collection.as_stored()) as record,
             _forgotten_if_empty(store, collection.name, record.run, before),
         ):
             prepare(record.run)

@@ -144,7 +144,7 @@ class ReindexSummary:
         if self.index is None:
             return "none"
         if not self.published:
-            return f"{self.index} is a candidate: `raydex publish --collection {self.collection}` makes it live"
+            return f"{self.index} is a candidate: `raydex publish {self.collection}` makes it live"
         if self.changed:
             return f"{self.index}, revision {self.revision}, published ({'in place' if self.in_place else 'built new'})"
         return f"{self.index}, revision {self.revision}: unchanged, nothing to publish"

@@ -405,11 +405,19 @@ def test_flags_that_cannot_be_used_are_bad_input(jobs, flags, words):
     assert "Traceback" not in done.messages
 
 
-@pytest.mark.parametrize("verb", ["publish", "rollback"])
+@pytest.mark.parametrize("verb", ["publish", "rollback", "prune", "reindex"])
 def test_verbs_on_a_collection_that_is_not_there_are_bad_input(jobs, verb):
     done = jobs.verb(verb)
     assert done.code == 2
-    assert "docs" in done.messages
+    assert "there is no collection 'docs'; there are: none" in done.messages
+
+
+def test_a_collection_is_brought_up_to_date_by_its_name_alone(jobs, folder):
+    jobs.reindex("--max-delete-ratio", 0.5)
+    (folder / "p00.html").write_text(html_page("Page p00", {"purpose": "Now it treats another subject."}))
+    done = jobs.verb("reindex")
+    assert (done.code, done.summary["pages"]["changed"], done.summary["in_place"]) == (0, 1, True)
+    assert jobs.verb("status").summary["collections"]["docs"]["settings"]["max_delete_ratio"] == 0.5
 
 
 def test_a_run_that_fails_is_recorded_with_its_error_and_the_next_one_goes_on(jobs, folder):

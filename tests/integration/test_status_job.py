@@ -71,4 +71,3 @@ def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> Non
 def test_a_name_that_does_not_exist_is_bad_input(jobs: Jobs) -> None:
     wrong = jobs.run("status", "dcos")
     assert wrong.code == 2 and "there is no collection 'dcos'; there are: none" in wrong.messages
-    assert jobs.run("status", "one", "--collection", "other").code == 2

@@ -32,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
     server: FakeService
 
     def do_GET(self) -> None:
-        self._reply(200, {"status": "ok"})
+        self._reply(200, [{"name": "docs"}, {"name": "wiki"}] if self.path == "/collections" else {"status": "ok"})
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -41,6 +41,9 @@ class Handler(BaseHTTPRequestHandler):
         known = not self.server.key or key == f"Bearer {self.server.key}"
         if not known:
             self._reply(401, {"error": "this request needs a key"})
+            return
+        if body["collection"] not in (None, "docs"):
+            self._reply(404, {"error": f"collection {body['collection']!r} has no published index"})
             return
         events = [*self.server.events, *([("answer", REPLY)] if self.server.answers else [])]
         data = "".join(f"event: {name}\ndata: {json.dumps(body)}\n\n" for name, body in events).encode()
@@ -181,3 +184,12 @@ def test_a_stream_that_fails_is_an_error(
     service.events, service.answers = ([event] if event else []), False
     assert run("--url", service.url) == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_collection_that_does_not_exist_is_answered_with_those_that_do(
+    service: FakeService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--url", service.url, "--collection", "nope") == 2
+    assert "there is no collection 'nope'; there are: docs, wiki" in capsys.readouterr().err
+    assert run("--url", service.url, "--collection", "wiki") == 2  # it exists, and is not published yet
+    assert "has no published index" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """`raydex`: one screen of help, one verb a file, exit codes and messages that a shell and a person can rely on."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -87,6 +88,43 @@ def test_a_closed_pipe_is_no_error_message(words):
                           check=False)  # fmt: skip
     os.close(writer)
     assert done.stderr == b"" and done.returncode in (0, 141)  # argparse ignores it
+
+
+@pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
+def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb):
+    """The name may stand before and after flags; two names are refused, and none where one is needed."""
+    parser = importlib.import_module(VERBS[verb][0]).arguments()
+    rest = ["docs.dump"] if verb == "dump" else []
+    for words in (["docs", *rest, "--json"], ["--json", "docs", *rest], ["--collection", "docs", "--json", *rest],
+                  ["--json", *rest, "--collection", "docs"]):  # fmt: skip
+        assert parser.parse_args(words).collection == "docs", words
+    with pytest.raises(SystemExit):
+        parser.parse_args(["docs", *rest, "--collection", "other"])
+    if verb in ("status", "default"):
+        assert parser.parse_args([]).collection is None
+    else:
+        with pytest.raises(SystemExit):
+            parser.parse_args(rest)
+
+
+HOMELESS = {"index": ["x", "--base-url", "https://x.test/"], "ask": ["hi"], "keys": ["list"], "answers": ["list"],
+            "dump": ["x", "x.dump"]} | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}  # fmt: skip
+HOMELESS |= {verb: [] for verb in ("serve", "mcp", "status", "default", "database", "insights")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", HOMELESS)
+def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "page.html").write_text("<h1>Page</h1>")
+    (tmp_path / "file").write_text("")
+    environment = os.environ | {"RAYDEX_HOME": str(tmp_path / "file" / "home"), "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "jobs", verb, *HOMELESS[verb]]
+    done = subprocess.run(words, cwd=tmp_path, text=True, capture_output=True, env=environment, check=False)
+    assert done.returncode == 1
+    *before, last = done.stderr.splitlines()
+    assert last.startswith(f"raydex {verb}: RAYDEX_HOME '{tmp_path}/file/home' can't be used: ")
+    assert len(before) <= 1 and "Traceback" not in done.stderr
 
 
 def test_serve_passes_its_flags_on_as_settings():

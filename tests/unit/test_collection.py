@@ -51,6 +51,11 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({}, "nothing to index: give a URL, a folder with --base-url URL, or a collection file"),
         ({"target": "."}, "'.' needs --base-url"),
         ({"base_url": BASE}, "needs a folder"),
+        ({"target": "/no/such/folder", "base_url": BASE}, "there is no file or folder '/no/such/folder'"),
+        ({"target": "docs.test"}, "begins with https://: `raydex index https://docs.test`"),
+        ({"target": "docs.test:8000/guide/"}, "`raydex index https://docs.test:8000/guide/`"),
+        ({"target": "localhost:8000"}, "`raydex index https://localhost:8000`"),
+        ({"stored": {"name": "old"}}, "collection 'old' has no stored sources"),
         ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "exclude each other"),
         ({"target": ".", "base_url": BASE, "path": "docs"}, "'.' and --path 'docs'"),
         ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
@@ -63,6 +68,26 @@ def test_what_can_not_be_indexed_is_named_with_the_remedy(given, words):
     with pytest.raises(InvalidCollection) as error:
         compose_collection(**given)
     assert words in str(error.value)
+
+
+def test_only_what_looks_like_a_host_is_taken_for_a_url_without_its_beginning():
+    for target in ("/no/such", "./docs", "../docs.d/x", "docs", "my docs.txt"):
+        with pytest.raises(InvalidCollection) as error:
+            compose_collection(target)
+        assert "https" not in str(error.value), target
+
+
+def test_a_stored_collection_is_indexed_again_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    first = compose_collection("docs", base_url=BASE, name="docs", index={"chunk_size": 80})
+    stored = first.as_stored()
+    assert stored["folders"][0]["path"] == str(tmp_path / "docs")
+    monkeypatch.chdir("/")
+    again = compose_collection(stored=stored, name="docs", max_delete_ratio=0.5)
+    assert again.model_dump() == stored | {"max_delete_ratio": 0.5}
+    bucket = compose_collection("s3://bucket/docs", base_url=BASE)
+    assert bucket.as_stored() == bucket.model_dump()
 
 
 def test_single_keys_of_a_file_are_replaced(tmp_path):

@@ -14,6 +14,14 @@ SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
 # What was asked of a collection, in the order of deletion.
 DELETE_QUESTIONS = ("delete_feedback", "delete_questions", "delete_evaluations")
 
+# Marks the name of a copy; no collection file can give a name with it.
+COPY_MARK = "@"
+
+
+def is_copy(name: str) -> bool:
+    """Return whether a collection is a copy of another one."""
+    return COPY_MARK in name
+
 
 class NoSuchCollection(LookupError):
     """There is no collection with that name; there are `names`."""
@@ -28,6 +36,13 @@ class Collections(Database):
     def collections(self) -> list[DictRow]:
         """Return every collection: name, is_default; of its live index: id, revision, stats, settings, published_at."""
         return self._all("collections")
+
+    def find_collection(self, collection: str) -> DictRow:
+        """Return the row that `collections` has of a collection. Raises NoSuchCollection."""
+        rows = {row["name"]: row for row in self.collections()}
+        if collection not in rows:
+            raise NoSuchCollection(collection, (name for name in rows if not is_copy(name)))
+        return rows[collection]
 
     def collection_settings(self, collection: str) -> dict[str, Any]:
         """Return the settings of the last reindex of a collection; empty for an unknown collection."""

@@ -1,10 +1,7 @@
 """Copies of a collection: its pages under another name, to be indexed with other settings."""
 
-from pipelines.store.collections.catalog import Collections
+from pipelines.store.collections.catalog import COPY_MARK, Collections, is_copy
 from pipelines.store.connection import Connection, statement
-
-# Marks the name of a copy; no collection file can give a name with it.
-COPY_MARK = "@"
 
 
 class Copies(Collections):
@@ -36,8 +33,3 @@ class Copies(Collections):
 def copy_name(collection: str, fingerprint: str) -> str:
     """Return the name of the copy of `collection` whose index has this fingerprint."""
     return f"{collection}{COPY_MARK}{fingerprint[:12]}"
-
-
-def is_copy(name: str) -> bool:
-    """Return whether a collection is a copy of another one."""
-    return COPY_MARK in name
