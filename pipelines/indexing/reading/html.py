@@ -30,7 +30,7 @@ _DOXYGEN_LISTING = etree.XPath(
     "//div[@class='contents']/div[@class='textblock'][starts-with(normalize-space(.),'Here is a list of all')])"
 )
 _SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # Sphinx's page to search at
-_NAMES = etree.XPath("//@class | //@role", smart_strings=False)
+_NAMES = etree.XPath("//@class | //@role | //input/@type", smart_strings=False)
 # Where single-page applications are drawn.
 _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
@@ -87,7 +87,7 @@ def parse_html(text: str) -> Element | None:
 
 
 def names_of(root: Element) -> frozenset[str]:
-    """Return the class names and roles of all elements, by which generators are told apart."""
+    """Return the class names and roles of all elements and the types of inputs: they tell generators apart."""
     return frozenset(" ".join(_NAMES(root)).split())
 
 

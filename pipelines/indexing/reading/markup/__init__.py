@@ -1,7 +1,7 @@
 """Markup: rewrites what generators write in a way of their own into plain HTML.
 
 API entries become sections with a signature, grids become tables, tabs get their labels. Each module does it for one
-kind; `rewrite` calls those whose class names or roles a page has. Runs before the page's own content is looked for.
+kind; `rewrite` calls those whose class names, roles or buttons a page has. Runs before the content is looked for.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ _REWRITERS: tuple[tuple[frozenset[str], Callable[[Element], None]], ...] = (
     (frozenset(["summary-table", "member-signature", "type-signature", "blockList", "blockListLast"]), rewrite_javadoc),
     (frozenset(["table", "grid", "admonitionblock"]), rewrite_grids),
     (frozenset(["boring", "md-typeset", "lang", "tsd-signature"]), clean_listings),
-    (frozenset(["tablist", "tabbed-set", "sd-tab-set", "tab-set", "vp-code-group", "book-tabs"]), label_tabs),
+    (frozenset(["tablist", "radio"]), label_tabs),
 )
 
 
 def rewrite(root: Element, names: frozenset[str]) -> None:
-    """Rewrite the page `root`, whose class names and roles are `names`, in place."""
+    """Rewrite the page `root`, whose `names_of` are `names`, in place."""
     etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
     for triggers, rewriter in _REWRITERS:
         if not names.isdisjoint(triggers):

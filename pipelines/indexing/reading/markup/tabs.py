@@ -1,24 +1,27 @@
 """Puts the label of each tab with its content, because a chunk holds several tabs.
 
-Labels and panels belong together by ARIA's roles (Docusaurus, sphinx-tabs, Starlight, GitBook) or by the class of the
-set (MkDocs Material, sphinx-design, sphinx-inline-tabs, VitePress, Hugo Book).
+Labels and panels belong together by ARIA's roles (Docusaurus, sphinx-tabs, Starlight, GitBook), or as a style sheet
+finds them without a script: each label is for a radio button, and there are as many panels (MkDocs Material,
+sphinx-design, sphinx-inline-tabs, VitePress, Hugo Book, Django's console blocks).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.markup.elements import classes, drop
+from pipelines.indexing.reading.markup.elements import drop
 from pipelines.indexing.reading.text import as_paragraph
 
 LABEL = "data-tab-label"  # the attribute of a panel that holds its label
 
-_SETS = frozenset(["tabbed-set", "sd-tab-set", "tab-set", "vp-code-group", "book-tabs"])
-_PANELS = frozenset(["tabbed-block", "sd-tab-content", "tab-content", "book-tabs-content"])
 _TAB_LISTS = etree.XPath(".//*[@role='tablist']")
 _TABS = etree.XPath(".//*[@role='tab']")
 _TAB_PANELS = etree.XPath(".//*[@role='tabpanel']")
+_RADIOS = etree.XPath(".//input[@type='radio'][@id][@name]")
+_LABELS = etree.XPath(".//label[@for]")
+_BOXES = ("div", "section", "article", "figure")  # what a panel may be
 
 
 def label_tabs(root: Element) -> None:
@@ -27,18 +30,31 @@ def label_tabs(root: Element) -> None:
         labels = _TABS(tab_list)
         _label(labels, _panels_of(tab_list, labels))
         drop([tab_list])
-    for tab_set in root.iter("div"):
-        if not _SETS.isdisjoint(classes(tab_set)):
-            labels = [label for label in _own(tab_set, "label") if label.get("for")]
-            _label(labels, list(_own_panels(tab_set)))
-            drop(labels)
+    label_of = {label.get("for"): label for label in _LABELS(root)}
+    radios = sorted(_RADIOS(root), key=lambda radio: radio.get("name"))
+    for _, group in groupby(radios, key=lambda radio: radio.get("name")):
+        buttons = list(group)
+        labels = [label for button in buttons if (label := label_of.get(button.get("id"))) is not None]
+        if len(labels) == len(buttons) and (panels := _panels_beside([*buttons, *labels], labels)):
+            _label(labels, panels)
+            drop([*labels, *buttons])
 
 
 def _label(labels: Sequence[Element], panels: Sequence[Element]) -> None:
+    """Name the panels, which are boxes of their section from now on: nobody links to the id of a panel."""
     if len(labels) != len(panels):
         return
     for label, panel in zip(labels, panels, strict=True):
-        panel.set(LABEL, as_paragraph("".join(label.itertext())).rstrip(":").replace("\n", " "))
+        panel.set(LABEL, _name(label))
+        panel.tag = "div"
+        panel.attrib.pop("id", None)
+
+
+def _name(label: Element) -> str:
+    """Return the words of `label`; where it shows a glyph, those that appear when a reader points at it."""
+    texts = ("".join(label.itertext()), label.get("title"), label.get("aria-label"))
+    names = (as_paragraph(text or "").rstrip(":").replace("\n", " ") for text in texts)
+    return next((name for name in names if any(map(str.isalnum, name))), "")
 
 
 def _panels_of(tab_list: Element, tabs: Sequence[Element]) -> list[Element]:
@@ -56,19 +72,43 @@ def _panels_of(tab_list: Element, tabs: Sequence[Element]) -> list[Element]:
     return [panel for panel in panels if panel.getparent() is panels[0].getparent()]
 
 
-def _own(tab_set: Element, *tags: str) -> Iterator[Element]:
-    """Yield the descendants of `tab_set` that belong to no set inside it."""
-    for element in tab_set.iterdescendants(*tags):
-        holder = next(up for up in element.iterancestors("div") if not _SETS.isdisjoint(classes(up)))
-        if holder is tab_set:
-            yield element
+def _panels_beside(controls: Sequence[Element], labels: Sequence[Element]) -> list[Element]:
+    """Return the panels of the tabs that `controls`, buttons and labels, choose: as many boxes; none for a form."""
+    holder = _common_parent(controls)
+    others = _others(holder, controls)
+    if not others and (outer := holder.getparent()) is not None:
+        others = _others(outer, controls)
+    for found in (others, list(others[0]) if len(others) == 1 else [], _after(labels)):
+        boxes = [box for box in found if box.tag in _BOXES]
+        if len(boxes) != len(labels):
+            boxes = [box for box in boxes if len(box) or (box.text or "").strip()]
+        if len(boxes) == len(labels):
+            return boxes
+    return []
 
 
-def _own_panels(tab_set: Element) -> Iterator[Element]:
-    for element in _own(tab_set, "div"):
-        names = classes(element)
-        parent = element.getparent()
-        if not _PANELS.isdisjoint(names) or (parent is not None and "blocks" in classes(parent)):
-            yield element
-        elif "tabbed-content" in names and parent is tab_set and element.find("div[@class='tabbed-block']") is None:
-            yield element  # the first markup of the extension
+def _common_parent(elements: Sequence[Element]) -> Element:
+    """Return the innermost element that holds all `elements`."""
+    holders = list(elements[0].iterancestors())
+    for element in elements[1:]:
+        above = set(element.iterancestors())
+        holders = [holder for holder in holders if holder in above]
+    return holders[0]
+
+
+def _others(holder: Element, controls: Sequence[Element]) -> list[Element]:
+    """Return the children of `holder` that hold none of `controls`."""
+    ways = {step for control in controls for step in (control, *control.iterancestors())}
+    return [child for child in holder if child not in ways]
+
+
+def _after(labels: Sequence[Element]) -> list[Element]:
+    """Return what follows each label in a box of its own; a list of such boxes is no list to read."""
+    boxes, found = [label.getparent() for label in labels], [label.getnext() for label in labels]
+    panels = [panel for panel in found if panel is not None]
+    if len(panels) < len(labels) or len(set(boxes)) < len(labels):
+        return []
+    for box in boxes:
+        if box is not None and box.tag == "li" and (items := box.getparent()) is not None:
+            box.tag = items.tag = "div"
+    return panels
