@@ -5,7 +5,7 @@ run.py.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from pipelines.indexing.building.pools import Pools, is_little, plan_here, plan_
 from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.collection import Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.folders.files import save_files
 from pipelines.indexing.layouts import known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
@@ -217,20 +218,32 @@ class Gatherer:
         for host in hosts:
             url = host.start_urls[0]
             report = reports.get(url)
+            self._note_traps(url, report["counts"].get("traps", {}) if report else {})
             if report is None or not report["complete"]:
-                self._note_incomplete(url, report["stopped_by"] if report else "error: ended without a report")
+                reason = report["stopped_by"] if report else "error: ended without a report"
+                self._note_incomplete(url, reason, host.max_pages)
             elif not host.retry_failed_only:
                 parts = urlsplit(url)
                 prefix = f"{parts.scheme}://{parts.netloc}/"
                 self._store.mark_unseen(self._name, self._run, prefix, "a complete crawl did not find it")
 
-    def _note_incomplete(self, url: str, stopped_by: str) -> None:
+    def _note_traps(self, url: str, traps: Mapping[str, int]) -> None:
+        if traps:
+            most = max(traps, key=lambda pattern: traps[pattern])
+            self._log.warn(
+                f"{sum(traps.values()):,} URLs of {url} were left alone: equal pages lead to ever new ones, as {most}; "
+                "--exclude PATTERN leaves out all of them"
+            )
+
+    def _note_incomplete(self, url: str, stopped_by: str, max_pages: int | None) -> None:
         self.stopped_by = stopped_by
         if stopped_by.startswith("error"):
             self.failed = True
             self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
         else:
-            self._log.tell(f"the crawl of {url} was ended by {stopped_by}: a normal end, but nothing is deleted")
+            default = f" (by default {DEFAULT_MAX_PAGES:,}; set another with --max-pages)"
+            why = f"{stopped_by}{default if stopped_by == 'max_pages' and max_pages is None else ''}"
+            self._log.tell(f"the crawl of {url} was ended by {why}: a normal end, but nothing is deleted")
 
 
 def for_tasks(ranges: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Handlers of /answers: a recorded answer, for its asker and, once shared, for all who may ask."""
+"""Handlers of /answers and /feedback: a recorded answer, for its asker or, once shared, for all."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 
 from pipelines.records import FINISHED, LOW, MODEL, Answer, Citation, Claims, Hit, Route, Usage
 from pipelines.store import Store
-from serve.api.replies import AnswerOut
-from serve.api.requests import Name, without_completion_prefix
+from serve.api.replies import AnswerOut, FeedbackOut
+from serve.api.requests import FeedbackIn, Name, without_completion_prefix
+from serve.api.sessions import check_reader
 from serve.guard.keys import READER, key_of
 from serve.session import key_name
 from serve.threads import DatabaseThreads
@@ -67,12 +68,18 @@ class AnswerRoutes:
         self._store, self._threads = store, threads
 
     async def answer(self, id: AnswerId, request: Request) -> RecordedAnswerOut:
-        asker, admin = asker_of(request), is_admin(request)
-        row = await self._once_recorded(self._store.readable_answer, id, asker, admin)
-        if (key := key_of(request.scope)) and not key.sees(row["collection"]):  # another's, shared
-            raise HTTPException(404, UNKNOWN_ANSWER)
+        row, key = await self._readable(id, request), key_of(request.scope)
         reading = key is not None and not key.may("query")
-        return RecordedAnswerOut.of_row(row, admin or row["key_name"] == asker, reading)
+        return RecordedAnswerOut.of_row(row, is_admin(request) or row["key_name"] == asker_of(request), reading)
+
+    async def rate(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
+        """Write down a rating of an answer that one may read, in the place of one's earlier rating."""
+        check_reader(feedback, request)
+        await self._readable(feedback.id, request)
+        owner = key_name(request) if feedback.rater is None else f"{key_name(request)}#{feedback.rater}"
+        given = (feedback.id, feedback.rating, feedback.comment, owner, feedback.reasons)
+        await self._threads.run(self._store.record_feedback, *given)
+        return FeedbackOut(id=feedback.id, rating=feedback.rating)
 
     async def share(self, id: AnswerId, request: Request) -> SharedOut:
         await self._once_recorded(self._store.share_answer, id, asker_of(request), True, is_admin(request))
@@ -81,6 +88,13 @@ class AnswerRoutes:
     async def unshare(self, id: AnswerId, request: Request) -> SharedOut:
         await self._once_recorded(self._store.share_answer, id, asker_of(request), False, is_admin(request))
         return SharedOut(id=id, shared=False)
+
+    async def _readable(self, id: str, request: Request) -> Mapping[str, Any]:
+        """Return the row of an answer that is one's own, or shared. Raises HTTPException."""
+        row = await self._once_recorded(self._store.readable_answer, id, asker_of(request), is_admin(request))
+        if (key := key_of(request.scope)) and not key.sees(row["collection"]):  # another's, shared
+            raise HTTPException(404, UNKNOWN_ANSWER)
+        return dict(row)
 
     async def _once_recorded(self, call: Any, *arguments: object) -> Any:
         """Return what `call` finds, if need be a moment later. Raises HTTPException."""

@@ -1,4 +1,4 @@
-"""Handlers of /query, /query/stream, /search and /feedback."""
+"""Handlers of /query, /query/stream and /search."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,11 +13,11 @@ from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
 from pipelines.store import Store
 from serve.api.errors import failure_of
-from serve.api.replies import AnswerOut, CitationOut, FeedbackOut, HitOut, SearchOut, StatusOut
-from serve.api.requests import FeedbackIn, QueryIn, SearchIn
+from serve.api.replies import AnswerOut, CitationOut, HitOut, SearchOut, StatusOut
+from serve.api.requests import QueryIn, SearchIn
 from serve.api.sessions import AskedCollections, check_reader
 from serve.api.stream import StreamedAnswer, first_event, make_event
-from serve.session import Origin, QuestionSession, SessionFactory, key_name
+from serve.session import Origin, QuestionSession, SessionFactory
 from serve.threads import DatabaseThreads
 
 
@@ -54,13 +54,6 @@ class QuestionRoutes:
     async def search(self, question: SearchIn, request: Request) -> SearchOut:
         check_reader(question, request)
         return SearchOut.of(await self._engine.asearch(await self._collections.question(question, request)))
-
-    async def feedback(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
-        check_reader(feedback, request)
-        owner = key_name(request) if feedback.rater is None else f"{key_name(request)}#{feedback.rater}"
-        given = (feedback.id, feedback.rating, feedback.comment, owner, feedback.reasons)
-        await self._threads.run(self._store.record_feedback, *given)
-        return FeedbackOut(id=feedback.id, rating=feedback.rating)
 
 
 def _origin(question: QueryIn) -> Origin:

@@ -192,7 +192,7 @@ def _parse_rating(value: object) -> object:
 
 
 class FeedbackIn(BaseModel):
-    """A rating of an answer. It may arrive before the answer has been recorded."""
+    """A rating of an answer that is one's own, or shared."""
 
     model_config = ConfigDict(
         extra="forbid",

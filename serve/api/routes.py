@@ -124,10 +124,10 @@ def _add_question_routes(app: FastAPI, routes: QuestionRoutes) -> None:
         },
     )(routes.stream)
     app.post("/search", summary="Search without an answer", responses=_errors(401, 404, 422, 429, 503))(routes.search)
-    app.post("/feedback", summary="Rate an answer", responses=_errors(401, 422, 429, 503))(routes.feedback)
 
 
 def _add_answer_routes(app: FastAPI, routes: AnswerRoutes) -> None:
+    app.post("/feedback", summary="Rate an answer", responses=_errors(401, 404, 422, 429, 503))(routes.rate)
     app.get(
         "/answers/{id}",
         summary="Read a recorded answer again: your own, or one that was shared",
@@ -165,7 +165,7 @@ def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:
     app.get(
         "/health/ready",
         summary="Check that questions can be answered: the database is reachable and the models are loaded",
-        responses=_errors(404, 422, 503),
+        responses=_errors(401, 404, 422, 429, 503),
     )(routes.ready)
 
 

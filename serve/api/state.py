@@ -151,8 +151,10 @@ class StateRoutes:
     async def health(self) -> HealthOut:
         return HealthOut()
 
-    async def ready(self, collection: Name | None = None) -> ReadyOut:
+    async def ready(self, request: Request, collection: Name | None = None) -> ReadyOut:
         """Say which index answers a question to `collection`, or one that names none."""
+        if collection:
+            check_collection(key_of(request.scope), collection)
         try:
             index = await self._engine.aready(collection)
         except CollectionNotNamed as error:  # without its names: no key is needed here

@@ -7,12 +7,12 @@ import re
 
 from pipelines.store import ASK
 
-SESSION_PATH = "/session"
+SESSION_PATH, READY_PATH = "/session", "/health/ready"
 # The pages with their files, and health: who may ask is decided where a page asks. Under .well-known there is nothing:
 # clients that look there for a way to sign in learn that there is none.
 OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*|/insights")
 READING = re.compile(
-    r"/session|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
+    r"/session|/health/ready|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
     r"|/mcp|(/collections/[^/]+)?/llms(-full)?\.txt"
 )
 ADMIN = re.compile(r"/admin(/.*)?")
@@ -22,9 +22,9 @@ ANSWERING = re.compile(r"/query|/query/stream|/mcp|(/collections/[^/]+)?/llms-fu
 QUICK = re.compile(r"/session|/feedback|/answers/.*")
 
 
-def is_open(path: str) -> bool:
-    """Return whether anyone may ask for `path`, from anywhere."""
-    return bool(OPEN.fullmatch(path))
+def is_open(path: str, query: bytes = b"") -> bool:
+    """Return whether anyone may ask for `path`, from anywhere; whether a collection exists is for who may ask it."""
+    return bool(OPEN.fullmatch(path)) and (path != READY_PATH or not query)
 
 
 def scope_of(path: str) -> str:

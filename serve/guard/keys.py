@@ -119,7 +119,7 @@ class KeyCheck:
         self._sessions, self._trusted = sessions, frozenset(trusted)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and is_open(path_of(scope))):
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and is_open(path_of(scope), scope["query_string"])):
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})

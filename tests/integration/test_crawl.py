@@ -1,7 +1,9 @@
 """The crawler against real web servers: what is fetched, what is remembered, and how it ends."""
 
+import asyncio
 import gzip
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from kit.page_ledger import FileLedger
 from kit.web import Answer, Handler, Site, page, redirect
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
+from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
 pytestmark = pytest.mark.slow
 
@@ -111,6 +114,35 @@ def test_the_page_budget_holds_exactly(ledger, most):
     assert len(crawled.ok) == most
     assert crawled.report.counts["ok"] == most
     assert (crawled.report.complete, crawled.report.stopped_by) == (False, "max_pages")
+
+
+@pytest.mark.parametrize("form", ["/s/{}/page", "/page?sid={}", "/page;id={}", "/page?sid={}&at=9"])
+def test_a_link_trap_is_left_after_some_equal_pages(ledger, form):
+    def trap(handler: Handler) -> Answer:
+        number = int(re.search(r"x(\d+)", handler.path)[1])
+        if number > 300:
+            return Answer("the trap was followed too far", 500)
+        return Answer(page(form.format(f"x{number + 1}"), "/real", text=f"Visit {number}, welcome."))
+
+    with Site({"/": page(form.format("x1"), "/real"), "/real": page("/more"), "/more": page()}) as site:
+        site.routes |= {form.format(f"x{n}"): trap for n in range(400)}
+        crawled = Crawled(site, ledger)
+    assert {"/", "/real", "/more"} < set(crawled.ok) and len(crawled.ok) < 30
+    assert crawled.report.complete and sum(crawled.report.traps.values()) == 1
+
+
+def test_a_crawl_without_a_limit_has_one(ledger, monkeypatch):
+    monkeypatch.setattr("pipelines.indexing.crawling.frontier.queue.DEFAULT_MAX_PAGES", 5)
+    frontier = Frontier()
+    for n in range(9):
+        frontier.add(FrontierEntry(str(n)))
+
+    async def visit() -> int:
+        while (entry := await frontier.take()) is not None:
+            await frontier.done(entry, ok=True)
+        return frontier.ok_pages
+
+    assert asyncio.run(visit()) == 5 and frontier.exhausted
 
 
 def test_pages_that_are_not_ok_do_not_use_up_the_budget(ledger):

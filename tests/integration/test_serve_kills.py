@@ -52,11 +52,11 @@ KEPT = {ANSWER, DEGRADED, COME_BACK, ERROR_EVENT}
 # ------------------------------------------------------------------------------------------------ asking
 
 
-def ask_once(http: httpx.Client, path: str, question: str = QUESTION) -> str:
-    """Ask, and return how the question ended: one of KEPT, or the failure."""
+def ask_once(http: httpx.Client, path: str, question: str = QUESTION, begun: Callable[[], None] = lambda: None) -> str:
+    """Ask, and return how the question ended: one of KEPT, or the failure. `begun` is called when a stream begins."""
     try:
         if path.endswith("/stream"):
-            return _stream_once(http, path, question)
+            return _stream_once(http, path, question, begun)
         reply = http.post(path, json={"question": question})
     except httpx.TimeoutException:
         return "hang"
@@ -73,13 +73,14 @@ def _end_of(status: int, headers: httpx.Headers, body: dict[str, Any]) -> str:
     return DEGRADED if body["degraded"] else ANSWER
 
 
-def _stream_once(http: httpx.Client, path: str, question: str) -> str:
+def _stream_once(http: httpx.Client, path: str, question: str, begun: Callable[[], None]) -> str:
     began = time.monotonic()
     with http.stream("POST", path, json={"question": question}) as reply:
         if reply.status_code != 200:
             return _end_of(reply.status_code, reply.headers, {})
         name, data = "", "{}"
         for line in reply.iter_lines():
+            begun()
             key, _, value = line.partition(":")
             name, data = (value.strip(), data) if key == "event" else (name, value if key == "data" else data)
             if time.monotonic() - began > PATIENCE_S:  # heartbeats keep a hanging stream from timing out
@@ -121,22 +122,26 @@ class Load:
 
 
 class Held:
-    """Two questions, plain and streamed, whose model is in the middle of its answer when the kill comes."""
+    """Two questions, plain and streamed, whose model is in the middle of its answer when the kill comes.
+
+    The client of the stream has read its first line: before that, a 503 would be right too.
+    """
 
     def __init__(self, url: str, model: ScriptedLLM) -> None:
         self.ends: dict[str, str] = {}
         self._url = url
+        self._begun = threading.Event()
         before = held(model)
         self._threads = [
             threading.Thread(target=self._ask, args=(path,), daemon=True) for path in ("/query", "/query/stream")
         ]
         for thread in self._threads:
             thread.start()
-        eventually(lambda: held(model) == before + 2, "both questions have reached the model")
+        eventually(lambda: held(model) == before + 2 and self._begun.is_set(), "both reached the model")
 
     def _ask(self, path: str) -> None:
         with client(self._url) as http:
-            self.ends[path] = ask_once(http, path, SLOWLY)
+            self.ends[path] = ask_once(http, path, SLOWLY, self._begun.set)
 
     def over(self) -> dict[str, str]:
         for thread in self._threads:

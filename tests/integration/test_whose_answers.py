@@ -66,6 +66,8 @@ def test_neither_reads_the_others_answer_rating_or_conversation(
     path = f"/answers/{answer['id']}"
     assert mine.get(path).json()["rating"] == -1
     assert other.get(path).status_code == 404 and other.get(path).text == other.get("/answers/nothing").text
+    assert other.post("/feedback", id=answer["id"], rating="up").status_code == 404
+    assert [given["rating"] for given in store.feedback(answer["id"])] == [-1]
     assert other.post(f"{path}/share").status_code == 404
     for reader, turns in ((other, 0), (mine, 2)):
         ask(reader, store, conversation=answer["conversation"])

@@ -114,6 +114,7 @@ class FakeEngine:
 
     def _answer(self, ask: Question, found: Retrieval) -> Answer:
         exchange = Exchange("a-model", (Message("user", ask.question),), TEXT)
+        self._store.hold_answer(ask.id)
         return Answer(
             ask.question,
             TEXT,
@@ -235,6 +236,15 @@ class FakeStore:
         row = self._recorded(id)
         may = row is not None and (all or row["key_name"] == key_name or row["shared_at"] is not None)
         return row if may else None
+
+    def hold_answer(self, id: str, key_name: str = "", collection: str = "docs") -> None:
+        """An answer that `key_name` asked was recorded."""
+        self.answers[id] = {"key_name": key_name, "shared_at": None, "collection": collection}
+
+    def hold_shared_answer(self, id: str) -> None:
+        """An answer that somebody asked was recorded, and shared."""
+        self.hold_answer(id, "somebody")
+        self.share_answer(id, "somebody")
 
     def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
         self._reach()

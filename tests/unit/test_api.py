@@ -156,6 +156,7 @@ def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: FakeStor
 
     client = TestClient(with_key)
     ask(client)
+    store.hold_answer("x", "team")
     client.post("/feedback", json={"id": "x", "rating": 1})
     assert recorder.rows[0]["key"] == "team" and store.given == [("x", 1, "", "team")]
 
@@ -173,6 +174,7 @@ def test_where_it_was_asked_is_written_down(client: TestClient, recorder: Memory
 
 
 def test_feedback_says_what_is_wrong(client: TestClient, store: FakeStore) -> None:
+    store.hold_answer("x")
     reply = client.post("/feedback", json={"id": "x", "rating": "down", "reasons": ["wrong", "outdated"]})
     assert reply.status_code == 200 and store.reasons["x"] == ("wrong", "outdated")
     reply = client.post("/feedback", json={"id": "x", "rating": "down", "reasons": ["ugly"]})
@@ -181,15 +183,25 @@ def test_feedback_says_what_is_wrong(client: TestClient, store: FakeStore) -> No
 
 @pytest.mark.parametrize(("said", "meant"), [(1, 1), (0, 0), (-1, -1), ("up", 1), ("down", -1)])
 @pytest.mark.parametrize("name", ["id", "answer_id"])
-def test_feedback_is_taken_for_any_answer(
+def test_feedback_is_taken_for_a_recorded_answer(
     client: TestClient, store: FakeStore, name: str, said: object, meant: int
 ) -> None:
-    reply = client.post("/feedback", json={name: "not written yet", "rating": said, "comment": "so so"})
-    assert reply.status_code == 200 and reply.json() == {"id": "not written yet", "rating": meant}
-    assert store.given == [("not written yet", meant, "so so", "")]
+    store.hold_answer("a")
+    reply = client.post("/feedback", json={name: "a", "rating": said, "comment": "so so"})
+    assert reply.status_code == 200 and reply.json() == {"id": "a", "rating": meant}
+    assert store.given == [("a", meant, "so so", "")]
+
+
+def test_feedback_on_no_answer_is_404(client: TestClient, store: FakeStore) -> None:
+    reply = client.post("/feedback", json={"id": "made-up", "rating": 1})
+    assert reply.status_code == 404 and "no such answer" in reply.json()["error"] and store.given == []
+    store.late = 2  # recorded a moment after it was sent
+    store.hold_answer("a")
+    assert client.post("/feedback", json={"id": "a", "rating": 1}).status_code == 200
 
 
 def test_ratings_of_many_people_with_one_key_are_told_apart(client: TestClient, store: FakeStore) -> None:
+    store.hold_answer("x")
     for rater in ("a", "b", None):
         client.post("/feedback", json={"id": "x", "rating": 1, **({"rater": rater} if rater else {})})
     assert [given[3] for given in store.given] == ["#a", "#b", ""]

@@ -119,6 +119,14 @@ def test_without_a_key_only_health_and_the_page_answer(request: pytest.FixtureRe
     }
 
 
+def test_whether_a_collection_is_ready_is_for_who_may_ask_it() -> None:
+    asked = "/health/ready?collection=docs"
+    closed, public = client(), client(public=True)
+    assert closed.get("/health/ready").status_code == public.get(asked).status_code == 200
+    assert closed.get(asked).status_code == closed.get("/health/ready?c%6Fllection=docs").status_code == 401
+    assert closed.get(asked, headers={"Authorization": f"Bearer {QUERY}"}).status_code == 200
+
+
 @pytest.mark.parametrize("public", [False, True])
 def test_no_spelling_and_no_method_opens_what_is_closed(public: bool) -> None:
     app = guarded(public=public)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pipelines.indexing.crawling.frontier import Frontier, FrontierEntry
+from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
 
 async def walk(frontier: Frontier, graph: dict[str, list[str]], ok: set[str], workers: int) -> list[FrontierEntry]:

@@ -140,6 +140,7 @@ def test_the_last_user_message_is_the_question_and_those_before_it_the_history(
 def test_a_completion_can_be_judged_by_its_id(client: openai.OpenAI, service: Service) -> None:
     reply = chat(client)
     url = service.url.replace("/v1", "/feedback")
+    service.store.hold_answer(reply.raydex["id"])
     assert httpx.post(url, json={"id": reply.id, "rating": "down"}).json() == {"id": reply.raydex["id"], "rating": -1}
     assert service.store.given[0][:2] == (reply.raydex["id"], -1)
 

@@ -79,7 +79,11 @@ def test_a_reader_asks_without_a_key(engine: FakeEngine, store: PublicStore) -> 
     assert answer["answer"] and answer["citations"]
     assert "event: answer" in reading.post("/query/stream", json=QUESTION).text
     assert reading.post("/search", json=QUESTION).json()["hits"]
-    assert reading.post("/feedback", json={"id": answer["id"], "rating": "up"}).status_code == 200
+    store.hold_answer(answer["id"])
+    rating = {"id": answer["id"], "rating": "up"}
+    assert reading.post("/feedback", json=rating).status_code == 404  # without a session nobody is known again
+    store.hold_shared_answer(answer["id"])
+    assert reading.post("/feedback", json=rating).status_code == 200
     assert reading.get("/collections").status_code == reading.get("/").status_code == 200
 
 

@@ -195,6 +195,7 @@ def test_a_database_that_is_away_opens_nothing(store: GuardedStore) -> None:
 
 
 def test_what_is_asked_belongs_to_the_session(asking: TestClient, store: GuardedStore) -> None:
+    store.hold_shared_answer("q")
     pages = [bearer(open_session(asking, SITE, DOCS), DOCS) for _ in range(2)]
     for page in (*pages, bearer(SECRET)):
         asking.post("/feedback", json={"id": "q", "rating": "up"}, headers=page)
@@ -205,6 +206,7 @@ def test_what_is_asked_belongs_to_the_session(asking: TestClient, store: Guarded
 
 def test_a_readers_session_is_known_by_its_id_alone(store: GuardedStore) -> None:
     asking = client(guarded(store, public=True))
+    store.hold_shared_answer("q")
     asking.post("/feedback", json={"id": "q", "rating": "up"}, headers=bearer(open_session(asking, origin=OWN), OWN))
     assert store.given[0][3].startswith("/") and len(store.given[0][3]) > 20
 

@@ -48,9 +48,9 @@ class CrawlSettings:
 
     `include` and `exclude` are regular expressions, searched for in the whole URL: a page must match one of `include`
     (if there are any) and none of `exclude`. Start URLs are always fetched. A page that is not included is not fetched,
-    so the pages behind it are found only through a sitemap. `max_pages` counts pages that were fetched or unchanged,
-    `max_depth` counts links from a start URL or sitemap entry. `allow_private` switches off the address guard, and the
-    wait before the second request with it.
+    so the pages behind it are found only through a sitemap. `max_pages` counts pages that were fetched or unchanged
+    (None: 50,000), `max_depth` counts links from a start URL or sitemap entry. `allow_private` switches off the address
+    guard, and the wait before the second request with it.
     """
 
     start_urls: tuple[str, ...]
@@ -123,13 +123,15 @@ class CrawlReport:
 
     `stopped_by` is "" or the reason why the crawl stopped early: "max_pages", "max_depth" (deeper links were not
     followed, the crawl still counts as complete), "retry_failed" (only failed pages were requested) or "error: …".
-    `counts` are pages by state; "unchanged" (304) is a part of "ok".
+    `counts` are pages by state; "unchanged" (304) is a part of "ok". `traps` counts URLs of link traps that were left
+    alone, by pattern.
     """
 
     complete: bool
     stopped_by: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    traps: dict[str, int] = field(default_factory=dict)
 
 
 def open_store(url: str) -> PageLedger:

@@ -13,14 +13,16 @@ from urllib.parse import urljoin
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import GIVE_UP, Fetcher
-from pipelines.indexing.crawling.frontier import Frontier, FrontierEntry
+from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
+from pipelines.indexing.crawling.frontier.traps import LinkTraps, reduced
 from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.reply import HttpReply, page_from_reply
 from pipelines.indexing.crawling.robots import Robots
 from pipelines.indexing.crawling.scope import Scope, directory, normalize_url, origin
 from pipelines.indexing.crawling.seeds import read_llms_txt, read_sitemaps
 from pipelines.indexing.reading.links import page_canonical, page_links
-from pipelines.records import FetchedPage, KnownPage, Page
+from pipelines.indexing.reading.text import decode
+from pipelines.records import FetchedPage, KnownPage, Page, digest
 
 # The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
 READ_S = 20.0
@@ -39,6 +41,7 @@ class SiteCrawl:
         self._scope = Scope(settings.start_urls, settings.include, settings.exclude, settings.no_parent)
         self._robots = Robots(self._fetch_file, settings.user_agent)
         self._frontier = Frontier(settings.max_pages, settings.max_depth)
+        self._traps = LinkTraps()
         self._starts = set(settings.start_urls)
         self._start_errors: list[str] = []
         self._began = False
@@ -127,6 +130,9 @@ class SiteCrawl:
 
     async def _work(self) -> None:
         while (entry := await self._frontier.take()) is not None:
+            if self._traps.holds(entry.url, entry.finder):
+                await self._frontier.done(entry, ok=False)
+                continue
             page = await self._visit(entry)
             self._note(entry, page)
             await self._outbox.put(page)
@@ -142,7 +148,7 @@ class SiteCrawl:
         page = page_from_reply(reply, known)
         if page.state == "redirect":
             return self._check_redirect(entry, page, known)
-        return page if page.body is None else await _add_pointers(page)
+        return page if page.body is None else await self._add_pointers(page)
 
     async def _robots_refusal(self, url: str) -> FetchedPage | None:
         """Return the page's record if robots.txt forbids it; unreachable rules forbid it for this time only."""
@@ -156,6 +162,18 @@ class SiteCrawl:
         if rules.unreachable:
             return FetchedPage(url, "failed", error=f"forbidden while {rules.unreachable}")
         return FetchedPage(url, "skipped", error="robots.txt")
+
+    async def _add_pointers(self, page: FetchedPage) -> FetchedPage:
+        """Add the links and the canonical URL that the body of `page` names; none if it can't be read."""
+        document = Page(page.url, page.body or b"", page.content_type, page.charset)
+        try:
+            async with asyncio.timeout(READ_S):
+                links, canonical, text = await asyncio.to_thread(_read_pointers, document)
+        except Exception as error:  # whether the page can be indexed is decided when it is read
+            logger.warning("no links read from %s: %s", page.url, error or type(error).__name__)
+            return page
+        self._traps.note(page.url, text)
+        return replace(page, links=links, canonical=canonical)
 
     def _check_redirect(self, entry: FrontierEntry, page: FetchedPage, known: KnownPage | None) -> FetchedPage:
         """Add to a redirect the reason why it is not followed, if it is not."""
@@ -189,10 +207,10 @@ class SiteCrawl:
 
     def _next_entries(self, entry: FrontierEntry, page: FetchedPage) -> list[FrontierEntry]:
         if page.state == "redirect":
-            return [] if page.error else [FrontierEntry(page.links[0], entry.depth, entry.hops + 1)]
+            return [] if page.error else [FrontierEntry(page.links[0], entry.depth, entry.hops + 1, entry.finder)]
         if self._settings.retry_failed_only:
             return []
-        return [FrontierEntry(url, entry.depth + 1) for url in self._links_in_scope(page.links)]
+        return [FrontierEntry(url, entry.depth + 1, finder=entry.url) for url in self._links_in_scope(page.links)]
 
     def _links_in_scope(self, links: Iterable[str]) -> list[str]:
         urls = filter(None, map(normalize_url, links))
@@ -214,6 +232,7 @@ class SiteCrawl:
             stopped_by=stopped_by,
             counts=dict(self._counts),
             seconds=round(seconds, 3),
+            traps=dict(self._traps.left),
         )
 
     def _stopped_by(self) -> str:
@@ -230,20 +249,9 @@ class SiteCrawl:
         return "max_depth" if self._frontier.cut_by_depth else ""
 
 
-async def _add_pointers(page: FetchedPage) -> FetchedPage:
-    """Add the links and the canonical URL that the body of `page` names; none if it can't be read."""
-    document = Page(page.url, page.body or b"", page.content_type, page.charset)
-    try:
-        async with asyncio.timeout(READ_S):
-            links, canonical = await asyncio.to_thread(_read_pointers, document)
-            return replace(page, links=links, canonical=canonical)
-    except Exception as error:  # whether the page can be indexed is decided when it is read
-        logger.warning("no links read from %s: %s", page.url, error or type(error).__name__)
-        return page
-
-
-def _read_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
-    """Return the links of a page, and its canonical URL, normalized so that it can be compared with page URLs."""
+def _read_pointers(page: Page) -> tuple[tuple[str, ...], str | None, str]:
+    """Return the links of a page, its canonical URL, normalized so that it can be compared with page URLs, its text."""
     canonical = page_canonical(page)
     written = normalize_url(canonical) if canonical else None
-    return page_links(page), None if written == page.url else written
+    words = reduced(decode(page.body, page.charset, detect=False))
+    return page_links(page), None if written == page.url else written, words and digest(words)

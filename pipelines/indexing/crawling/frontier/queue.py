@@ -10,21 +10,29 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# Pages of a crawl that sets no limit: the documentation of Ray has 3,300, that of a large cloud 50,000.
+DEFAULT_MAX_PAGES = 50_000
+
 
 @dataclass(frozen=True, slots=True)
 class FrontierEntry:
-    """A URL to visit; `depth` counts links from a seed, `hops` the redirects that led here."""
+    """A URL to visit; `depth` counts links from a seed, `hops` the redirects that led here from the page `finder`."""
 
     url: str
     depth: int = 0
     hops: int = 0
+    finder: str = ""
 
 
 class Frontier:
-    """First in, first out; each URL is handed out once, at its least depth where depth is limited."""
+    """First in, first out; each URL is handed out once, at its least depth where depth is limited.
+
+    Without `max_pages` DEFAULT_MAX_PAGES is the budget, and pages that are slow hold up no others.
+    """
 
     def __init__(self, max_pages: int | None = None, max_depth: int | None = None):
-        self._max_pages, self._max_depth = max_pages, max_depth
+        self._max_pages, self._max_depth = max_pages or DEFAULT_MAX_PAGES, max_depth
+        self._in_order = max_pages is not None
         self._levels: dict[int, deque[FrontierEntry]] = {}
         self._depths: dict[str, int] = {}
         self._in_hand: dict[str, tuple[int, FrontierEntry]] = {}
@@ -38,14 +46,12 @@ class Frontier:
     @property
     def exhausted(self) -> bool:
         """Whether the page budget is spent."""
-        return self._max_pages is not None and self.ok_pages >= self._max_pages
+        return self.ok_pages >= self._max_pages
 
     @property
     def queued(self) -> int:
         """How many URLs wait to be handed out, as far as the page budget allows."""
         waiting = len(self._depths) - len(self._taken)
-        if self._max_pages is None:
-            return waiting
         return max(0, min(waiting, self._max_pages - self.ok_pages - len(self._in_hand)))
 
     def stop(self) -> None:
@@ -89,7 +95,7 @@ class Frontier:
     def _queue(self, number: int, found: tuple[FrontierEntry, ...]) -> None:
         """Queue the links of the `number`th page; where pages are limited, after those of all pages before it."""
         self._waiting[number] = found
-        if self._max_pages is None:
+        if not self._in_order:
             self._next_number = number
         while self._next_number in self._waiting:
             for entry in self._waiting.pop(self._next_number):
@@ -97,7 +103,7 @@ class Frontier:
             self._next_number += 1
 
     def _next(self) -> FrontierEntry | None:
-        if self._max_pages is not None and self.ok_pages + len(self._in_hand) >= self._max_pages:
+        if self.ok_pages + len(self._in_hand) >= self._max_pages:
             return None
         depth = self._lowest_level()
         if depth is None or any(other.depth < depth for _, other in self._in_hand.values()):
