@@ -1,7 +1,7 @@
 """Indexes a documentation site over HTTP, serves it, asks a question and keeps serving until Ctrl-C.
 
-Runs the commands that a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database and one local Ray,
-with the language model that it finds on this machine.
+Runs the commands that a user would, `raydex index`, `raydex serve` and `raydex ask`, on one database, with the language
+model that it finds on this machine.
 Without --site it crawls Raydex's own documentation (README.md and docs/ as HTML), served on loopback.
 """
 
@@ -25,8 +25,7 @@ from urllib.parse import urlsplit
 
 from jobs.cli import DONE, NOTHING_DELETED, command, main, say
 from jobs.documentation import serve_documentation
-from jobs.environment import child_environment, open_database, ray_address, variables
-from pipelines.cluster import SERVICE_NICENESS, connect_ray
+from jobs.environment import child_environment, open_database, variables
 from pipelines.indexing.building.pools import HERE_PAGES
 from pipelines.llm.servers import find_llm
 
@@ -60,11 +59,8 @@ def work(args: argparse.Namespace) -> int:
         site = args.site or stack.enter_context(serve_documentation(ROOT))
         url = stack.enter_context(open_database())
         say("database is up")
-        address = stack.enter_context(connect_ray(ray_address(), SERVICE_NICENESS)).address
-        _catch_signals()  # Ray puts handlers of its own in their place, and the service would outlive this process
-        say("Ray is up")
         collection = collection_name(site)
-        environment = child_environment(DATABASE_URL=url, RAY_ADDRESS=address, RAYDEX_COLLECTION=collection, **llm)
+        environment = child_environment(DATABASE_URL=url, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))
         service = stack.enter_context(run_service(environment, args.port, messages))
         say(f"indexing {site}")

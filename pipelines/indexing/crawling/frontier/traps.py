@@ -55,7 +55,7 @@ class LinkTraps:
         trap = self._trap_of(url) if self._traps and finder else None
         if trap is None or self._trap_of(finder) is None:
             return False
-        self.left["/".join(trap)] += 1
+        self.left["/".join(trap).replace("/?", "?")] += 1
         return True
 
     def _trap_of(self, url: str) -> Pattern | None:
