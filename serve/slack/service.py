@@ -100,7 +100,7 @@ def refusal(response: httpx.Response) -> AskFailed:
     if status == 401:
         told = "The service does not accept this bot's API key. Whoever runs the bot can mend that."
         return AskFailed(told, f"{status}: {said}; set RAYDEX_KEY to a key of the service")
-    if status in (403, 404, 422):
+    if status in (403, 404, 413, 422):
         return AskFailed(f"This can't be asked: {said}", f"{status}: {said}")
     if status == 429:
         return AskFailed("Too many questions at once. Please ask again in a minute.", f"{status}: {said}", seconds)
