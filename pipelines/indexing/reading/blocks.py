@@ -183,20 +183,24 @@ def _rows(table: Element) -> Iterator[list[Element]]:
             yield cells
 
 
-def table_block(table: Element) -> Block | None:
-    """Return a table as rows, one a line, cells joined by " | ", its header row apart. None if it is empty."""
+def table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
+    """Return the header of a table, and each other row as a line, cells joined by " | ", with its cells."""
     header = ""
-    lines: list[str] = []
+    rows: list[tuple[str, list[Element]]] = []
     for cells in _rows(table):
         line = " | ".join(_cell(cell) for cell in cells)
         if not line.replace("|", "").strip():
             continue
-        if not lines and _is_header(cells):
+        if not rows and _is_header(cells):
             header = f"{header} | {line}" if header else line
         else:
-            lines.append(line)
-    if not lines:
-        lines, header = [header], ""
+            rows.append((line, cells))
+    return header, rows
+
+
+def table_block(header: str, lines: Sequence[str]) -> Block | None:
+    """Return the block of a table with these lines; one of a header alone has it for its line, an empty one is None."""
+    lines, header = (lines, header) if lines else ([header], "")
     return Block("table", "\n".join(lines), header) if lines[0] else None
 
 

@@ -5,7 +5,6 @@ directly: BeautifulSoup on top of it takes several times as long for the same tr
 """
 
 import re
-from collections.abc import Iterator
 from html import unescape
 
 from lxml import etree
@@ -224,12 +223,3 @@ def drop_element(element: Element) -> None:
         else:
             before.tail = (before.tail or "") + element.tail
     parent.remove(element)
-
-
-def empty_targets(element: Element) -> Iterator[str]:
-    """Yield the ids of empty `a` and `span` elements in `element`, including itself: targets of links."""
-    for target in element.iter("a", "span"):
-        name = target.get("id") or target.get("name")
-        indexed = target.get("class") == "indexterm" or (name or "").startswith("index-")  # generated ones
-        if name and not indexed and not "".join(target.itertext()).strip():
-            yield name

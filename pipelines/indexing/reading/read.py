@@ -26,7 +26,7 @@ from pipelines.indexing.reading.html import (
     strip_tags,
     title_of,
 )
-from pipelines.indexing.reading.sections import section_html
+from pipelines.indexing.reading.section_writer import section_html
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, as_listing, as_paragraph, decode
 from pipelines.records import Block, Document, Page, Section
 

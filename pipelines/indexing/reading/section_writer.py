@@ -4,28 +4,37 @@ Three structures occur in documentation and may be nested: containers with an id
 (Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
 
+from pipelines.indexing.reading.anchors import (
+    MUCH,
+    TextRun,
+    follows,
+    inner_ids,
+    is_named_item,
+    name_around,
+    named_parts,
+)
 from pipelines.indexing.reading.blocks import (
     BULLET,
     Numbering,
-    Prose,
     code_block,
     is_data_table,
     is_signature,
     signature_name,
     table_block,
+    table_rows,
     text_of,
 )
-from pipelines.indexing.reading.html import HEADINGS, empty_targets
+from pipelines.indexing.reading.html import HEADINGS
 from pipelines.indexing.reading.markup.tabs import LABEL
+from pipelines.indexing.reading.sections import OpenSections, SectionFrame
 from pipelines.indexing.reading.text import as_paragraph
-from pipelines.records import Block
+from pipelines.records import Block, Section
 
 
 def _names(text: str) -> frozenset[str]:
@@ -47,29 +56,21 @@ _BOX = _names("note tip warning caution important admonition alert callout sideb
 _TOC = _names("toctree-wrapper toc local-toc")
 _LAYOUT = _names("content main main-content page-content documentation")  # ids that themes give, not authors
 _TOC_KINDS = _names("topic local")
+_FLOW = _names("pre table ul ol blockquote")  # a name before one of them is its name
+_TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
 _DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
 _NOT_ENTRIES = _names("footnote citation field-list toc")
 
 
-@dataclass(eq=False)
-class SectionFrame:
-    """A section in progress: a container, the scope of a heading (`level` 1 to 6) or an entry of a list."""
+def section_html(main: Element, url: str) -> tuple[Section, ...]:
+    """Return the sections of the page at `url` with the content `main`, in page order.
 
-    parent: "SectionFrame | None"
-    anchors: list[str] = field(default_factory=list)
-    heading: str = ""
-    level: int = 0
-    container: bool = True
-    text: Prose = field(default_factory=Prose)
-    is_source: bool = False  # it holds more than lists of links to other pages
-
-    def path(self) -> "list[SectionFrame]":
-        """Return the frames from the page to this one."""
-        path = [self]
-        while path[-1].parent is not None:
-            path.append(path[-1].parent)
-        return path[::-1]
+    A table of contents is no text of its own: the pages that it links to are the sources.
+    """
+    writer = SectionWriter(url)
+    writer.walk(main)
+    return tuple(writer.sections.finish(url))
 
 
 class SectionWriter:
@@ -78,8 +79,7 @@ class SectionWriter:
     def __init__(self, url: str = "") -> None:
         self._site = urlsplit(url).netloc
         self._linking = False  # within a list of links
-        self.frames = [SectionFrame(None)]
-        self._open = [self.frames[0]]
+        self.sections = OpenSections()
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
         self._depth = 0  # of lists
         self._numberings: list[Numbering] = []  # of the open lists
@@ -91,17 +91,24 @@ class SectionWriter:
 
     def walk(self, element: Element) -> None:
         """Write everything in `element`; text between its blocks becomes paragraphs."""
-        words = [element.text or ""]
+        run = TextRun(element.text)
         for child in element:
             if self._is_inline(child):
-                words.append("".join(child.itertext()))
-                self._note_targets(child, words[-1])
+                run.add(child)
             else:
-                self._paragraph(words)
+                self._write_run(run, child)
+                self._targets += name_around(child)
                 self._element(child)
-                words = []
-            words.append(child.tail or "")
-        self._paragraph(words)
+                run = TextRun()
+            run.add_text(child.tail)
+        self._write_run(run, None)
+
+    def _write_run(self, run: TextRun, following: Element | None) -> None:
+        """Write text as a paragraph, or as the title of the section that a name before it begins."""
+        self._targets += run.before
+        if run and not self._begin(run, following):
+            self._paragraph(run.words)
+        self._targets += run.after
 
     def _is_inline(self, child: Element) -> bool:
         if child.tag in _BLOCK:
@@ -110,6 +117,8 @@ class SectionWriter:
 
     def _element(self, element: Element) -> None:
         tag = element.tag
+        if tag in _FLOW:
+            self._begin(TextRun(), element)
         if tag == "p":
             self._block_of_text(element)
         elif tag in HEADINGS:
@@ -134,8 +143,11 @@ class SectionWriter:
         if label := element.get(LABEL):
             self._tab(label, element)
         elif self._is_section(element, classes):
+            self.sections.close_scopes(_TITLED)
             anchor = element.get("id")
-            self._write_into(SectionFrame(self._open[-1], self._take_targets([anchor] if anchor else [])), element)
+            self._write_into(
+                SectionFrame(self.sections.innermost, self._take_targets([anchor] if anchor else [])), element
+            )
         elif element.tag == "blockquote" or not _BOX.isdisjoint(classes):
             self._boxes += 1
             self._group(element)
@@ -147,13 +159,13 @@ class SectionWriter:
 
     def _group(self, element: Element, head: str = "") -> None:
         """Write `element` as what belongs together: under `head`, else under its own first paragraph."""
-        with self._open[-1].text.group(head):
+        with self.sections.innermost.text.group(head):
             self.walk(element)
 
     def _tab(self, label: str, panel: Element) -> None:
         """Write a tab with its label: before its content, or as heading where that fills a chunk or has headings."""
         if len("".join(panel.itertext())) > _LONG_TAB or next(panel.iter(*HEADINGS), None) is not None:
-            self._write_into(SectionFrame(self._open[-1], [], label), panel)
+            self._write_into(SectionFrame(self.sections.innermost, [], label), panel)
             return
         first = panel[0] if len(panel) and not (panel.text or "").strip() else panel
         if first.tag == "p" or first is panel:
@@ -175,23 +187,14 @@ class SectionWriter:
 
     def _write_into(self, frame: SectionFrame, *elements: Element) -> None:
         """Write `elements` into `frame`, and close every heading opened in it."""
-        depth, lists, tight = len(self._open), self._depth, self._tight
-        self._push(frame)
+        lists, tight = self._depth, self._tight
         self._depth, self._marker, self._tight, self._targets = 0, "", False, []
-        for element in elements:
-            self.walk(element)
-        del self._open[depth:]
+        with self.sections.within(frame):
+            for element in elements:
+                self.walk(element)
         self._depth, self._tight, self._targets = lists, tight, []
 
-    def _push(self, frame: SectionFrame) -> None:
-        self.frames.append(frame)
-        self._open.append(frame)
-
     # -- anchors ------------------------------------------------------------------------------------------
-
-    def _note_targets(self, element: Element, text: str) -> None:
-        if element.tag in ("a", "span", "p") and not text.strip():
-            self._targets += empty_targets(element)
 
     def _take_targets(self, anchors: list[str]) -> list[str]:
         """Return and clear the ids that wait for their text, outermost first, then `anchors`."""
@@ -200,14 +203,14 @@ class SectionWriter:
 
     def _heading(self, element: Element) -> None:
         title = text_of(element).replace("\n", " ")
-        own_id = element.get("id") or next(_inner_ids(element), None)
+        own_id = element.get("id") or next(inner_ids(element), None)
         anchors = [own_id] if own_id else []
         if not title or (self._boxes and not anchors):
             self._targets += anchors
             self._paragraph([title])
             return
         level = int(element.tag[1])
-        innermost = self._open[-1]
+        innermost = self.sections.innermost
         own = not anchors or anchors[-1] in innermost.anchors
         if own and innermost.container and innermost.parent and not innermost.heading and not innermost.text:
             innermost.heading, innermost.level = title, level
@@ -216,9 +219,22 @@ class SectionWriter:
         if not anchors and not self._targets and self._is_unlinkable(element, level):
             self._paragraph([f"{title}:" if title[-1].isalnum() else title])
             return
-        while not self._open[-1].container and self._open[-1].level >= level:
-            self._open.pop()
-        self._push(SectionFrame(self._open[-1], self._take_targets(anchors), title, level, container=False))
+        self.sections.open_scope(title, level, self._take_targets(anchors))
+
+    def _begin(self, run: TextRun, following: Element | None) -> bool:
+        """Begin a section where names wait: return whether `run` is its title; one without a title needs much text."""
+        if not self._targets or self._boxes or self._depth:
+            return False
+        innermost, title = self.sections.innermost, run.title
+        if title and follows(0, following, 1):
+            self.sections.open_scope(title, _TITLED, self._take_targets([]))
+            return True
+        words = len("".join(run.words).split())
+        if not innermost.text:
+            innermost.anchors = innermost.anchors or (self._targets if innermost.parent else [])
+        elif not innermost.text.lead and follows(words, following, MUCH):
+            self.sections.open_scope("", _UNTITLED, self._take_targets([]))
+        return False
 
     def _is_unlinkable(self, heading: Element, level: int) -> bool:
         """Return whether a heading without an id is a line of its section: a deep one, or the title of a card."""
@@ -229,10 +245,8 @@ class SectionWriter:
     def _block_of_text(self, element: Element) -> None:
         if len(element) and next(element.iter(*_BLOCK_IN_P), None) is not None:
             self.walk(element)
-            return
-        text = "".join(element.itertext())
-        self._note_targets(element, text)
-        self._paragraph([text])
+        else:
+            self._write_run(TextRun.of(element), element.getnext())
 
     def _paragraph(self, words: Sequence[str]) -> None:
         text = as_paragraph("".join(words))
@@ -240,15 +254,15 @@ class SectionWriter:
             return
         indent = "  " * max(0, self._depth - (1 if self._marker else 0))
         text = indent + self._marker + text if self._depth else text
-        self._open[-1].text.add_paragraph(text, tight=self._tight)
-        self._open[-1].is_source |= not self._linking
+        self.sections.innermost.text.add_paragraph(text, tight=self._tight)
+        self.sections.innermost.is_source |= not self._linking
         self._marker, self._targets = "", []
         self._tight = self._tight or self._depth > 0
 
     def _add(self, block: Block | None) -> None:
         if block is not None:
-            self._open[-1].text.add_block(block)
-            self._open[-1].is_source = True
+            self.sections.innermost.text.add_block(block)
+            self.sections.innermost.is_source = True
             self._marker, self._targets = "", []
 
     def _table(self, element: Element) -> None:
@@ -257,12 +271,17 @@ class SectionWriter:
             return
         for caption in element.iter("caption"):
             self._paragraph([text_of(caption)])
-        self._add(table_block(element))
+        header, rows = table_rows(element)
+        with self.sections.within():
+            for names, title, lines in named_parts(rows):
+                if names:
+                    self.sections.open_scope(title, _ROW, names)
+                self._add(table_block(header, lines))
 
     # -- lists --------------------------------------------------------------------------------------------
 
     def _list(self, element: Element) -> None:
-        outer, linking, text = self._tight, self._linking, self._open[-1].text
+        outer, linking, text = self._tight, self._linking, self.sections.innermost.text
         self._linking = linking or self._is_contents(element)
         self._depth += 1
         self._numberings.append(Numbering(element))
@@ -287,7 +306,10 @@ class SectionWriter:
             self._list_item_alone(element)
             return
         self._marker = self._numberings[-1].mark(element) if self._numberings else BULLET
-        self._group(element)
+        if not self._boxes and is_named_item(element, named=bool(self._targets)):
+            self._write_into(SectionFrame(self.sections.innermost, self._take_targets([])), element)
+        else:
+            self._group(element)
         self._marker = ""
 
     def _list_item_alone(self, element: Element) -> None:
@@ -301,7 +323,7 @@ class SectionWriter:
         if "toc" in classes:
             self._other(element)
             return
-        text = self._open[-1].text
+        text = self.sections.innermost.text
         with text.group(text.lead) if text.lead else nullcontext():
             self._entries(element, classes)
 
@@ -317,16 +339,19 @@ class SectionWriter:
                 terms = []
                 if definition is not None:
                     continue
-            if child is not None:
+            if child is not None and self._is_inline(child):
+                self._write_run(TextRun.of(child), None)
+            elif child is not None:
                 self._definitions(child) if child.tag == "div" else self._element(child)
 
     def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> None:
-        ids = [name for term in terms if (name := term.get("id"))] if linked else []
-        if ids:
+        ids = [name for term in terms if (name := term.get("id"))]
+        ids = ids or [name for term in terms for name in TextRun.of(term).before]
+        if linked and terms and (ids or self._targets):
             self._linked_entry(ids, terms, definition)
             return
         outer = self._tight
-        with self._open[-1].text.group():
+        with self.sections.innermost.text.group():
             for term in terms:
                 words = text_of(term)
                 self._paragraph([words + ":" if words[-1:].isalnum() else words])
@@ -336,9 +361,10 @@ class SectionWriter:
         self._tight = outer
 
     def _linked_entry(self, ids: Sequence[str], terms: Sequence[Element], definition: Element | None) -> None:
-        named = next(term for term in terms if term.get("id"))
+        named = next((term for term in terms if term.get("id")), terms[0])
         anchors = self._take_targets([*dict.fromkeys(ids[::-1])])
-        frame = SectionFrame(self._open[-1], anchors, signature_name(named))
+        self.sections.close_scopes(_UNTITLED)
+        frame = SectionFrame(self.sections.innermost, anchors, signature_name(named))
         signatures = "\n".join(text_of(term) for term in terms if is_signature(term))
         if signatures and signatures != frame.heading:
             frame.text.add_block(Block("code", signatures))
@@ -356,10 +382,3 @@ _BLOCK_IN_P = tuple(_BLOCK - {"p"})
 def _is_row(element: Element) -> bool:
     """Return whether `element` is one of several rows, whose first paragraph is a name or a signature."""
     return element.tag == "tr" and (element.getprevious() is not None or element.getnext() is not None)
-
-
-def _inner_ids(heading: Element) -> Iterator[str]:
-    for inner in heading.iter("a", "span"):
-        name = inner.get("id") or inner.get("name")
-        if name and inner.get("class") != "indexterm":
-            yield name

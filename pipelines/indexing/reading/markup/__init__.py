@@ -31,6 +31,8 @@ _REWRITERS: tuple[tuple[frozenset[str], Callable[[Element], None]], ...] = (
 def rewrite(root: Element, names: frozenset[str]) -> None:
     """Rewrite the page `root`, whose `names_of` are `names`, in place."""
     etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
+    for heading in root.iter("h"):  # XHTML 2's, of no rank
+        heading.tag = "h6"
     for triggers, rewriter in _REWRITERS:
         if not names.isdisjoint(triggers):
             rewriter(root)
