@@ -10,6 +10,7 @@ from urllib.parse import unquote, urldefrag
 
 from rapidfuzz import fuzz, process
 
+from pipelines.indexing.layouts import known_layouts
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Hit, Index
@@ -115,7 +116,7 @@ class PageShelf:
     def _read_document(self, index: Index, url: str) -> Document | None:
         page = self._store.indexed_page(index, url)
         try:
-            return read_page(page) if page else None
+            return known_layouts(self._store, index.collection).of(url).strip(read_page(page)) if page else None
         except UnreadablePage:
             return None
 

@@ -6,6 +6,9 @@ import pytest
 from kit.reindexing import BASE, Jobs
 from kit.web import Site
 
+from pipelines.store import Store
+from serve.mcp.pages import PageShelf
+
 MODEL = ("--model", "hash:64", "--no-ray", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 BANNER = "<div><h1>Acme 3.2 documentation</h1></div><div>Acme. Fast and small.</div>"
 
@@ -68,3 +71,10 @@ def test_a_crawl_leaves_it_out_in_its_first_run(jobs):
         assert jobs.reindex().summary["layouts"]
         assert not any("Fast and small" in text for text in jobs.texts().values())
         assert jobs.reindex().summary["chunks"]["embedded"] == 0
+
+
+def test_a_page_that_is_read_has_its_own_title_not_that_of_the_site(jobs, folder):
+    jobs.reindex()
+    with Store(jobs.url) as store:
+        read = PageShelf(store).read([store.live_index(jobs.name)], f"{BASE}p03.html")
+    assert read.title == "Topic 3" and "Fast and small" not in read.text

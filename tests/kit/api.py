@@ -194,6 +194,9 @@ class FakeStore:
             }
         ]
 
+    def layouts(self, collection: str) -> tuple[str, dict[str, Any]]:
+        return "", {}
+
     def common_url(self, index: int) -> str:
         return "https://d.test/"
 

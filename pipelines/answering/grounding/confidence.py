@@ -11,9 +11,9 @@ MOST, HALF = 0.8, 0.5
 # mostly the answer itself: high from WELL on. Chosen on 29 answers of a small model, whose figures are
 # in docs/citations.md.
 SURE, DOUBTFUL, WELL = 0.6, 0.1, 0.7
-# A quotation claims what its source says; low below this, how likely it answers the question. Of 40 users' questions
-# about Ray, 7 of the 14 from here on quote the page that answers, and 6 of the 26 below.
-RELEVANT = 0.3
+# A quotation claims what its source says; how likely it answers the question decides. Of 159 graded ones 18 are high by
+# CERTAIN: 16 answer it and 2 in part; of the 69 below RELEVANT 3 answer it.
+CERTAIN, RELEVANT = 0.77, 0.3
 
 
 def rate_confidence(
@@ -34,5 +34,5 @@ def rate_confidence(
     beside = quoted and first < RELEVANT
     if not known or beside or share < HALF or (likelihood is not None and likelihood < DOUBTFUL):
         return LOW
-    sure = likelihood is not None and likelihood >= SURE and first >= WELL
+    sure = likelihood is not None and likelihood >= SURE and first >= (CERTAIN if quoted else WELL)
     return HIGH if whole and sure and claims.total and share >= MOST else SOME

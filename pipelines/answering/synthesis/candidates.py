@@ -11,28 +11,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.answering.hits import heading
-from pipelines.answering.retrieval.legs import VECTOR
+from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.synthesis.passages import (
     Kind,
     Passage,
     count_sentences,
     is_aside,
+    is_bare,
     leans,
     sentences,
     split_passages,
     widen,
 )
-from pipelines.answering.synthesis.quotes import Quote
+from pipelines.answering.synthesis.quotes import Quote, bound
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 
 ABOUT = 0.5  # share of a heading's words that a question has which is about that section
 LEAD_SENTENCES = 3  # longer beginnings without code introduce, they do not answer
-USUAL_COSINE = 0.62  # of a passage that is quoted
+USUAL_COSINE, USUAL_RANKS = 0.62, (0.28, 0.27)  # of a passage that is quoted, where they are not known
 NEAR = 4  # words between two words of the question that belong together
+ACTS = 0.8  # weight of a passage that says how to do what is asked; by hand
 SAME_SECTION = 0.95  # share of the best score that another passage of its section needs
 MOST_PASSAGES = 3  # of a section, besides its beginning
 REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
+LONG = 60  # words of a quotation that is rarely too short to answer
 SECOND = 0.9  # share of the best score that a second section needs
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
@@ -43,16 +46,39 @@ _ASKS_HISTORY = re.compile(r"\b(?:new|changed?|release|version|since|deprecated|
 _COMPARES = re.compile(r"\b(?:differen\w+|vs\.?|versus|compared?|or)\b", re.IGNORECASE)
 _CONTRAST = re.compile(r"\b(?:differ\w*|whereas|while|unlike|contrast|instead|in comparison|but)\b", re.IGNORECASE)
 _ASKS_WHAT = re.compile(r"\s*what(?:'s| is| are)\b(?!.*differen)", re.IGNORECASE)
+_ASKS_HOW = re.compile(
+    r"\b(?:how (?:(?:do|can|could|would|should|did|must|might) (?:i|we|you|one)|to)|(?:can|could|may) (?:i|we|you)"
+    r"|possible to|way to|where (?:do|can) i)\s+(?:(?:best|easily|quickly|also|just|only)\s+)?(\w+)",
+    re.IGNORECASE,
+)
 _SAYS_WHAT = re.compile(r"\W*(?:\S+\s+){1,6}?(?:is|are) (?:an? |the |essentially |one of )", re.IGNORECASE)
 
 
-def estimate_support(share: float, near: float, cosine: float | None) -> float:
-    """Return how likely a passage answers a question, by the share of its words, those near each other, and the cosine.
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What tells whether a quotation answers a question: each from 0 to 1.
 
-    Logistic regression: docs/citations.md has the labels and the figures.
+    `said` and `headed` are the shares of the question's words in the quotation itself and in its headings, `long` is
+    its length as a share of LONG words, `vector` and `bm25` are 1 / (1 + rank) of its hit, 0 where a leg found it not.
     """
-    fit = 4.6 * share + 1.7 * near + 3.2 * (USUAL_COSINE if cosine is None else cosine) - 6.3
-    return 1 / (1 + math.exp(-fit))
+
+    said: float
+    headed: float
+    long: float
+    cosine: float | None
+    vector: float
+    bm25: float
+
+    def support(self) -> float:
+        """Return how likely the quotation answers the question; 0 for one that holds no word of it.
+
+        Logistic regression on 159 graded answers: docs/citations.md has the figures.
+        """
+        if not self.said:
+            return 0.0
+        cosine = USUAL_COSINE if self.cosine is None else self.cosine
+        words = 1.55 * self.said + 1.22 * self.headed + 1.98 * self.long
+        return 1 / (1 + math.exp(6.89 - words - 4.13 * cosine - 2.08 * self.vector - 0.84 * self.bm25))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +98,7 @@ class Candidate:
 
     @classmethod
     def of(cls, n: int, hit: Hit, passage: Passage) -> "Candidate":
-        found = tuple(terms(passage.text))
+        found = tuple(terms(passage.substance))
         return cls(n, passage, found, frozenset(found), passage.blocks[-1].text[:50] in hit.text)
 
 
@@ -83,6 +109,9 @@ class Candidates:
         self._question = question.lower()
         asked = [term for term in terms(question) if term not in STOP_TERMS]
         self._pairs = list(dict.fromkeys(itertools.pairwise(asked)))
+        verb = _ASKS_HOW.search(question)
+        self._verbs = frozenset(terms(verb[1]) if verb else ()) - STOP_TERMS
+        self._objects = frozenset(asked) - self._verbs
         self._compares = bool(_COMPARES.search(question))
         self._asks_what = bool(_ASKS_WHAT.match(question))
         self._asks_history = bool(_ASKS_HISTORY.search(question))
@@ -104,6 +133,12 @@ class Candidates:
         """Return the passages with their scores, best first."""
         scored = [replace(one, score=self._score(one)) for one in self._all]
         return sorted(scored, key=lambda one: (-one.score, one.hit, one.passage.place))
+
+    def rank_telling(self) -> list[Candidate]:
+        """Return the ranking without the passages that only announce something, unless all do."""
+        ranking = self.rank()
+        telling = [one for one in ranking if not is_bare(widen(self._passages[one.hit], one.passage.place))]
+        return telling or ranking
 
     def _score(self, one: Candidate) -> float:
         """Return how well a passage fits: its section, then its words, then its place.
@@ -134,6 +169,7 @@ class Candidates:
         kind = 0.5 * (self._compares and bool(_CONTRAST.search(passage.prose))) + 0.4 * (
             self._asks_what and bool(_SAYS_WHAT.match(first))
         )
+        acts = ACTS * self._acts(one.terms, hit)
         place = (0.2 + 0.4 * covered) / (1 + passage.place) + 0.3 * one.found
         faults = (
             0.5 * (len(passage.text.split()) < 12)
@@ -142,7 +178,7 @@ class Candidates:
             + 0.4 * is_aside(passage)
             + 1.5 * passage.text.endswith("?")
         )
-        return section + words + kind + place - faults
+        return section + words + kind + acts + place - faults
 
     def _near(self, found: Sequence[str]) -> float:
         """Return the share of the question's neighbouring words that are near each other in `found`."""
@@ -154,6 +190,17 @@ class Candidates:
             for a, b in self._pairs
         ]
         return sum(near) / len(near) if near else 0.0
+
+    def _acts(self, found: Sequence[str], hit: Hit) -> float:
+        """Return how far a passage does what the question asks how to do: its verb, with its object, said or headed."""
+        above = frozenset(terms(_last_heading(hit)))
+        if self._verbs & above and self._objects & above:
+            return 1.0
+        objects = [place for place, term in enumerate(found) if term in self._objects]
+        verbs = [place for place, term in enumerate(found) if term in self._verbs]
+        if any(abs(one - other) <= NEAR for one in verbs for other in objects):
+            return 1.0
+        return 0.3 if verbs else 0.0
 
     def best_of(self, ranking: Sequence[Candidate]) -> tuple[Quote, ...]:
         """Return the best passages of the best section, and those of a second section if they add something."""
@@ -181,9 +228,21 @@ class Candidates:
             for place in sorted(passages)
             if place == one.passage.place or not _repeats(passages[place], said)
         )
+        chosen = tuple(bound(passage, lambda text: self.share(frozenset(terms(text)))) for passage in chosen)
         words = frozenset(terms("\n".join(passage.text for passage in chosen))) | self._headings[one.hit]
-        support = estimate_support(self.share(words), self._near(one.terms), one.cosine)
+        support = 0.0 if is_bare(chosen) else self._fit(one, chosen).support()
         return Quote(one.hit, chosen, one.score, support, words)
+
+    def _fit(self, one: Candidate, chosen: Sequence[Passage]) -> Fit:
+        text, asked, hit = "\n".join(passage.substance for passage in chosen), self._weights.keys(), self.hits[one.hit]
+        vector, bm25 = (1 / (1 + hit.ranks[leg]) if leg in hit.ranks else 0.0 for leg in (VECTOR, BM25))
+        if not hit.ranks:
+            vector, bm25 = USUAL_RANKS
+        said, headed = (len(asked & words) / max(len(asked), 1) for words in (frozenset(terms(text)), self._above(hit)))
+        return Fit(said, headed, min(len(text.split()), LONG) / LONG, one.cosine, vector, bm25)
+
+    def _above(self, hit: Hit) -> frozenset[str]:
+        return frozenset(terms(heading(hit)))
 
     def _begins_with_an_answer(self, hit: int) -> bool:
         """Return whether the question is what the section is about, by its heading: then its beginning answers too."""

@@ -51,7 +51,7 @@ class ExtractiveSynthesizer:
     def _rank(self, candidates: Candidates, possible: bool) -> list[Candidate]:
         vectors = any(VECTOR in hit.scores for hit in candidates.hits)
         fits = possible or any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
-        return candidates.rank() if fits else []
+        return candidates.rank_telling() if fits else []
 
     def _fits(self, question: Candidates, hit: Hit, vectors: bool) -> bool:
         share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{hit.text}")))

@@ -18,6 +18,7 @@ LABEL_WORDS = 8  # a longer line without a sentence's end is prose
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
 _ENDS = re.compile(r"[.!?:。！？：][\"')\]”’`*]*$")
+_WORD_SIGN = re.compile(r"\w")
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)]|[a-z][.)])\s+\S")
 _ROW = re.compile(r"\S.*\s\|(?:\s|$)")
@@ -37,6 +38,22 @@ _ASIDE = re.compile(
     r"See |(?:For|To learn|Learn|Read) more|Refer to|\W*(?:Contributed|Patch) by|PEP \d|\[\w\] |(?:Table|Figure) \d"
     r"|(?:Public|Developer)API"
     r"|(?:Changed|New|Added|Deprecated|Removed) (?:in|since) (?:version )?\W?v?\d",
+    re.IGNORECASE,
+)
+# A sentence that says what a text is about instead of saying it: "How pages become sections.", "This page describes …".
+_ANNOUNCES = re.compile(
+    r"(?:How|What|Where|When|Why|Which|Whether)\b[^?]*$"
+    r"|(?:This|The following|In this|The next|Below)\s(?:\w+\s){0,2}?"
+    r"(?:page|section|document|guide|chapter|tutorial|topic|part|article|reference|sections|pages|table|list)\b.{0,40}"
+    r"\b(?:describe|explain|cover|show|list|discuss|introduce|outline|document|present|give|provide|contain|summari[sz]e"
+    r"|guide|walk|go|learn|see|look)\w*\b",
+    re.IGNORECASE,
+)
+# A sentence that sends readers elsewhere: "See …", "For information on tags, see …".
+_POINTS = re.compile(
+    r"(?:See|Refer to|Consult|Check out|Read)\s"
+    r"|(?:For|To|If|As|More|Details|Information)\b[^.]*\b(?:see|refer to|consult|read)\s"
+    r"|(?:Learn|Read) more\b|\S+(?: \S+){0,3} (?:is|are) (?:described|documented|explained|discussed|covered) in\b",
     re.IGNORECASE,
 )
 _PLAIN = frozenset(
@@ -81,6 +98,13 @@ class Passage:
         return "\n\n".join(block.text for block in self.blocks if block.kind is Kind.PROSE)
 
     @property
+    def substance(self) -> str:
+        """The text without the sentences that only send readers elsewhere."""
+        return "\n\n".join(
+            _without_pointers(block.text) if block.kind is Kind.PROSE else block.text for block in self.blocks
+        )
+
+    @property
     def attached(self) -> tuple[TextBlock, ...]:
         """The code, lists and tables."""
         return tuple(block for block in self.blocks if block.kind in (Kind.CODE, Kind.LIST, Kind.TABLE))
@@ -96,7 +120,7 @@ def split_blocks(text: str) -> list[TextBlock]:
         block = TextBlock(_kind(part), part.rstrip())
         if blocks and block.kind is blocks[-1].kind and block.kind in (Kind.CODE, Kind.LIST):
             block = TextBlock(block.kind, f"{blocks.pop().text}\n\n{block.text}")
-        if block.text:
+        if _WORD_SIGN.search(block.text):  # what else is left is ornament: the glyphs of tabs, a rule
             blocks.append(block)
     return blocks
 
@@ -140,15 +164,31 @@ def _is_sentence(block: str) -> bool:
     return "\n" not in block.strip() and bool(_ENDS.search(block)) and plain * 8 >= len(words) >= 4
 
 
+def split_items(text: str) -> list[str]:
+    """Return the items of a list, each with the lines below it that belong to it."""
+    items: list[str] = []
+    for line in text.splitlines():
+        if items and (not _ITEM.match(line) or _indent(line) > _indent(items[0])):
+            items[-1] += f"\n{line}"
+        else:
+            items.append(line)
+    return items
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 # ---------------------------------------------------------------------------------------------- sentences
 
 
 def sentences(block: str) -> Iterator[str]:
     """Yield the whole sentences of a block of prose, without a beginning or an end that was cut off."""
-    return (sentence for sentence in _split_sentences(block) if _is_whole(sentence))
+    return (sentence for sentence in split_sentences(block) if _is_whole(sentence))
 
 
-def _split_sentences(block: str) -> Iterator[str]:
+def split_sentences(block: str) -> Iterator[str]:
+    """Yield the sentences of a block of prose."""
     sentence = ""
     for part in _SENTENCE_END.split(" ".join(block.split())):
         sentence = f"{sentence} {part}" if sentence else part
@@ -157,6 +197,10 @@ def _split_sentences(block: str) -> Iterator[str]:
             sentence = ""
     if sentence:
         yield sentence
+
+
+def _without_pointers(prose: str) -> str:
+    return " ".join(sentence for sentence in split_sentences(prose) if not _POINTS.match(sentence))
 
 
 def _is_whole(sentence: str) -> bool:
@@ -200,7 +244,7 @@ def _short_blocks(text: str) -> Iterator[TextBlock]:
         if block.kind is not Kind.PROSE or is_definition(block):
             yield block
             continue
-        all_sentences = list(_split_sentences(block.text))
+        all_sentences = list(split_sentences(block.text))
         parts = -(-len(all_sentences) // MOST_SENTENCES)
         size = -(-len(all_sentences) // max(parts, 1))
         for start in range(0, len(all_sentences), max(size, 1)):
@@ -232,7 +276,7 @@ def _belongs(group: Sequence[TextBlock], block: TextBlock, labelled: bool) -> bo
 
 def count_sentences(prose: str) -> int:
     """Return the number of sentences of a block of prose."""
-    return sum(1 for _ in _split_sentences(prose))
+    return sum(1 for _ in split_sentences(prose))
 
 
 def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
@@ -257,6 +301,15 @@ def is_aside(passage: Passage) -> bool:
     return bool(_ASIDE.match(passage.text))
 
 
+def is_bare(passages: Sequence[Passage]) -> bool:
+    """Return whether passages say nothing themselves: labels, lead-ins and announcements, with nothing below them."""
+    return not any(passage.attached or _says(passage.prose) for passage in passages)
+
+
+def _says(prose: str) -> bool:
+    return any(_CLOSES.search(one) and not _ANNOUNCES.match(one) for one in split_sentences(prose))
+
+
 def leans(passage: Passage) -> bool:
     """Return whether a passage begins as one that refers to the sentence before it."""
     return bool(_LEANING.match(passage.prose)) and passage.blocks[0].kind is Kind.PROSE
@@ -264,6 +317,8 @@ def leans(passage: Passage) -> bool:
 
 def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
     """Return whether `following` may be marked too: the chosen ones are short, and it goes on with their subject."""
+    if is_bare(chosen):
+        return not is_aside(following)
     definition = is_definition(following.blocks[0]) or is_definition(chosen[-1].blocks[0])
     if definition or is_aside(following) or not following.prose:
         return False
@@ -274,4 +329,4 @@ def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
 
 def _count_closed(prose: str) -> int:
     """Return the number of sentences that say something themselves: a lead-in does not."""
-    return sum(bool(_CLOSES.search(sentence)) for sentence in _split_sentences(prose))
+    return sum(bool(_CLOSES.search(sentence)) for sentence in split_sentences(prose))

@@ -1,0 +1,133 @@
+"""Quotations are as long as a reader's glance: rows that concern the question, whole code, whole sentences."""
+
+import asyncio
+
+from kit.answering import make_hit
+
+from pipelines.answering.agents import ExtractiveAgent
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.quotes import MOST_PROSE_WORDS, MOST_ROWS
+from pipelines.records import Hit
+
+HEAD = "setting | default | what it does"
+
+
+def answer(question: str, *hits: Hit) -> str:
+    async def run() -> str:
+        agent = ExtractiveAgent()
+        text, _ = [part async for part in agent.answer(await agent.prepare(Task(question, hits)))]
+        assert isinstance(text, str)
+        return text
+
+    return asyncio.run(run())
+
+
+def lines_of(text: str) -> list[str]:
+    return text.split("```")[1].strip("\n").split("\n")
+
+
+def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quoted() -> None:
+    rows = [f"setting_{n} | {n} | changes part {n} of the service" for n in range(60)]
+    rows[41] = "worker_timeout | 30 | ends a worker that is silent for so many seconds"
+    hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", HEAD, *rows]), ("Settings",))
+    assert lines_of(answer("What is the timeout of a worker?", hit)) == [HEAD, "…", rows[41], "…"]
+
+
+def test_a_short_table_is_quoted_whole() -> None:
+    rows = [f"setting_{n} | {n} | changes part {n}" for n in range(MOST_ROWS)]
+    hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", HEAD, *rows]), ("Settings",))
+    assert lines_of(answer("Which settings of the service change part 3?", hit)) == [HEAD, *rows]
+
+
+def test_of_a_long_list_the_items_that_concern_the_question_are_quoted_with_all_their_lines() -> None:
+    items = [f"- option {n} is for case {n} of the program" for n in range(30)]
+    items[17] = "- verbose prints each file that is copied\n  and its size in bytes"
+    hit = make_hit("https://d.test/o#o", "\n".join(["The program takes options:\n", *items]), ("Options",))
+    made = answer("How do I have the program print each copied file?", hit)
+    assert "verbose prints each file that is copied\n  and its size in bytes" in made and made.count("- option") == 0
+
+
+def test_code_is_quoted_whole() -> None:
+    code = "\n".join(f"    step_{n}(table[{n}])" for n in range(25))
+    hit = make_hit(
+        "https://d.test/c#c", f"To fill the table, run all of its steps:\n\ndef fill(table):\n{code}", ("Fill",)
+    )
+    assert code in answer("How do I fill the table?", hit)
+
+
+def test_a_long_definition_ends_after_a_whole_sentence() -> None:
+    body = " ".join(f"Part {n} of the registry keeps the names that begin with letter {n}." for n in range(40))
+    hit = make_hit("https://d.test/d#d", f"registry:\n    {body}", ("Glossary",))
+    made = answer("What does the registry keep?", hit)
+    assert len(made.split()) < MOST_PROSE_WORDS + 20 and made.rstrip(" [1]").endswith(". …")
+
+
+LEAD = make_hit("https://d.test/i", "How pages become sections, vectors and an index.", ("Indexing",))
+STEPS = make_hit(
+    "https://d.test/i#run",
+    "Pages are indexed by one command, which reads, cuts and embeds them:\n\nindex https://d.test --collection docs",
+    ("Indexing", "A run"),
+)
+
+
+def test_a_heading_with_a_lead_in_is_passed_over() -> None:
+    assert answer("How do I index pages?", LEAD, STEPS).startswith("**Indexing › A run**")
+    announced = make_hit("https://d.test/i", "This page describes how to index pages:", ("Index pages",))
+    assert answer("How do I index pages?", announced, STEPS).startswith("**Indexing › A run**")
+
+
+def test_a_lead_in_is_quoted_with_the_text_below_it() -> None:
+    text = (
+        "This section describes how to clear the cache.\n\n"
+        "Every entry has a version, and an entry of an older version is not used. The versions are numbers.\n\n"
+        "Call cache.clear() in a shell of the project. It removes all entries at once."
+    )
+    made = answer("How do I clear the cache?", make_hit("https://d.test/k#k", text, ("Cache", "Clearing it")))
+    assert "cache.clear()" in made
+
+
+def test_the_passage_that_acts_on_the_verb_of_the_question_is_preferred() -> None:
+    what = make_hit(
+        "https://d.test/cache",
+        "The template cache keeps templates in memory. Each template of the cache is kept for a day at most.",
+        ("The template cache",),
+    )
+    how = make_hit(
+        "https://d.test/admin#flush",
+        "To clear the cache, call flush() in a shell. It takes a second, and templates are read from disk again.",
+        ("Administration",),
+    )
+    asked = "How do I clear the template cache?"
+    assert answer(asked, what, how).startswith("**Administration**")
+    assert answer("What is the template cache?", what, how).startswith("**The template cache**")
+
+
+def supports(question: str, *hits: Hit) -> list[float]:
+    async def run() -> list[float]:
+        task = await ExtractiveAgent().prepare(Task(question, hits))
+        return [quote.support for quote in task.quotes or ()]
+
+    return asyncio.run(run())
+
+
+def test_a_heading_alone_supports_nothing() -> None:
+    signature = make_hit("https://d.test/c#clear", "cache.clear()", ("Cache", "cache.clear"))
+    glyphs = make_hit("https://d.test/p", "\uf17c / \uf17a\n\n\u25b8", ("Clear the cache",))
+    for hit in (signature, glyphs):
+        assert not any(supports("How do I clear the cache?", hit))
+
+
+def test_words_in_the_title_alone_support_nothing() -> None:
+    beside = "Version three was released in spring. It runs on all current systems, and needs as much memory as before."
+    about = make_hit("https://d.test/c", beside, ("Clear the cache",))
+    assert supports("How do I clear the cache?", about) == [0.0]
+
+
+def test_sentences_that_send_readers_elsewhere_do_not_count() -> None:
+    told = "Filters change how a value is shown, and there are many of them. They stand behind a bar."
+    sends = f"{told} For information on how to write custom filters, see Custom filters."
+    says = f"{told} To write custom filters, put a function into a module and register it."
+    asked, where = "How do I write custom filters?", ("Templates", "Filters")
+    assert supports(asked, make_hit("https://d.test/t", sends, where)) < supports(
+        asked, make_hit("https://d.test/t", says, where)
+    )
