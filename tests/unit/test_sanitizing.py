@@ -283,6 +283,8 @@ def test_chunks_decide_nothing(text: str, sizes: list[int]) -> None:
 @given(st.lists(PARTS | st.sampled_from(HOSTILE), max_size=8).map("".join))
 @example("<a https://docs.ray.io@evil.example/>")
 @example("<a\thref https://evil.example/x title='y'>")
+@example("https://docs.ray.io//ht\u200btps://evil.example/x")
+@example("[x](https://docs.ray.io/a?next=https://evil.example/x)")
 def test_what_is_glued_together_does_not_lead_out_either(text: str) -> None:
     passages = r"(?:git\.example/ray\.git|evil\.example/log\?q=)(?!\w)"
     own = r"docs\.ray\.io(?:[/?#\s\"'`,.)\]!:;*_~<>(|]|$)"

@@ -20,6 +20,7 @@ _DROPPED = re.compile(r"[\t\n\r]")  # a browser drops them from a URL, wherever 
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
 _QUOTABLE = re.compile(r"(?<![a-z0-9])(?:https?|ftps?|wss?)://|(?<![a-z0-9])www\.|(?<![:\w/\\])//", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:https?|ftps?|wss?)://", re.IGNORECASE)
 _CITED = re.compile(r"\[[\d,; -]+\]")
 _WORD = re.compile(r"\w")
 _PATH_BEGUN = re.compile(r"[^/]*//[^/?#]*[/?#]")
@@ -78,7 +79,7 @@ class AllowedURLs:
         """Return whether a link may lead to `target`, which may have a title behind it; an image must be absolute."""
         url = (target.split() or [""])[0]
         if leads_away(url):
-            return origin(url) in self.origins and "\\" not in url
+            return self._is_own(url) and "\\" not in url
         return not image
 
     def allow_attribute(self, value: str) -> bool:
@@ -90,7 +91,12 @@ class AllowedURLs:
         """Return whether a bare URL may stay, however much of `rest` a reader's software takes to belong to it."""
         whole = "@" not in rest or bool(_PATH_BEGUN.match(url))
         loopback = code and _host(url) in LOOPBACK
-        return whole and (loopback or origin(url) in self.origins or bool(_NO_HOST.match(url)))
+        return whole and (loopback or self._is_own(url) or bool(_NO_HOST.match(url)))
+
+    def _is_own(self, url: str) -> bool:
+        """Return whether `url`, and each URL within it, is of an allowed origin: a site may redirect to the latter."""
+        within = (url[found.start() : found.start() + LONGEST_URL] for found in _SCHEME.finditer(url, 1))
+        return origin(url) in self.origins and all(origin(url_of(inner)) in self.origins for inner in within)
 
     def allow_www(self, token: str) -> bool:
         """Return whether `www.…` without a scheme may stay."""
