@@ -10,6 +10,7 @@ from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.markup.doxygen import rewrite_doxygen
+from pipelines.indexing.reading.markup.entries import fill_entries
 from pipelines.indexing.reading.markup.grids import rewrite_grids
 from pipelines.indexing.reading.markup.javadoc import rewrite_javadoc
 from pipelines.indexing.reading.markup.listings import clean_listings
@@ -33,6 +34,7 @@ def rewrite(root: Element, names: frozenset[str]) -> None:
     etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
     for heading in root.iter("h"):  # XHTML 2's, of no rank
         heading.tag = "h6"
+    fill_entries(root)
     for triggers, rewriter in _REWRITERS:
         if not names.isdisjoint(triggers):
             rewriter(root)

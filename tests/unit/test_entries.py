@@ -1,0 +1,57 @@
+"""An API entry is a section with its text, also where that follows an empty definition."""
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Page, Section
+
+
+def entry(name: str, definition: str = "") -> str:
+    term = f'<dt class="sig" id="{name}"><code class="descname">{name}</code>()</dt>'
+    return f'<dl class="py class">{term}<dd>{definition}</dd></dl>'
+
+
+def sections(html: str) -> tuple[Section, ...]:
+    body = f'<section id="m"><h1>M</h1><p>Fields.</p>{html}</section><section id="n"><h2>N</h2>Else.</section>'
+    return read_page(Page("https://x.org/page.html", f"<main>{body}</main>".encode())).sections
+
+
+def found(html: str) -> list[tuple[str, str, str]]:
+    """Return the anchor, the last heading and the text of each section."""
+    return [
+        (part.anchor, part.headings[-1], "\n".join(block.text for block in part.blocks))
+        for part in sections(html)[1:-1]
+    ]
+
+
+def test_the_text_after_an_entry_without_definition_is_the_entrys():
+    html = f"{entry('a')}<p>A is.</p><pre>a()</pre>{entry('b')}<p>B is.</p><h2 id='h'>H</h2><p>Other.</p>"
+    assert found(html) == [
+        ("a", "a", "a()\nA is.\na()"),
+        ("b", "b", "b()\nB is."),
+        ("h", "H", "Other."),
+    ]
+
+
+def test_an_entry_with_a_definition_ends_with_it():
+    assert found(f"<h2 id='h'>H</h2>{entry('a', '<p>A is.</p>')}<p>Other.</p>") == [
+        ("h", "H", "Other."),
+        ("a", "a", "a()\nA is."),
+    ]
+
+
+def test_entries_in_a_row_share_the_text_of_the_last():
+    expected = [("a", "a", "a()\nb()\nBoth are.")]
+    assert found(f"{entry('a')}{entry('b')}<p>Both are.</p>") == expected
+    assert found(f"{entry('a')}{entry('b', '<p>Both are.</p>')}") == expected
+    assert sections(f"{entry('a')}{entry('b')}<p>Both are.</p>")[1].anchors == ("m", "b", "a")
+
+
+def test_the_text_after_a_box_is_not_that_of_an_entry_in_it():
+    assert found(f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>") == [("a", "a", "a()")]
+    assert (
+        sections(f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>")[0].blocks[-1].text.endswith("Other.")
+    )
+
+
+def test_what_introduces_the_next_entries_is_not_the_text_of_the_one_before():
+    for lead in ("<p class='rubric'>Methods</p>", "<p>These count:</p>", "<span id='b'></span>"):
+        assert found(f"{entry('a')}<p>A is.</p>{lead}{entry('b')}<p>B is.</p>")[0] == ("a", "a", "a()\nA is.")
