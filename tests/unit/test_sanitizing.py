@@ -287,7 +287,7 @@ def test_chunks_decide_nothing(text: str, sizes: list[int]) -> None:
 @example("[x](https://docs.ray.io/a?next=https://evil.example/x)")
 def test_what_is_glued_together_does_not_lead_out_either(text: str) -> None:
     passages = r"(?:git\.example/ray\.git|evil\.example/log\?q=)(?!\w)"
-    own = r"docs\.ray\.io(?:[/?#\s\"'`,.)\]!:;*_~<>(|]|$)"
+    own = r"docs\.ray\.io(?:[/?#\s\"'`,.)\[\]!:;*_~<>(|]|$)"
     assert not re.search(rf"(?i)(?:https?|ftp)://(?!{passages}|{own})[\w-]+\.\w", out(text))
 
 
