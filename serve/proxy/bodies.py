@@ -16,9 +16,10 @@ from serve.proxy.waiting import Waiting
 # As the replica's own limits (serve/guard/limits.py), which hold on its port too.
 MOST_BODY_BYTES = 1_000_000
 BODY_TIMEOUT_S = 30.0
-# Bodies that are awaited at once: of one address, as many as a browser has connections to one host, for three readers
-# behind it; of all, 64 MB at most.
+# Bodies that are late, or large: of one address, as many as a browser has connections to one host, for three readers
+# behind it; of all, 64 MB at most. However many come at once, small ones that come within a moment do not count.
 MOST_OF_ADDRESS, MOST = 18, 64
+LATE_S, LARGE_BYTES = 3.0, 64_000
 # No route reads a body of these, so none is awaited.
 BODILESS = {"GET", "HEAD", "OPTIONS"}
 OF_BODY = {b"content-length", b"transfer-encoding", b"expect"}
@@ -27,8 +28,8 @@ OF_BODY = {b"content-length", b"transfer-encoding", b"expect"}
 class WholeBodies:
     """Gives requests to `app` with their whole body, of up to `most_bytes`; answers 413 and, after `timeout_s`, 408.
 
-    Where more than `most_of_address` bodies of an address are awaited, or more than `most` of all, the one that was
-    awaited longest ends with 408 (see Waiting): the body of an honest request is there within milliseconds.
+    A body that is incomplete after `late_s`, or has more than LARGE_BYTES, is one of few: beyond `most_of_address` of an
+    address, or `most` of all, the oldest ends with 408 (see Waiting).
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class WholeBodies:
         most_of_address: int = MOST_OF_ADDRESS,
         most: int = MOST,
         addresses: Addresses | None = None,
+        late_s: float = LATE_S,
     ) -> None:
-        self._app, self._timeout_s, self._most_bytes = app, timeout_s, most_bytes
+        self._app, self._timeout_s, self._most_bytes, self._late_s = app, timeout_s, most_bytes, late_s
         self._addresses, self._awaited = addresses or Addresses(), Waiting(_end, most_of_address, most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,7 +73,8 @@ class WholeBodies:
             raise _TooLarge
         body, more = bytearray(), True
         async with asyncio.timeout(self._timeout_s) as limit:
-            self._awaited.add(limit, self._addresses.of(scope))
+            address = self._addresses.of(scope)
+            late = asyncio.get_running_loop().call_later(self._late_s, self._awaited.add, limit, address)
             try:
                 while more:
                     message = await receive()
@@ -81,7 +84,11 @@ class WholeBodies:
                     if len(body) > self._most_bytes:
                         raise _TooLarge
                     more = message.get("more_body", False)
+                    if len(body) > LARGE_BYTES and not late.cancelled():
+                        late.cancel()
+                        self._awaited.add(limit, address)
             finally:
+                late.cancel()
                 self._awaited.remove(limit)
         return bytes(body)
 

@@ -19,11 +19,11 @@ from serve.proxy.waiting import Waiting
 HEAD_TIMEOUT_S = 10.0
 # An address of 8,000 characters, tokens and cookies; what came in the first piece (up to 256 kB) is not counted.
 MOST_HEAD_BYTES = 64_000
-# Connections without a request: of one address, those of forty browsers; of all, half of what the process may open.
-IDLE_OF_ADDRESS, MOST_IDLE = 256, 4_096
-# A reader that takes less than 1 kB a second has left. Readers that a part of a reply waits for are few: each holds one
-# of the places of a replica, of which there are 128 by default.
-STALL_S, LEAST_BYTES = 15.0, 15_000
+# Connections without a request: of one address, those of a proxy before us; of all, half of what the process may open.
+IDLE_OF_ADDRESS, MOST_IDLE = 1_024, 4_096
+# A reader that takes less than 1 kB a second has left. Readers that a part of a reply waits for, for longer than a
+# network takes to move it, are few: each holds one of the places of a replica, of which there are 128 by default.
+STALL_S, LEAST_BYTES, SLOW_S = 15.0, 15_000, 1.0
 STALLED_OF_ADDRESS, MOST_STALLED = 8, 32
 
 
@@ -34,7 +34,7 @@ class BoundedConnection(HttpToolsProtocol):
     there are too many (see Waiting), and so is the one whose client has not read for the longest time.
     """
 
-    head_timeout_s, stall_s = HEAD_TIMEOUT_S, STALL_S
+    head_timeout_s, stall_s, slow_s = HEAD_TIMEOUT_S, STALL_S, SLOW_S
     addresses = Addresses()
     idle: ClassVar[Waiting["BoundedConnection"]]
     stalled: ClassVar[Waiting["BoundedConnection"]]
@@ -45,6 +45,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._head_bytes = self._unsent = 0
         self._late: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._slow: asyncio.TimerHandle | None = None
         self._wait_for_head()
         self.idle.add(self, self.addresses.of_peer(self.client))
 
@@ -53,6 +54,7 @@ class BoundedConnection(HttpToolsProtocol):
         self.stalled.remove(self)
         self._stop_waiting()
         _cancel(self._unread)
+        _cancel(self._slow)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -90,13 +92,15 @@ class BoundedConnection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.stalled.add(self, self.addresses.of(dict(self.scope)) if self.scope else "")
+        address = self.addresses.of(dict(self.scope)) if self.scope else ""
+        self._slow = self.loop.call_later(self.slow_s, self.stalled.add, self, address)
         self._watch_reader()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self.stalled.remove(self)
         _cancel(self._unread)
+        _cancel(self._slow)
 
     def end(self) -> None:
         """Close the connection, and drop what its client did not read."""

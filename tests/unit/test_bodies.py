@@ -62,7 +62,7 @@ LATE = b"Content-Length: 5000\r\n\r\nx"
 @pytest.mark.parametrize("head", ["POST /query", "PUT /health"])
 def test_requests_whose_bodies_never_come_hold_up_nobody(head):
     async def attack() -> tuple[int, list[int]]:
-        async with listening(timeout_s=20) as (port, places):
+        async with listening(timeout_s=20, late_s=0.2) as (port, places):
             late = [await send(port, head, LATE) for _ in range(140)]
             reader, writer = await send(port, "POST /query", b"Content-Length: 2\r\n\r\nhi")
             status = await status_of(reader)
@@ -73,6 +73,33 @@ def test_requests_whose_bodies_never_come_hold_up_nobody(head):
             return status, ended
 
     assert asyncio.run(attack()) == (200, [408] * 100)
+
+
+def test_many_small_bodies_that_come_at_once_are_all_read():
+    async def ask() -> list[int]:
+        async with listening() as (port, places):
+            asking = [await send(port, "POST /query", b"Content-Length: 2\r\n\r\n") for _ in range(200)]
+            for _, writer in asking:
+                writer.write(b"hi")
+            found = [await status_of(reader) for reader, _ in asking]
+            for _, writer in asking:
+                writer.close()
+            return found
+
+    assert asyncio.run(ask()) == [200] * 200
+
+
+def test_large_bodies_that_do_not_end_are_few_at_once():
+    async def attack() -> list[int]:
+        async with listening(most_of_address=3) as (port, places):
+            large = b"Content-Length: 900000\r\n\r\n" + b"x" * 70_000
+            late = [await send(port, "POST /query", large) for _ in range(8)]
+            found = [await status_of(reader) for reader, _ in late[:5]]
+            for _, writer in late:
+                writer.close()
+            return found
+
+    assert asyncio.run(attack()) == [408] * 5
 
 
 def test_what_has_no_body_awaits_none():
@@ -113,7 +140,7 @@ def test_one_address_that_is_late_does_not_end_the_wait_of_another():
     """The oldest body of the address that has too many goes first."""
 
     async def waits() -> list[str]:
-        limits = WholeBodies(Places(), timeout_s=20, most_of_address=2)
+        limits = WholeBodies(Places(), timeout_s=20, most_of_address=2, late_s=0.0)
         ended, asking = list[str](), list[asyncio.Task[None]]()
 
         async def never() -> Any:

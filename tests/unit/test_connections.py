@@ -40,6 +40,7 @@ async def listening(idle: int = 100, of_address: int = 100, stalled: int = 100, 
 
     Connection.idle = Waiting(BoundedConnection.end, of_address, idle)
     Connection.stalled = Waiting(BoundedConnection.end, stalled, stalled)
+    Connection.slow_s = 0.1
     for name, value in limits.items():
         setattr(Connection, name, value)
     config = uvicorn.Config(Replica(), port=0, http=Connection, log_level="critical", lifespan="off", access_log=False)
