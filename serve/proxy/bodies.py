@@ -28,8 +28,8 @@ OF_BODY = {b"content-length", b"transfer-encoding", b"expect"}
 class WholeBodies:
     """Gives requests to `app` with their whole body, of up to `most_bytes`; answers 413 and, after `timeout_s`, 408.
 
-    A body that is incomplete after `late_s`, or has more than LARGE_BYTES, is one of few: beyond `most_of_address` of an
-    address, or `most` of all, the oldest ends with 408 (see Waiting).
+    A body that is incomplete after `late_s`, or has more than LARGE_BYTES, is one of few: beyond `most_of_address` of
+    an address, or `most` of all, the oldest ends with 408 (see Waiting).
     """
 
     def __init__(

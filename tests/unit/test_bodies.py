@@ -77,7 +77,7 @@ def test_requests_whose_bodies_never_come_hold_up_nobody(head):
 
 def test_many_small_bodies_that_come_at_once_are_all_read():
     async def ask() -> list[int]:
-        async with listening() as (port, places):
+        async with listening() as (port, _places):
             asking = [await send(port, "POST /query", b"Content-Length: 2\r\n\r\n") for _ in range(200)]
             for _, writer in asking:
                 writer.write(b"hi")
@@ -91,7 +91,7 @@ def test_many_small_bodies_that_come_at_once_are_all_read():
 
 def test_large_bodies_that_do_not_end_are_few_at_once():
     async def attack() -> list[int]:
-        async with listening(most_of_address=3) as (port, places):
+        async with listening(most_of_address=3) as (port, _places):
             large = b"Content-Length: 900000\r\n\r\n" + b"x" * 70_000
             late = [await send(port, "POST /query", large) for _ in range(8)]
             found = [await status_of(reader) for reader, _ in late[:5]]
