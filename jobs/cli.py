@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # NOTHING_DELETED and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
 DONE, FAILED, BAD_INPUT, NOTHING_DELETED, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
-INTERRUPTED, PIPE_CLOSED = 128 + signal.SIGINT, 128 + signal.SIGPIPE
+INTERRUPTED, TERMINATED, PIPE_CLOSED = (128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE))
 CLEAR_LINE = "\r\x1b[2K"
 # The message of an error that these packages define is enough for a user; any other error needs its traceback.
 OWN_PACKAGES = ("pipelines.", "jobs.")
@@ -196,9 +196,12 @@ def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | N
     args = parser.parse_args(argv)
     try:
         return work(args)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
+        code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else error.code
+        if code not in (INTERRUPTED, TERMINATED, signal.SIGTERM):
+            raise
         say(f"{parser.prog}: interrupted; what was done is kept, the next run continues from there")
-        return INTERRUPTED
+        return TERMINATED if code == signal.SIGTERM else int(code)  # Ray's own handler says the signal's number
     except BrokenPipeError:
         raise
     except Exception as error:

@@ -7,8 +7,11 @@ start fast.
 
 import contextlib
 import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -84,11 +87,16 @@ def service_port() -> int:
 
 @contextlib.contextmanager
 def open_database() -> Iterator[str]:
-    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs as long as it is used."""
+    """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs as long as it is used.
+
+    Raises BadDatabaseUrl.
+    """
     from pipelines import embedded
+    from pipelines.store import check_url
 
     given = os.environ.get("DATABASE_URL")
     if given:
+        check_url(given)
         yield given
         return
     with embedded.run_postgres(home()) as url:
@@ -97,12 +105,32 @@ def open_database() -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_store() -> Iterator["Store"]:
-    """Yield a Store on the database, its schema up to date; its calls wait while the database restarts."""
+    """Yield a Store on the database, its schema up to date; its calls wait while the database restarts.
+
+    Meanwhile SIGTERM ends the command as Ctrl-C does: by an exception, so that a run is recorded as interrupted.
+    """
     from pipelines.store import DATABASE_PATIENCE_S, Store
 
-    with open_database() as url, Store(url, retry_s=DATABASE_PATIENCE_S) as store:
+    with ended_by_sigterm(), open_database() as url, Store(url, retry_s=DATABASE_PATIENCE_S) as store:
         store.migrate()
         yield store
+
+
+@contextlib.contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM raise SystemExit while the body runs, in the main thread of a process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def ray_address() -> str:

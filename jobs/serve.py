@@ -7,8 +7,9 @@ import argparse
 import runpy
 import sys
 
-from jobs.cli import DONE, command, main
-from jobs.environment import set_variables
+from jobs.cli import DONE, command, main, say
+from jobs.environment import database_url, ended_by_sigterm, set_variables
+from pipelines.store import wait_for_database
 
 EPILOG = "Every other setting of the service is an environment variable RAYDEX_…: see docs/serving.md."
 
@@ -25,6 +26,9 @@ def arguments() -> argparse.ArgumentParser:
 
 def work(args: argparse.Namespace) -> int:
     set_variables({f"RAYDEX_{name.upper()}": str(value) for name, value in vars(args).items() if value is not None})
+    if url := database_url():
+        with ended_by_sigterm():
+            wait_for_database(url, lambda message: say(f"raydex serve: {message}"))
     sys.argv[1:] = []  # the service reads the environment alone
     runpy.run_module("serve", run_name="__main__", alter_sys=True)
     return DONE

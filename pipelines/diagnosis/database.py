@@ -3,24 +3,22 @@
 Starts the embedded Postgres where its data lies, as every command does, and creates no data.
 """
 
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
-from pipelines.store import Store, UnusableDatabase, is_copy
+from pipelines.store import URL_FORM, BadDatabaseUrl, Store, StoreUnavailable, UnusableDatabase, is_copy
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR
 from pipelines.store.migrations.state import DatabaseState, read_state, version_of
 
 OLDEST = ".".join(map(str, OLDEST_PGVECTOR))
 SPARE_CONNECTIONS = 16  # a service has up to 8, a run another 8
-URL = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
 
 Opening = Callable[[AbstractContextManager[str]], str]
 
@@ -122,18 +120,18 @@ class DatabaseCheck:
             return sorted({row["settings"]["model"] for row in store.collections() if row["settings"]})
 
     def _read(self, url: str) -> Iterator[Finding]:
-        """Read the state of the database at `url`; no message repeats its password."""
-        if not re.match(r"postgres(ql)?://", url) and not re.search(r"\w+ *=", url.partition("://")[0]):
-            yield failed("DATABASE_URL is no URL of Postgres", f"write {URL}")
-            return
+        """Read the state of the database at `url`."""
         try:
             state = read_state(url)
+        except BadDatabaseUrl as error:
+            yield failed(str(error).removesuffix(f". {URL_FORM}"), URL_FORM)
+            return
         except UnusableDatabase as error:
             yield failed(str(error), "upgrade Raydex, or name another database in DATABASE_URL")
             return
-        except Exception as error:  # also of a URL that the driver cannot read
-            text = without_password(" ".join(str(error).split()), url)
-            yield failed(text, "; ".join(filter(None, [_cause(text), f"DATABASE_URL is written {URL}"])))
+        except StoreUnavailable as error:
+            text = " ".join(str(error).split())
+            yield failed(text, _cause(text) or "look at DATABASE_URL, and whether a Postgres listens there")
             return
         self.url, self.state = url, state
         kind = "of Raydex's own" if not self._given else f"at {urlsplit(url).hostname or 'a local socket'}"
@@ -155,19 +153,6 @@ class DatabaseCheck:
             yield failed(f"{program} cannot be run", "run `make install` again, or set DATABASE_URL")
             return
         yield fine(f"none yet: the first command creates one of Raydex's own under {self._home}")
-
-
-def without_password(text: str, url: str) -> str:
-    """Return a message about a database without the URL's password, and without the URL if it is quoted whole."""
-    try:
-        password = urlsplit(url).password or ""
-    except ValueError:
-        password = ""
-    found = re.search(r"password\s*=\s*('[^']*'|\S+)", url)
-    secrets = {url, password, unquote(password), found[1].strip("'") if found else ""} - {""}
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "…", text)
-    return text
 
 
 def _cause(text: str) -> str:

@@ -57,13 +57,17 @@ class RunRecord:
 
 @contextmanager
 def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> Iterator[RunRecord]:
-    """Begin a run of `kind` and record how it ends: done, or failed with its error if the body raises."""
+    """Begin a run of `kind` and record how it ends: done, interrupted by a person, or failed with the body's error."""
     record = RunRecord(lock.begin(kind, settings))
     try:
         yield record
     except StoreUnavailable as error:
         with suppress(StoreUnavailable):  # it has waited long enough; the next run would call this one abandoned
             lock.finish(record.run, "failed", record.counts, _said(error), wait=False)
+        raise
+    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM: whoever ends it does not wait for a database
+        with suppress(StoreUnavailable):
+            lock.finish(record.run, "interrupted", record.counts, None, wait=False)
         raise
     except BaseException as error:
         lock.finish(record.run, "failed", record.counts, _said(error))

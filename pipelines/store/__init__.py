@@ -24,10 +24,14 @@ from pipelines.store.collections.verified import (
 )
 from pipelines.store.connection import (
     DATABASE_PATIENCE_S,
+    URL_FORM,
+    BadDatabaseUrl,
     DatabaseFull,
     StoreUnavailable,
     UnusableDatabase,
     can_connect,
+    check_url,
+    wait_for_database,
 )
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.insights import FOUND, AskedQuestion, AskedQuestions
@@ -76,8 +80,10 @@ __all__ = [
     "PUBLISHABLE_PREFIX",
     "READ_ATTEMPTS",
     "SCOPES",
+    "URL_FORM",
     "AskedQuestion",
     "AskedQuestions",
+    "BadDatabaseUrl",
     "BadKey",
     "BadRating",
     "BuildResources",
@@ -120,6 +126,7 @@ __all__ = [
     "VerifiedMark",
     "build_index",
     "can_connect",
+    "check_url",
     "choose_vector_type",
     "copy_name",
     "dump",
@@ -130,4 +137,5 @@ __all__ = [
     "publish_in_place",
     "read_manifest",
     "restore",
+    "wait_for_database",
 ]

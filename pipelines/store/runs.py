@@ -79,7 +79,7 @@ class RunLock:
     def finish(
         self,
         run: int,
-        state: Literal["done", "failed"],
+        state: Literal["done", "failed", "interrupted"],
         counts: Mapping[str, Any],
         error: str | None,
         wait: bool = True,

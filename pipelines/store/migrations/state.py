@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import dict_row
 
-from pipelines.store.connection import statement, translate_errors
+from pipelines.store.connection import check_url, statement, translate_errors
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
 
 CONNECT_S = 5
@@ -48,7 +48,11 @@ def version_of(text: str) -> tuple[int, ...]:
 
 
 def read_state(url: str) -> DatabaseState:
-    """Return the state of the database at `url`. Raises StoreUnavailable, and UnusableDatabase if it is a newer one."""
+    """Return the state of the database at `url`.
+
+    Raises BadDatabaseUrl, StoreUnavailable, and UnusableDatabase if it is a newer one.
+    """
+    check_url(url)
     migrations = read_migrations()
     tables = [
         name for each in migrations for name in re.findall(r"create (?:unlogged )?table[^(]*?(\w+) \(", each.text)
