@@ -19,6 +19,7 @@ from pipelines.answering.chain import AgentChain, Delta
 from pipelines.answering.grounding.answerable import likelihood
 from pipelines.answering.grounding.citations import cite_sections
 from pipelines.answering.grounding.confidence import rate_confidence
+from pipelines.answering.grounding.subject import about_subject, subject_first
 from pipelines.answering.opening import look_at_page
 from pipelines.answering.question_length import check_length
 from pipelines.answering.reranking.base import Reranker, RerankFailed
@@ -181,10 +182,13 @@ class QueryEngine:
         self._chain.check(trace.route.agent, question.variables)
         if uses_retrieval(mode):
             retrieval = await self._retrieve(question, standalone, trace, page)
-            trace.notes = make_notes(said if page.focus else trace.asked, trace.unclear, retrieval)
+            about = "" if page.focus else trace.about
+            retrieval = replace(retrieval, hits=subject_first(about, retrieval.hits))
+            trace.astray = "" if about_subject(about, retrieval.hits) else about
+            trace.notes = make_notes(said if page.focus else trace.asked, trace.unclear, retrieval, trace.astray)
         else:
             retrieval = _from_context(question, standalone[0])
-        task = _task(question, retrieval, mode)
+        task = _task(question, retrieval, mode, trace.about)
         if mode != NO_TEXT:
             task = await self._chain.prepare(task, trace)
         retrieval = replace(retrieval, hits=task.hits)
@@ -259,6 +263,7 @@ class QueryEngine:
         if not question.history:
             return (trace.asked,)
         followup = complete(trace.asked, [turn.content for turn in question.history if turn.role == "user"])
+        trace.about = followup.about
         if self._rewriter is not None and (not followup.by_form or is_foreign(trace.asked)):
             with trace.step("condense"):
                 rewrite = _record(await self._rewriter.condense(trace.asked, question.history), trace)
@@ -318,7 +323,7 @@ def _record(rewrite: Rewrite, trace: Trace) -> Rewrite:
     return rewrite
 
 
-def _task(question: Question, retrieval: Retrieval, mode: str) -> Task:
+def _task(question: Question, retrieval: Retrieval, mode: str, about: str) -> Task:
     return Task(
         retrieval.question,
         retrieval.hits,
@@ -328,6 +333,7 @@ def _task(question: Question, retrieval: Retrieval, mode: str) -> Task:
         question.context,
         question.collection,
         evidence=retrieval.evidence,
+        about=about,
     )
 
 
@@ -383,7 +389,7 @@ def _answer(question: Question, retrieval: Retrieval, trace: Trace) -> Answer:
             claims,
             trace.first_support,
             likely,
-            known=trace.known,
+            known=trace.known and not trace.astray,
             whole=trace.is_whole and held,
             quoted=bool(trace.quoted),
         ),

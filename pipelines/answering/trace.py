@@ -35,6 +35,7 @@ class Trace:
     """Mutable record of one question. `timings` are seconds by step, `degraded` the lost parts, in order, each once.
 
     `asked` is the question as its reader would know it again, `unclear` what it refers to and no turn before it names,
+    `about` is what it goes on about, `astray` the same where nothing that was found is about it,
     `notes` are what the answer begins with; `checked` are the statements of a language model's answer.
     """
 
@@ -47,6 +48,8 @@ class Trace:
     agent: str = ""
     asked: str = ""
     unclear: str = ""
+    about: str = ""
+    astray: str = ""
     notes: tuple[str, ...] = ()
     text: str = ""
     known: bool = True

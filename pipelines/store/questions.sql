@@ -30,10 +30,11 @@ update question set shared_at = case when %(shared)s then coalesce(shared_at, no
 where id = %(id)s and error is null and (key_name = %(key_name)s or %(all)s);
 
 -- name: conversation
+-- The closest passages of an answer that it does not know are none that the next question goes on about.
 select question, answer,
     array(
         select c.value ->> 'chunk_id' from jsonb_array_elements(citations) with ordinality c(value, n)
-        where c.value ->> 'chunk_id' is not null order by c.n
+        where known and c.value ->> 'chunk_id' is not null order by c.n
     ) as cited
 from question
 where conversation = %(conversation)s and conversation <> '' and key_name = %(key_name)s and error is null

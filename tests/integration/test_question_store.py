@@ -149,6 +149,12 @@ def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store
     assert store.conversation("x", among=[]) == []
 
 
+def test_the_closest_passages_of_an_unknown_answer_are_not_gone_on_from(store: Store) -> None:
+    cited = [{"n": 1, "chunk_id": "c1"}]
+    store.record_questions([question("q", conversation="x", answer="I do not know", known=False, citations=cited)])
+    assert store.conversation("x") == [Turn("question q", "I do not know", ())]
+
+
 def test_feedback_may_come_before_its_question_and_a_later_word_replaces_it(store: Store) -> None:
     store.record_feedback("a", 1, "good\0")
     store.record_feedback("a", -1, "on second thought", reasons=["outdated", "wrong", "outdated"])

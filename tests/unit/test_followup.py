@@ -1,5 +1,6 @@
 """A follow-up without a language model keeps the subject of the turn before, or says that it could not."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.rewriting import Rewriter
+from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.understanding.followup import complete
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.errors import LLMFailed
@@ -49,6 +51,10 @@ def turns(*questions: str) -> tuple[Message, ...]:
         ("how do I tune parameters", "how do I do this on a GPU?", "how do I tune parameters on a GPU?"),
         ("what is MVCC?", "show me an example", "show me an example? (what is MVCC)"),
         ("json or jsonb", "which one is faster?", "which one is faster? (json or jsonb)"),
+        ("lru_cache", "How do I clear it?", "How do I clear lru_cache?"),
+        ("What is the lru_cache decorator for?", "How do I clear it?", "How do I clear lru_cache?"),
+        ("my code uses lru_cache and leaks", "How do I clear it?", "How do I clear lru_cache?"),
+        ("What is pathlib?", "How do I delete a file with it?", "How do I delete a file with pathlib?"),
     ],
 )  # fmt: skip
 def test_a_follow_up_keeps_the_subject(before: str, question: str, alone: str) -> None:
@@ -59,6 +65,7 @@ def test_a_follow_up_keeps_the_subject(before: str, question: str, alone: str) -
     "question",
     [
         "What is VACUUM?", "How do I make sure an index is used when it is rebuilt?", "is it possible to use conda?",
+        "How do I open a file and write to it?", "What does a query return when nothing is in it?",
         "How do I read a CSV file in parallel?", "Which one of the isolation levels is the default level?",
     ],
 )  # fmt: skip
@@ -135,3 +142,37 @@ def test_rules_stand_in_for_a_model_that_fails(retriever: Retriever) -> None:
     engine = QueryEngine(retriever, rewriter=Rewriter(Gone()))  # type: ignore[arg-type]
     answer = engine.query("and why?", history=turns("how do I create an index in PostgreSQL?"))
     assert answer.queries == ("why? (how do I create an index in PostgreSQL)",) and answer.degraded == ("rewrite",)
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "about"),
+    [
+        ("What is a context manager?", "how do I write one?", "a context manager"),
+        ("how do I start a Ray cluster on AWS?", "and on GCP?", "a Ray cluster"),
+        ("sourdough bread", "how long does it take?", "sourdough bread"),
+        ("How do I read a CSV file?", "what about JSON?", ""),
+        ("What is VACUUM?", "How do I install Ray on Windows?", ""),
+    ],
+)
+def test_what_a_follow_up_goes_on_about_is_known(before: str, question: str, about: str) -> None:
+    assert complete(question, [before]).about == about
+
+
+CLEAR = "Removes all elements from the set in place. A frozen one has no such method, since it does not change."
+CACHE = "A decorator that keeps the results of earlier calls. Its method cache_clear forgets all of them at once."
+
+
+def test_a_follow_up_is_answered_from_what_it_goes_on_about() -> None:
+    sets = make_hit("https://d.test/sets#clear", f"clear()\n\n{CLEAR}", ("Sets", "How to clear a set"))
+    cached = make_hit("https://d.test/functools#lru", f"@lru_cache(maxsize=128)\n\n{CACHE}", ("functools", "lru_cache"))
+    (quote, *_) = asyncio.run(
+        ExtractiveSynthesizer().choose("How do I clear lru_cache?", (sets, cached), about="lru_cache")
+    )
+    assert quote.hit == 1
+
+
+def test_an_answer_about_another_subject_says_so(tmp_path: Path) -> None:
+    store = MemoryStore(make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
+        answer = QueryEngine(made).query("How do I clear it?", history=turns("lru_cache"))
+    assert 'Nothing that was found is about "lru_cache".' in answer.notes and answer.confidence == "low"

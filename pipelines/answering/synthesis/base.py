@@ -19,7 +19,7 @@ class Task:
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
     the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
     chosen yet, with the model of `collection`. `evidence` is how well the index fits the question, None where none was
-    searched.
+    searched; `about` is the subject that a follow-up goes on about, "" for none.
     """
 
     question: str
@@ -31,6 +31,7 @@ class Task:
     collection: str | None = None
     quotes: tuple[Quote, ...] | None = None
     evidence: Evidence | None = None
+    about: str = ""
 
 
 class UnknownMode(ValueError):

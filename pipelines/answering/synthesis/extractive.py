@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, is_possible
+from pipelines.answering.grounding.subject import about_subject
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
@@ -36,16 +37,24 @@ class ExtractiveSynthesizer:
         self._threshold = threshold
 
     async def choose(
-        self, question: str, hits: Sequence[Hit], embed: Embed | None = None, evidence: Evidence | None = None
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        embed: Embed | None = None,
+        evidence: Evidence | None = None,
+        about: str = "",
     ) -> tuple[Quote, ...]:
         """Return what to quote, best first: one section, a second one if it adds something.
 
-        None if no hit fits, or if the `evidence` says that the index has nothing about the question.
+        Only hits `about` the subject of a follow-up are quoted, if there are any. None if no hit fits, or if the
+        `evidence` says that the index has nothing about the question.
         """
         if evidence and not is_possible(evidence):
             return ()
         candidates = await asyncio.to_thread(Candidates, question, hits)
         ranking = await asyncio.to_thread(self._rank, candidates, bool(evidence))
+        fitting = about_subject(about, hits)
+        ranking = [one for one in ranking if not fitting or hits[one.hit] in fitting]
         return candidates.best_of(await _add_cosines(question, ranking, hits, embed)) if ranking else ()
 
     def _rank(self, candidates: Candidates, possible: bool) -> list[Candidate]:

@@ -38,6 +38,9 @@ _DEFINITE = re.compile(r"(?:the|their|its)(?: [a-z-]+)+[ ?.!]*$")
 _WHICH_ARE_THERE = re.compile(r"(?:which|what) [a-z]+ are there[ ?.!]*", re.IGNORECASE)
 _ADVERB = re.compile(r"\w \w+ \w+ly$")  # "an index concurrently": not all a thing
 _ONE = re.compile(r"\bones?\b", re.IGNORECASE)
+_NAME = re.compile(
+    r"@?`?[A-Za-z]\w*(?:\.[A-Za-z_]\w+|_\w+|::\w+|(?=\())[\w.:]*(?:\(.*\))?`?"
+)  # `ray.put`, `lru_cache`, `f()`
 # How a question begins: with a verb and its object, or with what is asked about.
 _HOW_TO = re.compile(
     r"(?P<start>(?:how (?:do|can|could|would|should|did|must|might|does) (?:i|we|you|one|someone|people)\b|how to\b"
@@ -68,6 +71,12 @@ _OPPOSITES = (
     ("minimum", "maximum"), ("min", "max"), ("lower", "upper"), ("lowest", "highest"), ("smallest", "largest"),
     ("first", "last"), ("input", "output"), ("oldest", "newest"), ("shortest", "longest"),
 )  # fmt: skip
+# At the end of a question without a second clause it stands for what was spoken of: "How do I delete a file with it?"
+_AT_THE_END = re.compile(
+    r"(?!.*\b(?:and|or|then|when|if|that|which|while|because|after|before|so|nothing|something|what is)\b)"
+    r".*\b(?:with|using|in|on|from|by|to|into|for|through|inside|about) (?P<pronoun>it|them|that|this)[ ?.!]*",
+    re.IGNORECASE | re.DOTALL,
+)
 # Content words before a pronoun; with more, it stands for something in the question itself. One more after an "and".
 MOST_BEFORE = 1
 # A longer message says itself what it is about, and the forms below are not searched in it.
@@ -81,12 +90,13 @@ class FollowUp:
     """A question as it reads alone. `unclear` is what it refers to and nothing before it names, "" for nothing.
 
     `by_form`: what the question refers to was put into its form; otherwise it is as it was asked, or the question
-    before stands behind it.
+    before stands behind it. `about` is what it goes on about, "" for a question that stands alone.
     """
 
     question: str
     unclear: str = ""
     by_form: bool = False
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +151,8 @@ def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:
     subject, tail = _subject(completed)
     if reference and not _HOW_TO.match(completed):
         subject, tail = thread.subject, thread.tail  # a pronoun goes on about what it stood for
-    return FollowUp(completed, by_form=True), _Thread(completed, subject, tail)
+    kept = thread.subject if reference or _PREPOSITION.match(asked) else ""
+    return FollowUp(completed, by_form=True, about=kept), _Thread(completed, subject, tail)
 
 
 def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp, _Thread]:
@@ -153,7 +164,8 @@ def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp
     own = _content(asked) - _GENERAL
     kept = thread.added if len(own) <= FEW and not beside else ""
     around = f"{thread.question.rstrip(' ?.!')}: {kept}" if kept and kept != asked else thread.question.rstrip(" ?.!")
-    return FollowUp(f"{asked}? ({around})"), replace(thread, added=_noun(asked) if own else thread.added)
+    about = thread.subject or thread.question.strip(" ?.!")
+    return FollowUp(f"{asked}? ({around})", about=about), replace(thread, added=_noun(asked) if own else thread.added)
 
 
 def _opposite(asked: str, added: str) -> str:
@@ -178,7 +190,8 @@ def _reference(question: str, most_before: int) -> str:
             and not _expletive(question, found)
         ):
             return found[0]
-    return ""
+    at_the_end = _AT_THE_END.fullmatch(question)
+    return at_the_end["pronoun"] if at_the_end else ""
 
 
 def _expletive(question: str, found: re.Match[str]) -> bool:
@@ -231,8 +244,14 @@ def _subject(question: str) -> tuple[str, str]:
         return _split_tail(form["rest"])
     if form := _WHAT_IS.match(asked):
         subject, tail = _split_tail(form["rest"])
-        return _LAST_VERB.sub("", subject), tail
-    return "", ""
+        return _name_in(subject) or _LAST_VERB.sub("", subject), tail
+    return _name_in(asked), ""
+
+
+def _name_in(subject: str) -> str:
+    """Return the one name of code in what was asked: `lru_cache` of "the lru_cache decorator"; else ""."""
+    names = [word for word in subject.split() if _NAME.fullmatch(word)]
+    return names[0] if len(names) == 1 else ""
 
 
 def _split_tail(rest: str) -> tuple[str, str]:
@@ -240,4 +259,5 @@ def _split_tail(rest: str) -> tuple[str, str]:
     found = _PREPOSITION.search(rest)
     if not found:
         return rest.strip(), ""
-    return rest[: found.start()].strip(), rest[found.start() :].strip()
+    tail = rest[found.start() :].strip()
+    return rest[: found.start()].strip(), tail if tail != found[0] else ""

@@ -5,11 +5,16 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.understanding.language import is_foreign, reads_only_english
 
 
-def make_notes(asked: str, unclear: str, retrieval: Retrieval) -> tuple[str, ...]:
-    """Return the notes on a question: `unclear` are words of it that nothing before it explains."""
+def make_notes(asked: str, unclear: str, retrieval: Retrieval, astray: str = "") -> tuple[str, ...]:
+    """Return the notes on a question: `unclear` are words of it that nothing before it explains.
+
+    `astray` is what it goes on about, if nothing that was found is about that.
+    """
     notes = list(note_search(asked, retrieval.question))
     if unclear:
         notes.append(f'I can\'t tell what "{unclear}" refers to. Ask the whole question in one message.')
+    if astray and retrieval.hits:
+        notes.append(f'Nothing that was found is about "{astray}".')
     model = retrieval.index.settings.model
     if reads_only_english(model) and is_foreign(retrieval.question):
         notes.append(_language_note(model, retrieval))

@@ -1,0 +1,24 @@
+"""Tells whether hits are about the subject that a follow-up question goes on about.
+
+Knows words only.
+"""
+
+from collections.abc import Sequence
+
+from pipelines.answering.grounding.words import content_words, words_of, words_share
+from pipelines.answering.hits import full_text
+from pipelines.records import Hit
+
+ENOUGH = 0.5  # share of the subject's words that a hit about it has: "a Serve deployment" is often "a deployment"
+
+
+def about_subject(subject: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits that are about `subject`, in their order: all of them if it has no words."""
+    words = content_words(subject)
+    return [hit for hit in hits if words_share(words, words_of(full_text(hit))) >= ENOUGH]
+
+
+def subject_first(subject: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the hits with those about `subject` first."""
+    about = {hit.chunk_id for hit in about_subject(subject, hits)}
+    return tuple(sorted(hits, key=lambda hit: hit.chunk_id not in about))
