@@ -30,7 +30,7 @@ from pipelines.indexing.reading.blocks import (
     table_rows,
     text_of,
 )
-from pipelines.indexing.reading.html import HEADINGS
+from pipelines.indexing.reading.html import HEADINGS, is_index, leads_away, letters
 from pipelines.indexing.reading.markup.tabs import LABEL
 from pipelines.indexing.reading.sections import OpenSections, SectionFrame
 from pipelines.indexing.reading.text import as_paragraph
@@ -60,17 +60,21 @@ _FLOW = _names("pre table ul ol blockquote")  # a name before one of them is its
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
 _DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
+_BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
 _NOT_ENTRIES = _names("footnote citation field-list toc")
 
 
 def section_html(main: Element, url: str) -> tuple[Section, ...]:
     """Return the sections of the page at `url` with the content `main`, in page order.
 
-    A table of contents is no text of its own: the pages that it links to are the sources.
+    A table of contents is no text of its own: the pages that it links to are the sources. A page that holds little
+    besides an index has no sections.
     """
     writer = SectionWriter(url)
     writer.walk(main)
-    return tuple(writer.sections.finish(url))
+    sections = tuple(writer.sections.finish(url))
+    shown = sum(len(block.text) for section in sections for block in section.blocks)
+    return sections if shown > _BESIDE * writer.left_out else ()
 
 
 class SectionWriter:
@@ -79,6 +83,7 @@ class SectionWriter:
     def __init__(self, url: str = "") -> None:
         self._site = urlsplit(url).netloc
         self._linking = False  # within a list of links
+        self.left_out = 0  # characters of indexes
         self.sections = OpenSections()
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
         self._depth = 0  # of lists
@@ -281,6 +286,9 @@ class SectionWriter:
     # -- lists --------------------------------------------------------------------------------------------
 
     def _list(self, element: Element) -> None:
+        if not self._depth and is_index(element, self._site):
+            self.left_out += sum(map(len, element.itertext()))
+            return
         outer, linking, text = self._tight, self._linking, self.sections.innermost.text
         self._linking = linking or self._is_contents(element)
         self._depth += 1
@@ -294,12 +302,9 @@ class SectionWriter:
     def _is_contents(self, items: Element) -> bool:
         """Return whether a list is a table of contents: all its words are links to pages of this site."""
         links = list(items.iter("a"))
-        if not links or any(self._leads_away(link.get("href") or "") for link in links):
+        if not links or any(leads_away(link.get("href") or "", self._site) for link in links):
             return False
-        return sum(map(_letters, links)) == _letters(items)
-
-    def _leads_away(self, href: str) -> bool:
-        return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site)
+        return sum(map(letters, links)) == letters(items)
 
     def _item(self, element: Element) -> None:
         if self._depth == 0:
@@ -370,10 +375,6 @@ class SectionWriter:
             frame.text.add_block(Block("code", signatures))
             frame.is_source = True
         self._write_into(frame, *([definition] if definition is not None else []))
-
-
-def _letters(element: Element) -> int:
-    return sum(map(str.isalpha, "".join(element.itertext())))
 
 
 _BLOCK_IN_P = tuple(_BLOCK - {"p"})

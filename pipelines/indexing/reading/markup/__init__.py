@@ -12,6 +12,7 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.markup.doxygen import rewrite_doxygen
 from pipelines.indexing.reading.markup.entries import fill_entries
 from pipelines.indexing.reading.markup.grids import rewrite_grids
+from pipelines.indexing.reading.markup.headings import mend_headings
 from pipelines.indexing.reading.markup.javadoc import rewrite_javadoc
 from pipelines.indexing.reading.markup.listings import clean_listings
 from pipelines.indexing.reading.markup.pdoc import rewrite_pdoc
@@ -32,8 +33,7 @@ _REWRITERS: tuple[tuple[frozenset[str], Callable[[Element], None]], ...] = (
 def rewrite(root: Element, names: frozenset[str]) -> None:
     """Rewrite the page `root`, whose `names_of` are `names`, in place."""
     etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
-    for heading in root.iter("h"):  # XHTML 2's, of no rank
-        heading.tag = "h6"
+    mend_headings(root)
     fill_entries(root)
     for triggers, rewriter in _REWRITERS:
         if not names.isdisjoint(triggers):

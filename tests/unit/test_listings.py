@@ -1,0 +1,54 @@
+"""Long lists of links are listings, which nothing is cited from; lists that say something are text."""
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Page, Section
+
+
+def sections(html: str) -> tuple[Section, ...]:
+    return read_page(Page("https://x.org/page.html", f"<body><h1>A</h1>{html}</body>".encode())).sections
+
+
+def text(html: str) -> str:
+    return "\n".join(block.text for section in sections(html) for block in section.blocks)
+
+
+def items(count: int, item: str) -> str:
+    return f"<ul>{''.join('<li>' + item.replace('#', str(number)) for number in range(count))}</ul>"
+
+
+LINK = '<a href="page#.html">the name of page #</a>'
+LISTED = {
+    "a permuted index": items(120, LINK),
+    "an index with terms": items(120, f"term and its kind # &rarr; {LINK}"),
+    "an index with what refers to each": items(120, f"term # &rarr; {LINK} {LINK} {LINK}"),
+    "a long table of contents, with a few links to other sites": items(80, LINK) + items(2, LINK),
+}
+
+
+def test_a_page_that_holds_little_besides_an_index_is_a_listing():
+    for name, html in LISTED.items():
+        assert sections(f"<p>What refers to what.</p>{html}") == (), name
+
+
+def test_the_text_around_an_index_stays():
+    prose = "<p>How the index is made, and what it is for.</p>" * 30
+    found = text(f"{prose}{LISTED['a permuted index']}")
+    assert "How the index is made" in found
+    assert "the name of page 7" not in found
+
+
+def test_lists_that_say_something_are_text():
+    described = items(120, f"{LINK}: it reads the whole table, and writes another one.")
+    away = items(120, LINK.replace("page#.html", "https://y.org/#"))
+    for html in (described, away, items(60, f"term and its kind # &rarr; {LINK}"), f"<p>See also:</p>{items(9, LINK)}"):
+        assert "the name of page 7" in text(html)
+
+
+def test_a_table_of_links_is_a_table():
+    row = f"<tr><td>{LINK}<td>X<td>{LINK}"
+    assert "| X |" in text(f"<p>What works where:</p><table>{row.replace('#', '1') * 150}</table>")
+
+
+def test_a_heading_without_an_end_ends_before_a_list():
+    (section,) = sections("<h2 id='b'>B<ul><li>One.</ul>")
+    assert (section.headings, section.blocks[0].text) == (("A", "B"), "- One.")
