@@ -2,12 +2,13 @@
 
 import argparse
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_collection, record_run
-from pipelines.store import BuildResources, NotADump, promote_index, read_manifest, restore
+from pipelines.store import BuildResources, NotADump, Store, promote_index, read_manifest, restore
 
 DEFAULTS = BuildResources()
 
@@ -18,6 +19,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-publish", action="store_true", help="leave a candidate, for `raydex publish` to make live"
     )
+    parser.add_argument("--replace", action="store_true", help="restore over a collection that is live")
     parser.add_argument("--maintenance-work-mem", metavar="SIZE", default=DEFAULTS.maintenance_work_mem,
                         help="memory for building the HNSW index (default %(default)s)")  # fmt: skip
     parser.add_argument("--parallel-workers", metavar="N", type=int,
@@ -33,11 +35,10 @@ def work(args: argparse.Namespace) -> int:
     name = args.collection or source
     resources = BuildResources(args.maintenance_work_mem, args.parallel_workers)
     began = time.perf_counter()
-    with (
-        open_store() as store,
-        hold_collection(store, name, args.wait, say) as lock,
-        record_run(lock, "restore", None) as record,
-    ):
+    with open_store() as store, hold_collection(store, name, args.wait, say) as lock, ExitStack() as stack:
+        if not args.replace:
+            check_not_live(store, name)
+        record = stack.enter_context(record_run(lock, "restore", None))
         index, found = restore(lock, record.run, args.file, resources)
         revision = None if args.no_publish else promote_index(lock, record.run, index)
         seconds = round(time.perf_counter() - began, 3)
@@ -56,6 +57,17 @@ def work(args: argparse.Namespace) -> int:
     )
     finish(record.counts, args.json, text)
     return DONE
+
+
+def check_not_live(store: Store, collection: str) -> None:
+    """Raise BadInput if questions are answered from the collection now."""
+    live = next((row for row in store.collections() if row["name"] == collection and row["index"] is not None), None)
+    if live:
+        pages, chunks = (live["stats"].get(key, 0) for key in ("pages", "chunks"))
+        raise BadInput(
+            f"collection {collection!r} is live ({pages:,} pages, {chunks:,} chunks), nothing is changed: `--replace` "
+            "puts the dump and its pages in its place, `--collection NAME` restores under another name"
+        )
 
 
 def dumped_collection(path: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kit.processes import full_disk
+from kit.reindexing import Jobs
 from kit.workshop import SMALL_BUILD, Workshop, nearest_hits
 
 from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, RunLock, Store, dump, promote_index, restore
@@ -100,3 +101,18 @@ def test_a_dump_that_fails_leaves_no_file(store: Store, tmp_path: Path) -> None:
     with pytest.raises(OSError):
         dump(store, store.live_index("one"), tmp_path / "no such folder" / "one.dump")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_live_collection_is_replaced_only_on_request(store: Store, tmp_path: Path, jobs: Jobs) -> None:
+    Workshop(store, "docs").reindex(SITE)
+    file = tmp_path / "docs.dump"
+    dump(store, store.live_index("docs"), file)
+    Workshop(store, "docs").reindex(SITE | {"page1": {"a": "Another text."}})
+    state = store.status("docs")
+    for flags in ([], ["--no-publish"]):
+        refused = jobs.run("restore", file, *flags)
+        assert refused.code == 2 and "is live (5 pages, 9 chunks), nothing is changed: `--replace`" in refused.messages
+        assert store.status("docs") == state
+    assert jobs.run("restore", file, "--collection", "other").code == 0
+    assert jobs.run("restore", file, "--replace").summary["chunks"] == 10
+    assert content(store, "docs") == content(store, "other")
