@@ -24,7 +24,7 @@ VERBS = {
     "default": ("jobs.default", "set the collection that is asked when none is named"),
     "keys": ("jobs.keys", "create, list and revoke API keys"),
     "publish": ("jobs.publish", "make a candidate index live"),
-    "rollback": ("jobs.rollback", "make the previous index live again"),
+    "rollback": ("jobs.rollback", "undo updates, or make the previous index live again"),
     "prune": ("jobs.prune", "delete retired indexes"),
     "drop": ("jobs.drop", "delete a collection"),
     "dump": ("jobs.dump", "write an index with its pages to a file"),

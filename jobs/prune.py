@@ -1,4 +1,7 @@
-"""Deletes a collection's retired indexes, and their BM25 files on this machine."""
+"""Deletes a collection's retired indexes, and what is kept to undo updates.
+
+The BM25 files of the indexes on this machine go too. With --keep, what is kept to undo updates stays.
+"""
 
 import argparse
 import shutil

@@ -1,30 +1,94 @@
-"""Makes a collection's previous index live again."""
+"""Makes an earlier state of a collection live again: a revision before an update, or the index before.
+
+An update can be undone as long as what it replaced is kept: the last ten, for 30 days, until `raydex prune`. A rollback
+is an update itself and can be undone too; the next `raydex index` brings the collection up to date with its sources.
+"""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
-from jobs.cli import DONE, add_json, add_name, add_wait, command, finish, main, say
+from jobs.cli import DONE, BadInput, add_json, add_name, add_wait, command, finish, main, say
 from jobs.environment import open_store
 from pipelines.indexing.lock import hold_known, record_run
-from pipelines.indexing.publish import rollback
+from pipelines.indexing.publish import KnownState, known_states, rollback
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("rollback", __doc__)
     add_name(parser)
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument("--to", type=int, metavar="REVISION", help="undo all updates after this revision of the live index")
+    to.add_argument("--to-index", type=int, metavar="N", help="make this retired index live")
+    to.add_argument("--list", action="store_true", help="list what the collection can return to")
     add_wait(parser)
     add_json(parser)
     return parser
 
 
 def work(args: argparse.Namespace) -> int:
-    with open_store() as store, hold_known(store, args.collection, args.wait, say) as lock:
-        store.live_index(args.collection)
+    name = args.collection
+    with open_store() as store, hold_known(store, name, args.wait, say) as lock:
+        states = known_states(store, name)
+        if args.list:
+            finish({"collection": name, "states": list(map(asdict, states))}, args.json, list_states(name, states))
+            return DONE
+        state = choose(name, states, args.to, args.to_index)
         with record_run(lock, "rollback", None) as record:
-            live, index, revision = rollback(store, lock, record.run)
-            record.counts = {"collection": args.collection, "from": live.id, "index": index.id, "revision": revision}
-    text = f"collection {args.collection}: index {index.id} is live again (revision {revision}), {live.id} is retired"
+            before, index, revision = rollback(store, lock, record.run, state)
+            record.counts = {"collection": name, "from": before.id, "index": index, "revision": revision}
+            record.counts["to"] = state.revision
+    text = f"collection {name}: index {index} is live again (revision {revision}), {before.id} is retired"
+    if state.kind != "retired":
+        text = f"collection {name}: index {index} is as it was at revision {state.revision} (now revision {revision})"
     finish(record.counts, args.json, text)
     return DONE
+
+
+def choose(collection: str, states: Sequence[KnownState], to: int | None, index: int | None) -> KnownState:
+    """Return the state that is named, or the only one that is not live. Raises BadInput."""
+    earlier = [one for one in states if one.kind != "live"]
+    if not earlier:
+        raise BadInput(f"collection {collection!r} has nothing to return to: nothing that an update replaced is kept, "
+                       "and no retired index")  # fmt: skip
+    if to is not None:
+        found, why = [one for one in earlier if one.kind == "earlier" and one.revision == to], f"no revision {to}"
+    elif index is not None:
+        found, why = (
+            [one for one in earlier if one.kind == "retired" and one.index == index],
+            f"no retired index {index}",
+        )
+    else:
+        found, why = earlier, "several states"
+    if len(found) == 1:
+        return found[0]
+    raise BadInput(f"collection {collection!r} has {why} to return to: name one of these\n"
+                   f"{list_states(collection, states)}")  # fmt: skip
+
+
+def list_states(collection: str, states: Sequence[KnownState]) -> str:
+    """Return a line for each state: the flag that returns to it, when it was published, what that changed."""
+    lines = [f"collection {collection}, index {states[0].index}"]
+    for one in states:
+        if one.kind == "retired":
+            lines.append(f"  --to-index {one.index:<5} the index that was live before, at revision {one.revision}")
+            continue
+        flag = f"--to {one.revision}" if one.kind == "earlier" else f"live: {one.revision}"
+        since = f"{one.since.astimezone():%Y-%m-%d %H:%M}" if one.since else "-"
+        if one.returned_to is not None:
+            changes = f"{describe_changes(one.changes)} (back to revision {one.returned_to})"
+        else:
+            changes = describe_changes(one.changes) if any(one.changes.values()) else "whole"
+        lines.append(f"  {flag:<16} {since:16}  {changes}")
+    return "\n".join(lines if len(states) > 1 else [*lines, "  nothing to return to"])
+
+
+def describe_changes(counts: Mapping[str, int]) -> str:
+    """Return counts of a publish: "pages +1 ~2 -0, chunks +3 ~4 -0" for added, changed and removed ones."""
+    signs = {"added": "+", "changed": "~", "removed": "-"}
+    parts = {what: " ".join(f"{sign}{counts[f'{what}_{how}']:,}" for how, sign in signs.items())
+             for what in ("pages", "chunks")}  # fmt: skip
+    return ", ".join(f"{what} {said}" for what, said in parts.items())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@ neither Ray nor the source of pages.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store import (
@@ -18,12 +21,16 @@ from pipelines.store import (
     build_index,
     promote_index,
     publish_in_place,
+    return_to_revision,
+    returnable,
 )
 
 # How many chunks a rebuild builds while one is changed in place, at two sizes of the graph; between and beyond them it
 # grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms against 0.18 where 6 % were
 # changed, and 5.7 against 0.66 where 0.5 % were (with `ef_construction` 64, 3.1 against 0.35); docs/scale.md has more.
 COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
+# What is counted of each publish.
+COUNTED = tuple(f"{what}_{how}" for what in ("pages", "chunks") for how in ("added", "changed", "removed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +114,56 @@ def publish_run(
     return replace(publication, revision=promote_index(lock, run, publication.index), published=True)
 
 
-def rollback(store: Store, lock: RunLock, run: int) -> tuple[Index, Index, int]:
-    """Make the previous index live again; return the index that was live, that one, and its revision.
+@dataclass(frozen=True, slots=True)
+class KnownState:
+    """A state of a collection: a revision of its live index that it has or can return to, or a retired index.
 
-    Raises NoSuchIndex.
+    `since` is when it was published, and `changes` what that changed, None and nothing if they are no longer known.
+    `returned_to` is the revision that a rollback made again with it.
+    """
+
+    index: int
+    revision: int
+    kind: Literal["live", "earlier", "retired"]
+    since: datetime | None = None
+    changes: Mapping[str, int] = field(default_factory=dict)
+    returned_to: int | None = None
+
+
+def known_states(store: Store, collection: str) -> list[KnownState]:
+    """Return the live state, and what the collection can return to, the last first. Raises NoLiveIndex."""
+    live = store.live_index(collection)
+    rows = store.publications(live.id)
+    by_revision = {row["revision"]: row for row in rows}
+    states = [_state_of(live, live.revision, by_revision)]
+    for revision in sorted(returnable(rows, live.revision), reverse=True):
+        if any(by_revision[revision + 1][name] for name in COUNTED):  # to become live again changes nothing
+            states.append(_state_of(live, revision, by_revision))
+    return states + [KnownState(one.id, one.revision, "retired") for one in store.retired_indexes(collection)]
+
+
+def _state_of(live: Index, revision: int, publications: Mapping[int, Mapping[str, Any]]) -> KnownState:
+    kind: Literal["live", "earlier"] = "live" if revision == live.revision else "earlier"
+    row = publications.get(revision)
+    if row is None:
+        return KnownState(live.id, revision, kind)
+    changes = {name: row[name] for name in COUNTED}
+    return KnownState(live.id, revision, kind, row["published_at"], changes, row["returned_to"])
+
+
+def rollback(store: Store, lock: RunLock, run: int, to: KnownState | None = None) -> tuple[Index, int, int]:
+    """Make an earlier state live again (None: the index before); return the index that was, the new one, its revision.
+
+    Raises NoSuchIndex, NoSuchRevision.
     """
     live = store.live_index(lock.collection)
-    previous = store.previous_index(lock.collection)
-    if previous is None:
+    if to is None:
+        to = next((one for one in known_states(store, lock.collection) if one.kind == "retired"), None)
+    if to is None:
         raise NoSuchIndex(f"collection {lock.collection!r} has no retired index to return to: see `raydex status`")
-    return live, previous, promote_index(lock, run, previous.id)
+    if to.kind == "retired":
+        return live, to.index, promote_index(lock, run, to.index)
+    return live, to.index, return_to_revision(lock, run, live, to.revision).revision
 
 
 def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete: bool) -> bool:

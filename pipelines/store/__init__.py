@@ -52,12 +52,15 @@ from pipelines.store.migrations import MigrationFailed, Schema, give_database
 from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BuildResources,
+    NoSuchRevision,
     Publication,
     VectorsMissing,
     build_index,
     choose_vector_type,
     promote_index,
     publish_in_place,
+    return_to_revision,
+    returnable,
 )
 from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
@@ -104,6 +107,7 @@ __all__ = [
     "NoSuchCollection",
     "NoSuchIndex",
     "NoSuchKey",
+    "NoSuchRevision",
     "NotADump",
     "Outline",
     "PageToIndex",
@@ -137,5 +141,7 @@ __all__ = [
     "publish_in_place",
     "read_manifest",
     "restore",
+    "return_to_revision",
+    "returnable",
     "wait_for_database",
 ]

@@ -75,6 +75,13 @@ def _listed(names: Iterable[str], table: str = "") -> sql.Composed:
     return sql.SQL(", ").join([sql.Identifier(table, name) if table else sql.Identifier(name) for name in names])
 
 
+def _defaults(columns: Iterable[Column]) -> sql.Composed:
+    """Return a JSON object of the values that columns have in rows that are older than they are."""
+    later = [(column.name, column.default) for column in columns if column.default is not None]
+    parts = [sql.Literal(name) + sql.SQL(f", {default}") for name, default in later]
+    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(parts))
+
+
 def _clean(value: Any) -> Any:
     """Return a value as COPY takes it: clean text, and lists for tuples."""
     if isinstance(value, str):
@@ -86,7 +93,8 @@ class ChunkColumns:
     """The columns of a chunk table but its embedding, and what statements take from them.
 
     `parts` fills the placeholders of statements: {columns}, {definitions}, {hit} (what `read_hit` needs, of a chunk
-    table called c) and, to update a row in place, {variable}, {current} (of c) and {staged} (of a staged chunk s).
+    table called c) and, to update a row in place, {variable}, {current} (of c) and {staged} (of a staged chunk s). To
+    make a row of its JSON again: {columns_of_old} (of a row o), and {defaults} of columns that it may lack.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -99,6 +107,8 @@ class ChunkColumns:
             "variable": _listed(variable),
             "current": _listed(variable, "c"),
             "staged": _listed(variable, "s"),
+            "columns_of_old": _listed(self.names, "o"),
+            "defaults": _defaults(columns),
         }
         self._read = [(column.name, column.hit, column.type.endswith("[]")) for column in columns if column.hit]
 

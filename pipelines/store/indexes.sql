@@ -10,9 +10,9 @@ select id, collection, settings, state, revision, fingerprint from index where i
 select id, collection, settings, state, revision, fingerprint from index
 where collection = %(collection)s and state = 'candidate' order by id desc limit 1;
 
--- name: previous_index
+-- name: retired_indexes
 select id, collection, settings, state, revision, fingerprint from index
-where collection = %(collection)s and state = 'retired' order by published_at desc, id desc limit 1;
+where collection = %(collection)s and state = 'retired' order by published_at desc, id desc;
 
 -- name: indexes
 select id, collection, settings, state, revision, fingerprint, stats, published_at from index
@@ -90,18 +90,27 @@ from indexed_page i join page p on p.collection = %(collection)s and p.url = i.u
 with gone as (
     delete from {chunk} c using replaced r
     where c.url = r.url and c.id not in (select s.id from staged_chunk s where s.run = %(run)s)
-    returning c.id)
+    returning c.*),
+kept as (
+    insert into replaced_chunk (index, revision, chunk_id, op, old, embedding)
+    select %(index)s, %(revision)s, id, 'removed', to_jsonb(gone) - 'embedding', embedding::vector from gone)
 insert into change (index, revision, chunk_id, op)
 select %(index)s, %(revision)s, id, 'delete' from gone;
 
 -- name: update_chunks
-with changed as (
+with before as materialized (
+    select c.* from {chunk} c join staged_chunk s on s.run = %(run)s and c.id = s.id
+    where ({current}) is distinct from ({staged})),
+kept as (
+    insert into replaced_chunk (index, revision, chunk_id, op, old, embedding)
+    select %(index)s, %(revision)s, id, 'changed', to_jsonb(before) - 'embedding', embedding::vector from before),
+changed as (
     update {chunk} c set
         ({variable}) = row({staged}),
         embedding = case when c.embed_hash = s.embed_hash then c.embedding
             else (select v.embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) end
     from staged_chunk s
-    where s.run = %(run)s and c.id = s.id and ({current}) is distinct from ({staged})
+    where s.run = %(run)s and c.id = s.id and c.id in (select id from before)
     returning c.id)
 insert into change (index, revision, chunk_id, op)
 select %(index)s, %(revision)s, id, 'upsert' from changed;
@@ -113,7 +122,10 @@ with added as (
     from staged_chunk s
     cross join lateral (select embedding from {vectors} v where v.embed_hash = s.embed_hash limit 1) v
     where s.run = %(run)s and not exists (select from {chunk} c where c.id = s.id)
-    returning id)
+    returning id),
+kept as (
+    insert into replaced_chunk (index, revision, chunk_id, op)
+    select %(index)s, %(revision)s, id, 'added' from added)
 insert into change (index, revision, chunk_id, op)
 select %(index)s, %(revision)s, id, 'upsert' from added;
 

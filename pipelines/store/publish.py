@@ -5,7 +5,7 @@ once in a run, so that it can be repeated after the database went away.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -32,6 +32,26 @@ MOST_VECTOR_DIMENSIONS, MOST_HALFVEC_DIMENSIONS = 2_000, 4_000
 # halfvec needs half the memory per vector at the same recall (measured by others on 1 M vectors): worth it for large
 # graphs.
 LARGE_INDEX_CHUNKS = 1_000_000
+
+
+# What the last publishes into an index replaced is kept so long: each is at most a third of its rows (see
+# `is_cheaper_in_place`), in nightly runs a few of a thousand.
+PUBLICATIONS_KEPT, PUBLICATION_DAYS = 10, 30
+# The statements that make the rows of an index what they were, in their order.
+UNDOING = (
+    "begin_publication", "returned_chunks", "keep_chunks", "clear_returned", "put_returned", "note_returned",
+    "returned_pages", "keep_returned_pages", "clear_returned_pages", "put_returned_pages", "describe_returned",
+)  # fmt: skip
+
+
+class NoSuchRevision(LookupError):
+    """An index can't return to a revision."""
+
+    def __init__(self, collection: str, revision: int) -> None:
+        super().__init__(
+            f"collection {collection!r} can't return to revision {revision}: `raydex rollback {collection} --list` "
+            "lists those that it can return to"
+        )
 
 
 class VectorsMissing(RuntimeError):
@@ -94,9 +114,12 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
             "collection": lock.collection,
             "revision": revision,
             "delete": delete,
+            "returned_to": None,
         }
         _require_vectors(connection, run, vectors)
+        connection.execute(statement("begin_publication"), values)
         connection.execute(statement("replaced_pages"), values)
+        connection.execute(statement("keep_pages"), values)
         deleted = connection.execute(statement("delete_chunks", chunk=chunk), values).rowcount
         updated = connection.execute(statement("update_chunks", **parts), values).rowcount
         inserted = connection.execute(statement("insert_chunks", **parts), values).rowcount
@@ -105,9 +128,9 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
         connection.execute(statement("describe_pages"), values)
         changed = bool(deleted or updated or inserted)
         if changed:
-            connection.execute(statement("raise_revision"), values)
-            connection.execute(statement("forget_changes"), values | {"revision": revision - CHANGES_KEPT})
-            connection.execute(statement("notify"), values)
+            _announce(connection, values)
+        else:
+            connection.execute(statement("cancel_publication"), values)
         if changed or pages_deleted:
             save_stats(connection, index.id)
         _clear_staged(connection, lock.collection, run)
@@ -166,19 +189,75 @@ def promote_index(lock: RunLock, run: int, index: int) -> int:
     """
 
     def promote(connection: Connection) -> int:
-        values = {"collection": lock.collection, "index": index}
+        values: dict[str, Any] = {"collection": lock.collection, "index": index}
         row = connection.execute(statement("get_index"), values).fetchone()
         if row is None or row["collection"] != lock.collection or row["state"] not in ("candidate", "retired"):
             raise NoSuchIndex(
                 f"collection {lock.collection!r} has no candidate or retired index {index}: `raydex status` shows "
                 "its indexes"
             )
+        revision = int(row["revision"]) + 1
+        values |= {"run": run, "revision": revision, "returned_to": None}
         connection.execute(statement("retire_live"), values)
         connection.execute(statement("make_live"), values)
+        connection.execute(statement("begin_publication"), values)
         connection.execute(statement("notify"), values)
-        return int(row["revision"]) + 1
+        return revision
 
     return lock.once(run, f"promote {index}", promote)
+
+
+def return_to_revision(lock: RunLock, run: int, index: Index, revision: int) -> Publication:
+    """Make the rows of `index` what they were at an earlier revision, as a publish of its own, which can be undone too.
+
+    One transaction. Raises LostCollection, and NoSuchRevision if what replaced that revision is no longer stored.
+    """
+
+    def undo(connection: Connection) -> dict[str, Any]:
+        current = connection.execute(statement("get_index"), {"index": index.id}).fetchone()
+        if current is None:
+            raise NoSuchIndex(f"index {index.id} was pruned")
+        rows = connection.execute(statement("publications"), {"index": index.id}).fetchall()
+        if revision not in returnable(rows, current["revision"]):
+            raise NoSuchRevision(lock.collection, revision)
+        parts = {**lock.store.columns.parts, "chunk": chunk_table(index.id)}
+        values = {
+            "run": run,
+            "index": index.id,
+            "collection": lock.collection,
+            "revision": current["revision"] + 1,
+            "to": revision,
+            "returned_to": revision,
+        }
+        counts = {name: connection.execute(statement(name, **parts), values).rowcount for name in UNDOING}
+        _announce(connection, values)
+        save_stats(connection, index.id)
+        written = counts["put_returned"]
+        return asdict(Publication(index.id, current["revision"] + 1, index.state == "live", True, written,
+                                  counts["note_returned"] - written,
+                                  counts["clear_returned_pages"] - counts["put_returned_pages"], True))  # fmt: skip
+
+    return Publication(**lock.once(run, f"return to {revision}", undo))
+
+
+def returnable(publications: Sequence[Mapping[str, Any]], newest: int) -> set[int]:
+    """Return the revisions that an index can return to: each whose successors all have their publication."""
+    found, known = set[int](), {row["revision"] for row in publications}
+    while newest in known:
+        newest -= 1
+        found.add(newest)
+    return found - {0}
+
+
+def _announce(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Raise the revision of an index that was changed, tell readers, and forget what is too old to be followed."""
+    revision = values["revision"]
+    connection.execute(statement("raise_revision"), values)
+    connection.execute(statement("forget_changes"), {**values, "revision": revision - CHANGES_KEPT})
+    connection.execute(statement("count_publication"), values)
+    kept = {"kept": PUBLICATIONS_KEPT, "days": PUBLICATION_DAYS}
+    connection.execute(statement("forget_publications"), {**values, **kept})
+    connection.execute(statement("notify"), values)
 
 
 def _drop_superseded(connection: Connection, collection: str, candidate: int) -> list[int]:

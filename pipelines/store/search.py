@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import psycopg
 from psycopg import sql
-from psycopg.rows import dict_row, tuple_row
+from psycopg.rows import DictRow, dict_row, tuple_row
 
 from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Hit, Index, IndexSettings
@@ -210,10 +210,13 @@ class Indexes(ChunkTables):
         row = self._one("candidate_index", {"collection": collection})
         return _index(row) if row else None
 
-    def previous_index(self, collection: str) -> Index | None:
-        """Return the index that was live before, unless it was pruned."""
-        row = self._one("previous_index", {"collection": collection})
-        return _index(row) if row else None
+    def publications(self, index: int) -> list[DictRow]:
+        """Return what each publish into an index replaced, as counts, newest first; older ones are forgotten."""
+        return self._all("publications", {"index": index})
+
+    def retired_indexes(self, collection: str) -> list[Index]:
+        """Return the indexes that were live before and are not pruned, the last one first."""
+        return [_index(row) for row in self._all("retired_indexes", {"collection": collection})]
 
     def deletable_pages(self, collection: str, index: int) -> tuple[int, int]:
         """Return how many pages of `index` a publish would delete as gone, and how many it holds."""
@@ -233,7 +236,7 @@ class Indexes(ChunkTables):
         return dict(self._one("index_counts", {"index": index}, chunk=chunk_table(index)) or {})
 
     def prune(self, collection: str, keep: int = 0) -> list[int]:
-        """Drop all retired indexes but the `keep` newest; return their ids."""
+        """Drop all retired indexes but the `keep` newest; return their ids. With none kept no update can be undone."""
 
         values = {"collection": collection, "keep": keep}
 
@@ -241,6 +244,8 @@ class Indexes(ChunkTables):
             pruned = sorted(row["id"] for row in connection.execute(statement("prunable_indexes"), values))
             for index in pruned:
                 drop_index(connection, index)
+            if not keep:
+                connection.execute(statement("forget_replaced"), values)
             return pruned
 
         return self._do(work)

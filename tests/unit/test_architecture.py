@@ -202,7 +202,14 @@ SHARED_TABLES |= {"evaluated_question", "rate_bucket"}
 # Run by the driver alone, or over rows that no other run has: these wait for nobody who waits for them.
 OF_ONE_WRITER = {"mark_unseen", "mark_duplicates", "mark_same_content", "unmark_duplicates", "drop_staged_duplicates"}
 OF_ONE_WRITER |= {"clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "clear_claims", "copy_pages"}
-OF_ONE_WRITER |= {"describe_pages", "adopt_pages", "forget_unread_pages", "delete_vectors_of_runs", "delete_questions"}
+OF_ONE_WRITER |= {
+    "describe_pages",
+    "describe_returned",
+    "adopt_pages",
+    "forget_unread_pages",
+    "delete_vectors_of_runs",
+    "delete_questions",
+}
 
 
 def orderless_writes(name: str, text: str) -> list[str]:
