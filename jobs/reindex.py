@@ -44,6 +44,7 @@ def arguments() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml)")
     add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
+    add("--title", help="what readers see as the name of the collection (default: the site's own)")
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
     add("--path", help="read this folder, glob or bucket instead of crawling")
     add("--base-url", help="URL that the files of the folder stand for")
@@ -134,6 +135,7 @@ def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -
         index={name: given[name] for name in INDEX_FLAGS if name in given},
         stored=stored,
         name=flags["collection"],
+        title=flags["title"],
         max_delete_ratio=flags["max_delete_ratio"],
     )
 

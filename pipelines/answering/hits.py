@@ -16,6 +16,11 @@ def heading(hit: Hit) -> str:
     return " › ".join(dict.fromkeys(hit.headings)) or hit.title or hit.url
 
 
+def own_heading(hit: Hit) -> str:
+    """Return the heading of a hit's own section; the page's title or URL if it has none."""
+    return (hit.headings[-1] if hit.headings else hit.title) or hit.url
+
+
 def full_text(hit: Hit) -> str:
     """Return a hit's headings, title and passage."""
     return f"{heading(hit)} {hit.title}\n{hit.passage}"

@@ -117,9 +117,10 @@ class IndexChoices(_Strict):
 
 
 class Collection(_Strict):
-    """A named body of documents, indexed and asked together."""
+    """A named body of documents, indexed and asked together. Readers see its `title`, by default that of its site."""
 
     name: Name
+    title: str = ""
     sites: list[Site] = []
     folders: list[Folder] = []
     index: IndexChoices = IndexChoices()

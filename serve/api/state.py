@@ -16,6 +16,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collec
 from pipelines.answering.retrieval.search import Search
 from pipelines.characters import clean_for_storage
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
+from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
 from serve.api.requests import Name
 from serve.api.sessions import check_collection, seen
@@ -30,13 +31,17 @@ _TRIED = 2
 
 
 class CollectionOut(BaseModel):
-    """A collection and its live index, if it has one; questions that name none go to the `default` one."""
+    """A collection and its live index, if it has one; questions that name none go to the `default` one.
+
+    `title` is what readers call it.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
                     "name": "docs",
+                    "title": "PostgreSQL 15 Documentation",
                     "default": True,
                     "index": 4,
                     "revision": 2,
@@ -48,6 +53,7 @@ class CollectionOut(BaseModel):
     )
 
     name: str
+    title: str
     default: bool
     index: int | None
     revision: int | None
@@ -55,10 +61,11 @@ class CollectionOut(BaseModel):
     stats: dict[str, Any]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], default: bool) -> Self:
+    def of(cls, row: Mapping[str, Any], title: str, default: bool) -> Self:
         published = row["published_at"].isoformat() if row["published_at"] else None
         return cls(
             name=row["name"],
+            title=clean_for_storage(title),
             default=default,
             index=row["index"],
             revision=row["revision"],
@@ -98,11 +105,10 @@ class OutlineOut(BaseModel):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], outline: Outline) -> Self:
-        """Return the reply for the row of a collection; one without a title is called by its name."""
         stats = row["stats"] or {}
         return cls(
             name=row["name"],
-            title=clean_for_storage(outline.title) or row["name"],
+            title=clean_for_storage(outline.title),
             versions=list(outline.versions),
             languages=list(outline.languages),
             examples=[clean_for_storage(question) for question in outline.examples],
@@ -133,11 +139,13 @@ class StateRoutes:
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads, collection: str) -> None:
         self._engine, self._store, self._threads, self._collection = engine, store, threads, collection
         self._outlines = KnownOutlines(engine, store, threads)
+        self._names = SiteNames(store)
 
     async def collections(self, request: Request) -> list[CollectionOut]:
         rows = seen(key_of(request.scope), await self._threads.run(self._store.collections))
         default = self._collection or _meant(rows)
-        return [CollectionOut.of(row, row["name"] == default) for row in rows]
+        titles = [await self._threads.run(self._names.get, row) for row in rows]
+        return [CollectionOut.of(row, title, row["name"] == default) for row, title in zip(rows, titles, strict=True)]
 
     async def collection(self, name: Name, request: Request) -> OutlineOut:
         rows = {row["name"]: row for row in await self._threads.run(self._store.collections)}
@@ -146,7 +154,9 @@ class StateRoutes:
             raise NoLiveIndex(f"there is no collection {name!r}: GET /collections lists them")
         if rows[name]["index"] is None:
             raise NoLiveIndex(f"collection {name!r} has no published index: run `raydex index` first")
-        return OutlineOut.of(rows[name], await self._outlines.get(rows[name]))
+        outline = await self._outlines.get(rows[name])
+        title = await self._threads.run(self._names.get, rows[name])
+        return OutlineOut.of(rows[name], replace(outline, title=title))
 
     async def health(self) -> HealthOut:
         return HealthOut()

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.characters import clean_for_model
+from pipelines.indexing.site_name import SiteNames
 from pipelines.records import Index
 from pipelines.store import ListedPage, Store
 from serve.api.requests import Name
@@ -37,7 +38,7 @@ class LlmsRoutes:
 
     def __init__(self, store: Store, threads: DatabaseThreads, default: str = "") -> None:
         self._store, self._threads, self._default = store, threads, default
-        self._pages = PageShelf(store)
+        self._pages, self._names = PageShelf(store), SiteNames(store)
         self._writing, self._places = asyncio.Semaphore(FULL_AT_ONCE), asyncio.Semaphore(MOST_FULL)
 
     async def links(self, request: Request, collection: Name | None = None) -> Response:
@@ -92,9 +93,9 @@ class LlmsRoutes:
 
     async def _head(self, index: Index, pages: int | None = None) -> str:
         base = await self._threads.run(self._store.common_url, index.id)
-        outline = await self._threads.run(self._store.outline, index.collection, index.id)
+        row = {"name": index.collection, "index": index.id, "revision": index.revision}
+        title = _line(await self._threads.run(self._names.get, row))
         count = "The pages" if pages is None else f"{pages:,} page{'' if pages == 1 else 's'}"
-        title = _line(outline.title) or _line(index.collection)
         return f"# {title}\n\n> {count} of {base or 'several sites'}, as Raydex has indexed them.\n"
 
 

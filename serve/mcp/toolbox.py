@@ -16,6 +16,7 @@ from pipelines.answering.engine import Event, QueryEngine, Question
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Retrieval
+from pipelines.indexing.site_name import SiteNames
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
@@ -55,7 +56,7 @@ class Toolbox:
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads
         self._sessions, self._collection = sessions, collection
-        self._pages = PageShelf(store)
+        self._pages, self._names = PageShelf(store), SiteNames(store)
 
     async def search_docs(self, arguments: SearchArguments, call: Call) -> FoundSections:
         """Return the sections that fit best. Raises NotThere and what the engine raises."""
@@ -171,7 +172,7 @@ class Toolbox:
         outline = self._store.outline(row["name"], index) if indexed else Outline()
         return CollectionInfo(
             name=row["name"],
-            title=snippet(clean(outline.title), MOST_TITLE),
+            title=snippet(clean(self._names.get(row)), MOST_TITLE),
             default=default,
             indexed=indexed,
             url=self._store.common_url(index) if indexed else "",

@@ -543,3 +543,18 @@ def test_a_page_asks_no_other_host_and_stops_nothing(site: Site) -> None:
     site.ask()
     assert [url for url in page.requests() if not url.startswith((site.url, "data:"))] == []
     assert page.named("Log.entryAdded") == []
+
+
+def test_a_quotation_says_where_it_stands_once(site: Site) -> None:
+    site.engine.changes = {"agent": "extractive", "claims": Claims(1, 1, 1), "confidence": "high"}
+    page = site.open()
+    site.ask()
+    open_card = "document.querySelector('.pointed').matches(':popover-open')"
+    assert page.text(".card .title") == "CSV" and page.text(".card .place") == "Data"
+    assert "quoted from the documentation" in page.text(".mark")
+    for at, shown in ((".answer .number", "CSVd.test/data#csv"), (".card", "d.test/data#csv")):
+        page.do(lambda page, at=at: page.hover(at))
+        page.wait_for(open_card)
+        assert page.evaluate("document.querySelector('.pointed').textContent") == shown
+        page.press("Escape")
+        page.do(lambda page: page.mouse.move(2, 2))

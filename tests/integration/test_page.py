@@ -81,10 +81,13 @@ def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: 
     for name in ("guide", "guide@copy"):
         site.store.publish(name)
     site.store.default = "guide"
+    site.store.titles = {"guide": "A guide", "old": "The docs"}
+    site.store.publish("old")
     page = site.open()
     picker = "document.querySelector('[name=collection]')"
     page.wait_for(f"!!{picker}")
-    assert page.evaluate(f"[...{picker}.options].map(o => o.value)") == ["docs", "guide"]
+    assert page.evaluate(f"[...{picker}.options].map(o => o.value)") == ["docs", "guide", "old"]
+    assert page.evaluate(f"[...{picker}.options].map(o => o.text)") == ["The docs (docs)", "A guide", "The docs (old)"]
     assert page.evaluate(f"{picker}.value") == "guide"
     page.do(lambda page: page.select_option("[name=collection]", "docs"))
     page.wait_for("location.search === '?collection=docs'")

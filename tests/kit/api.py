@@ -165,6 +165,7 @@ class FakeStore:
         self.late = self.outlined = 0
         self.sections: list[SectionStart] = []
         self.default = ""
+        self.titles: dict[str, str] = {}
         self.away = self.conversations_away = False
         self.publish("docs")
 
@@ -194,6 +195,15 @@ class FakeStore:
             }
         ]
 
+    def collection_settings(self, collection: str) -> dict[str, Any]:
+        return {"title": self.titles.get(collection, "")}
+
+    def layout_sample(self, collection: str, least: int, most: int) -> dict[str, str]:
+        return {}
+
+    def page_bodies(self, collection: str, urls: list[str]) -> list[Any]:
+        return []
+
     def layouts(self, collection: str) -> tuple[str, dict[str, Any]]:
         return "", {}
 
@@ -205,7 +215,7 @@ class FakeStore:
 
     def outline(self, collection: str, index: int) -> Outline:
         self.outlined += 1
-        return Outline("The docs", ("2", "1"), ("en",))
+        return Outline("The docs", ("2", "1"), ("en",), root=f"{self.common_url(index)}index.html")
 
     def section_starts(self, collection: str, index: int) -> list[SectionStart]:
         return self.sections

@@ -431,12 +431,12 @@ def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore
         "examples": ["How do I read CSV files?"], "pages": 0, "chunks": 0,
         "published_at": "2026-01-31T00:00:00+00:00",
     }  # fmt: skip
-    assert client.get("/collections/docs").json() == outline and store.outlined == 1
+    assert client.get("/collections/docs").json() == outline and store.outlined == 2  # and for the title
     engine.fails = StoreUnavailable("away")
     store.publish("docs")  # another index
     assert len(client.get("/collections/docs").json()["examples"]) == 2  # untried, and tried again next time
     engine.fails = None
-    assert client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 3
+    assert client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 5
 
 
 def test_a_collection_is_shown_without_examples_if_none_can_be_made(client: TestClient, store: FakeStore) -> None:

@@ -65,7 +65,7 @@ def answer(question: str, *hits: Hit) -> str:
 
 def test_the_passage_is_quoted_under_its_heading_with_the_code_that_it_introduces() -> None:
     made = answer("How do I load comma separated files?", TUNE, CSV)
-    assert made.startswith("**Loading data › Loading CSV**\n\n")
+    assert made.startswith("**Loading CSV**\n\n")
     assert "To load comma separated files, use read_csv. It needs a path, e.g. a bucket:" in made
     assert "```\nds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n```" in made
 

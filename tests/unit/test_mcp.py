@@ -66,7 +66,7 @@ class PagedStore(FakeStore):
         return ["1.0", "2.0"]
 
     def outline(self, collection: str, index: int) -> Outline:
-        return Outline(f"Of {collection}", ("2.0", "1.0"), ("en",))
+        return Outline(f"Of {collection}", ("2.0", "1.0"), ("en",), root="https://d.test/index.html")
 
 
 class Service:

@@ -71,9 +71,9 @@ STEPS = make_hit(
 
 
 def test_a_heading_with_a_lead_in_is_passed_over() -> None:
-    assert answer("How do I index pages?", LEAD, STEPS).startswith("**Indexing › A run**")
+    assert answer("How do I index pages?", LEAD, STEPS).startswith("**A run**")
     announced = make_hit("https://d.test/i", "This page describes how to index pages:", ("Index pages",))
-    assert answer("How do I index pages?", announced, STEPS).startswith("**Indexing › A run**")
+    assert answer("How do I index pages?", announced, STEPS).startswith("**A run**")
 
 
 def test_a_lead_in_is_quoted_with_the_text_below_it() -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.answering.hits import heading
+from pipelines.answering.hits import heading, own_heading
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.synthesis.passages import (
     Kind,
@@ -193,7 +193,7 @@ class Candidates:
 
     def _acts(self, found: Sequence[str], hit: Hit) -> float:
         """Return how far a passage does what the question asks how to do: its verb, with its object, said or headed."""
-        above = frozenset(terms(_last_heading(hit)))
+        above = frozenset(terms(own_heading(hit)))
         if self._verbs & above and self._objects & above:
             return 1.0
         objects = [place for place, term in enumerate(found) if term in self._objects]
@@ -252,12 +252,12 @@ class Candidates:
 
     def _covered(self, hit: Hit) -> float:
         """Return the share of the words of the section's own heading that are the question's."""
-        last = {term for term in terms(_last_heading(hit)) if term not in STOP_TERMS and _LETTER.search(term)}
+        last = {term for term in terms(own_heading(hit)) if term not in STOP_TERMS and _LETTER.search(term)}
         return len(last & self._weights.keys()) / max(len(last), 1)
 
     def _named(self, hit: Hit) -> bool:
         """Return whether the question names the object that the section documents, such as `ray.put`."""
-        name = _last_heading(hit).split("(", 1)[0].strip().lower()
+        name = own_heading(hit).split("(", 1)[0].strip().lower()
         return bool(_OBJECT.search(name)) and bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self._question))
 
     def _adds(self, one: Candidate, best: Quote) -> bool:
@@ -265,10 +265,6 @@ class Candidates:
         new = self.share(one.words - best.words) > 0.1
         code = _has_code([one.passage]) and not _has_code(best.passages)
         return (new or code) and len(one.words & best.words) < 0.6 * len(one.words)
-
-
-def _last_heading(hit: Hit) -> str:
-    return hit.headings[-1] if hit.headings else hit.title
 
 
 def _repeats(passage: Passage, said: frozenset[str]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.support import SUPPORTED, Support
-from pipelines.answering.hits import heading, snippet
+from pipelines.answering.hits import own_heading, snippet
 from pipelines.answering.synthesis.passages import Kind, Passage, TextBlock, is_code, split_items, split_sentences
 from pipelines.records import Hit
 
@@ -62,9 +62,10 @@ def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
 
 
 def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True) -> str:
-    """Return the answer: each quote under its heading, `[n]` after its last sentence.
+    """Return the answer: each quote under the heading of its section, `[n]` after its last sentence.
 
-    Before them it says that it is unsure, if it is, or that it does not know, with `known` False.
+    The headings above that stand in its citation. Before the quotes it says that it is unsure, if it is, or that it
+    does not know, with `known` False.
     """
     written = [_write_quote(quote, hits[quote.hit]) for quote in quotes]
     if not known:
@@ -135,7 +136,7 @@ def _write_quote(quote: Quote, hit: Hit) -> str:
     gaps = [n for n, (one, other) in enumerate(itertools.pairwise(quote.passages)) if other.place > one.place + 1]
     for n in gaps:
         written[n].append(OMITTED)
-    return "\n\n".join([f"**{keep_signs(heading(hit))}**", *itertools.chain.from_iterable(written)])
+    return "\n\n".join([f"**{keep_signs(own_heading(hit))}**", *itertools.chain.from_iterable(written)])
 
 
 def _write_passage(passage: Passage) -> list[str]:

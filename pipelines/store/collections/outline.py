@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a collection is about: the title of its root page ("" if none is), versions (the newest first), languages.
+    """What a collection is about: title and URL of its root page ("" if none is), versions (newest first), languages.
 
     `examples` are questions that a new reader may ask.
     """
@@ -64,6 +64,7 @@ class Outline:
     versions: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    root: str = ""
 
 
 class Outlines(Documents):
@@ -74,7 +75,7 @@ class Outlines(Documents):
         root = self._one("collection_root", {"collection": collection, "index": index})
         versions, languages = order_versions(self.versions(index)), self.languages(index)
         title = re.sub(r"^Welcome to |!$", "", root["title"]) if root else ""
-        return Outline(title, tuple(versions), tuple(languages))
+        return Outline(title, tuple(versions), tuple(languages), root=root["url"] if root else "")
 
     def find_place(self, index: Index, urls: Sequence[str], anchor: str = "") -> Place | None:
         """Return the first of `urls` that the index holds, with its section `anchor`; None if it holds none."""

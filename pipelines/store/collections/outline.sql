@@ -1,9 +1,9 @@
 -- What a live index is about.
 
 -- name: collection_root
--- The page that others stand under: the index page with the shortest path.
-select p.title from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
-where i.index = %(index)s and p.url ~ '/((index|README)(\.\w+)?)?$' and p.title <> ''
+-- The page that others stand under: the index page with the shortest path that is more than a listing.
+select p.title, p.url from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
+where i.index = %(index)s and i.sections > 0 and p.url ~ '/((index|README)(\.\w+)?)?$' and p.title <> ''
 order by length(p.url) - length(replace(p.url, '/', '')), length(p.url), p.url limit 1;
 
 -- name: section_starts

@@ -78,7 +78,7 @@ export class Client {
     return (await this.#post("feedback", {id, rating, reasons, comment})).json();
   }
 
-  /** Return the published collections; an @ in a name marks a copy. */
+  /** Return the published collections, `{name, title, …}`; an @ in a name marks a copy. */
   async collections() {
     const rows = await (await this.#get("collections")).json();
     return rows.filter(row => row.index !== null && !row.name.includes("@"));

@@ -47,12 +47,17 @@ export class Places {
 
   #draw() {
     const choices = {
-      collection: this.rows.map(row => [row.name, row.name]),
+      collection: this.rows.map(row => [row.name, this.#nameOf(row)]),
       version: offer("version", this.about?.versions),
       language: offer("language", this.about?.languages),
     };
     const several = Object.entries(choices).filter(([name, values]) => values.length > (name in ANY ? 2 : 1));
     this.element.replaceChildren(...several.map(([name, values]) => this.#picker(name, values)));
+  }
+
+  /** Return a collection's title, with its name where another one has the same. */
+  #nameOf({name, title}) {
+    return this.rows.some(row => row.title === title && row.name !== name) ? `${title} (${name})` : title || name;
   }
 
   #picker(name, values) {

@@ -59,7 +59,11 @@ export function titleOf(source) {
 /** Return where a source stands: the headings above it, or its address. */
 export function placeOf(source) {
   const above = (source.headings ?? []).slice(0, -1).join(" › ");
-  return above || source.source.replace(/^https?:\/\//, "").replace(/#.*$/, "");
+  return above || addressOf(source).replace(/#.*$/, "");
+}
+
+function addressOf(source) {
+  return source.source.replace(/^https?:\/\//, "");
 }
 
 /** Return the citation that a hit would become, for the time until it is one. */
@@ -134,11 +138,13 @@ export class PointedCard {
   #open(at, source) {
     this.close();
     this.at = at;
-    const parts = [make("strong", {}, titleOf(source)), make("span", {class: "place"}, placeOf(source))];
-    if (source.snippet) parts.push(make("p", {}, shorten(source.snippet)));
+    const card = at.classList.contains("card");
+    const parts = card ? [] : [make("strong", {}, titleOf(source))]; // what is seen beside it is not said again
+    const read = source.quoted || at.closest(".closest") || !source.snippet;
+    parts.push(read ? make("span", {class: "place"}, addressOf(source)) : make("p", {}, shorten(source.snippet)));
     if (source.supported === false)
       parts.push(make("p", {class: "caution"}, "Supports its sentence only weakly: read it before you rely on it."));
-    else if (source.by === "attributed") parts.push(make("p", {class: "place"}, "Source found by Raydex"));
+    else if (source.by === "attributed" && !source.quoted) parts.push(make("p", {class: "place"}, "Source found by Raydex"));
     this.card.replaceChildren(...parts);
     this.card.showPopover?.();
     at.setAttribute("aria-describedby", this.card.id);

@@ -71,8 +71,9 @@ export class Turn {
   show(answer) {
     this.answer = answer;
     this.text = answer.answer;
+    const quoted = answer.agent === "extractive"; // its text is the sources' own
     this.citations = new Map(
-      answer.citations.map(citation => [citation.n, answer.known ? citation : {...citation, supported: undefined}]),
+      answer.citations.map(one => [one.n, {...one, quoted, supported: answer.known ? one.supported : undefined}]),
     );
     this.#settle();
     if (!answer.known) this.body.after(this.shelf);
@@ -180,7 +181,8 @@ export class Turn {
 
   #rely({supported, total, unsupported}, confidence) {
     const others = unsupported?.length && this.body.querySelector(".unsupported") ? "; the others are underlined" : "";
-    const backed = `${supported} of ${count(total, "claim")} supported by a source${others}`;
+    const claimed = `${supported} of ${count(total, "claim")} supported by a source${others}`;
+    const backed = this.answer.agent === "extractive" ? "quoted from the documentation" : claimed;
     return make(
       "p",
       {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`},
