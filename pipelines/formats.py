@@ -16,6 +16,8 @@ READERS = "pipelines.indexing.reading"
 # largest with text of its own 0.6 MB; 5 MB take lxml 0.6 s.
 MAX_BYTES = 5_000_000
 TIMEOUT_S = 2.0
+# Pages of 0.2 to 2 MB on five sites take 0.2 to 1 s a MB to be read and cut, on a busy core twice as long.
+SECONDS_PER_MB = 4.0
 MARKDOWN_TIMEOUT_S = 10.0  # markdown-it takes 0.6 s for 1 MB on an idle core; change logs have that
 # Media types of servers that do not know: the file name decides, then the first bytes.
 VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
@@ -29,7 +31,7 @@ class DocumentFormat:
     module:function. `signatures` are the first bytes, in lower case, that give a body away; where they are `certain`
     they win over the media type. `links` is the syntax in which a page names other pages. `linked` is False for a
     format that a site links to only as the source of a page, so that a crawl leaves it. `weight` is the preference in
-    the header Accept. A body of more than `max_bytes` is not read, and reading may take `timeout_s`.
+    the header Accept. A body of more than `max_bytes` is not read, and reading may take `limit_s` of its size.
     """
 
     suffixes: tuple[str, ...]
@@ -46,6 +48,10 @@ class DocumentFormat:
     @property
     def media_type(self) -> str:
         return self.media_types[0]
+
+    def limit_s(self, size: int) -> float:
+        """Return the seconds of processor time that reading a body of `size` bytes may take."""
+        return self.timeout_s + SECONDS_PER_MB * size / 1e6
 
     def read(self, page: Page) -> Document:
         """Read a page of this format. Raises UnreadablePage."""

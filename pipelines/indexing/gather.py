@@ -23,6 +23,7 @@ from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.folders.files import save_files
 from pipelines.indexing.layouts import known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
+from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
 from pipelines.indexing.watch import RunWatch
@@ -95,6 +96,7 @@ class Gatherer:
             if ranges := self.ranges_to_index(PAGES_PER_RANGE):
                 with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
                     self._embed(ranges)
+                    self._retry_slow_pages()
                 self._store.mark_duplicates(self._name, self._run)
         if self._too_long:
             self._log.warn(
@@ -122,6 +124,11 @@ class Gatherer:
             self._consume(self._on_ray.stored(for_tasks(ranges)))
         else:
             self._embed_in_both(deque(ranges))
+
+    def _retry_slow_pages(self) -> None:
+        """Try pages once more that took too long, alone, now that nothing else is at work."""
+        if slow := self._store.pages_failed_with(self._name, self._run, TOO_SLOW):
+            self._consume(self._here.patiently(slow))
 
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
         """Embed in this process until Ray is up, and the next few ranges while its actors start."""

@@ -20,6 +20,7 @@ from kit.processes import alive, eventually, kill_9
 from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 from kit.web import Site
 
+from pipelines import formats
 from pipelines.embedding.embedder import HashEmbedder
 from pipelines.indexing import gather
 from pipelines.indexing.building.cluster import OnRay
@@ -72,6 +73,24 @@ def test_a_site_is_crawled_and_embedded(jobs: Jobs, tmp_path: Path) -> None:
         site.routes.clear()
         down = jobs.reindex()
         assert (down.code, len(jobs.texts())) == (1, 28)
+
+
+def test_a_page_that_took_too_long_is_tried_alone_with_more_time(
+    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "".join(f"<p>Paragraph {number} says what the others say.</p>" for number in range(80_000))
+    (folder / "long.html").write_text(f"<main><h1 id='long'>Long</h1>{long}</main>")
+    monkeypatch.setattr(formats, "SECONDS_PER_MB", 0.0)
+    object.__setattr__(formats.HTML, "timeout_s", 0.2)
+    try:
+        monkeypatch.setattr("pipelines.indexing.building.here.PATIENCE", 1.0)
+        failed = jobs.reindex()
+        monkeypatch.setattr("pipelines.indexing.building.here.PATIENCE", 100.0)
+        done = jobs.reindex("--retry-failed")
+    finally:
+        object.__setattr__(formats.HTML, "timeout_s", formats.TIMEOUT_S)
+    assert failed.summary["failures"][0]["error"].endswith("0.2 s of processor time: reading it takes too long")
+    assert done.summary["pages"].items() >= {"failed": 0, "indexed": 13}.items()
 
 
 def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(

@@ -184,7 +184,7 @@ def mangled(pages: list[bytes], count: int) -> Iterator[bytes]:
 def test_200_mangled_pages_hold_up_nothing():
     pages = random.Random(5).sample(sorted(ray_pages().values()), 50)
     read_ones = 0
-    with PageReader(read_page, timeout_s=2.0) as reader:
+    with PageReader(read_page) as reader:
         reader(Page("https://x.org/", b"start"))
         for number, body in enumerate(mangled(pages, 200)):
             try:

@@ -20,7 +20,7 @@ def test_a_page_comes_back_as_its_chunks() -> None:
 
 def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_read() -> None:
     slow = b"<p>" + b" ".join(str(number).encode() for number in range(600_000)) + b"</p>"
-    with PageReader(PageCutter(SETTINGS), timeout_s=0.3) as reader:
+    with PageReader(PageCutter(SETTINGS), patience=0.15) as reader:
         assert reader(Page("http://x/", b"<p>Ready.</p>")).chunks  # starting the child is no part of a page's time
         with pytest.raises(UnreadablePage, match="too long"):
             reader(Page("http://x/slow", slow))

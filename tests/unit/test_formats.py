@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.formats import (
     FORMATS,
+    HTML,
     PDF,
     TEXT,
     VAGUE_TYPES,
@@ -72,6 +73,11 @@ def test_an_unknown_type_is_refused_everywhere(kind):
 def test_the_size_limit_is_the_formats(entry, kind):
     with pytest.raises(UnreadablePage, match=f"at most {entry.max_bytes:,} are read"):
         read_page(Page("https://d.test/page", b"x" * (entry.max_bytes + 1), kind))
+
+
+def test_a_larger_page_may_take_longer():
+    assert HTML.limit_s(0) == HTML.timeout_s
+    assert HTML.limit_s(1_850_000) > 5 * 0.65 * 1.85  # SQLite's page of requirements, at what it takes on an idle core
 
 
 def test_every_reader_is_a_function_that_exists():

@@ -167,7 +167,7 @@ def test_a_page_of_other_files_alone_says_so():
 
 def test_a_page_that_never_ends_costs_its_limit_only():
     bomb = "".join(f".. |a{n}| replace:: {f'|a{n + 1}| ' * 20}\n" for n in range(9)) + ".. |a9| replace:: x\n\n|a0|\n"
-    with PageReader(read_page, timeout_s=3) as reader:
+    with PageReader(read_page, patience=0.15) as reader:
         try:
             text = words(reader(Page("https://x.org/p", bomb.encode(), "text/x-rst")))
             assert len(text) < 1_000_000

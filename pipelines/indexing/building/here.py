@@ -33,6 +33,8 @@ SLICE = 64
 # A block that is not full is embedded after this time: pages of a slow site do not wait for one another.
 GATHER_S = 2.0
 HOSTS_AT_ONCE = 8
+# How much longer a page may take that is read alone: its limit already is four times what an idle machine needs.
+PATIENCE = 4.0
 
 
 class Here:
@@ -70,6 +72,15 @@ class Here:
         yield from self._build(
             self._store.urls_in_range(job.collection, part["first"], part["last"]) for part in ranges
         )
+
+    def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
+        """Build from stored pages that took too long: each alone, and with PATIENCE."""
+        reader, self._read = self._read, make_reader(self._job.settings, self._job.layouts, PATIENCE)
+        try:
+            yield from self._build([url] for url in urls)
+        finally:
+            self._read.close()
+            self._read = reader
 
     def _crawl(self, hosts: Iterable[CrawlSettings]) -> Generator[list[str]]:
         for host in hosts:

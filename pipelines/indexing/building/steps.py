@@ -77,9 +77,9 @@ def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator
         store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
 
 
-def make_reader(settings: IndexSettings, layouts: Layouts) -> PageReader[PageChunks]:
-    """Return what reads and cuts a page, in a process of its own."""
-    return PageReader(PageCutter(settings, layouts))
+def make_reader(settings: IndexSettings, layouts: Layouts, patience: float = 1.0) -> PageReader[PageChunks]:
+    """Return what reads and cuts a page, in a process of its own, within `patience` times the limit of its format."""
+    return PageReader(PageCutter(settings, layouts), patience)
 
 
 def chunk_pages(

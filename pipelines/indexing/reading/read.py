@@ -27,7 +27,7 @@ from pipelines.indexing.reading.html import (
     title_of,
 )
 from pipelines.indexing.reading.section_writer import section_html
-from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, as_listing, as_paragraph, decode
+from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, TOO_SLOW, UnreadablePage, as_listing, as_paragraph, decode
 from pipelines.records import Block, Document, Page, Section
 
 T = TypeVar("T")
@@ -117,14 +117,14 @@ def _file_name(url: str) -> str:
 class PageReader(Generic[T]):
     """Runs `read` (read_page, or a function that calls it) in a process of its own.
 
-    A page that hangs or crashes it is an UnreadablePage. `timeout_s` replaces the limit of the page's format. The
-    process starts at the first page (some tenths of a second) and ends with `close`, with the reader, or with the
-    program.
+    A page that hangs or crashes it is an UnreadablePage. A page may take `patience` times the limit of its format and
+    size. The process starts at the first page (some tenths of a second) and ends with `close`, with the reader, or with
+    the program.
     """
 
-    def __init__(self, read: Callable[[Page], T], timeout_s: float | None = None) -> None:
+    def __init__(self, read: Callable[[Page], T], patience: float = 1.0) -> None:
         self._read = read
-        self._timeout_s = timeout_s
+        self._patience = patience
         self._child = Child(read)
 
     def __call__(self, page: Page) -> T:
@@ -136,11 +136,11 @@ class PageReader(Generic[T]):
         if entry is None or len(page.body) > entry.max_bytes:
             return self._read(page)  # refuses it, without sending it through a pipe
         try:
-            result: T = self._child(page, entry.timeout_s if self._timeout_s is None else self._timeout_s)
+            result: T = self._child(page, self._patience * entry.limit_s(len(page.body)))
         except (UnreadablePage, ChildNotStarted):
             raise
         except ChildTimeout as error:
-            raise UnreadablePage(page.url, f"reading it takes too long ({error})") from error
+            raise UnreadablePage(page.url, f"{error}: {TOO_SLOW}") from error
         except Exception as error:
             raise UnreadablePage(page.url, f"its parser failed: {error!r}") from error
         return result

@@ -37,6 +37,7 @@ _DETECT_WITHIN = 65536  # enough letters to tell encodings apart within some ten
 _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is accepted: truncated pages have one
 
 NEEDS_JAVASCRIPT = "it holds no text without JavaScript"  # the reason of an UnreadablePage that a script fills
+TOO_SLOW = "reading it takes too long"  # and of one that ends at the limit of its time
 LINE_BREAK = "\u2028"  # stands for <br> until a paragraph is written
 
 
