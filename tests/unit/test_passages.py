@@ -98,6 +98,7 @@ def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("block", "expected"),
     [
+        ("serve --port 9000 --host 0.0.0.0      # or the variables of the port and the host", True),
         ("import ray\nray.init()", True),
         ("$ pip install ray", True),
         (">>> 1 + 1\n2", True),

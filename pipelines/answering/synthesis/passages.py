@@ -26,7 +26,7 @@ _PROMPT = re.compile(r"(?:>>>|\.\.\.|\$|#|[\w-]+[=\-(*]*[#>$]|In ?\[\d+\]:|PS [A
 _CODE_LINE = re.compile(
     r"\s{2,}\S|>>>|\.\.\. |\$ |@\w|# |//|--|<\S|\w+: |(?:import|def|class|return|async|await|pip|ray|sudo)\s.*"
     r"|(?:from|for|if|with|while|elif|else|try|except)\b.*:?$"
-    r"|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]|(?:[A-Z]{2,}\b\s*){2}"
+    r"|.*\S {2,}# \S.*|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]|(?:[A-Z]{2,}\b\s*){2}"
 )
 _SIGNATURE = re.compile(r"@?(?:\w+ )?[\w.]+ ?\(.*\)(?: (?:→|->) .+)?$")
 # A sentence with such a beginning refers to the one before it.
