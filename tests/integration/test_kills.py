@@ -35,17 +35,20 @@ def kill_actor(run: Run) -> Kill:
 
 
 def end_session(run: Run) -> Kill:
-    """End the session of a sink that is storing vectors."""
+    """End the session of a sink that is storing vectors: it has to wait, or it might be done before it is seen."""
     storing = (
         "select pid, pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
-        "and pid <> pg_backend_pid() and state <> 'idle' and query like '%incoming_vector%'"
+        "and wait_event_type = 'Lock' and query like '%incoming_vector%' limit 1"
     )
     ended: list[tuple] = []
-    with psycopg.connect(run.database, autocommit=True) as connection:
+    with psycopg.connect(run.database) as holder, psycopg.connect(run.database, autocommit=True) as connection:
+        holder.execute("lock table staged_vector in exclusive mode")
+        run.bench.model.going.set()
         while not ended and run.process.poll() is None:
             ended = connection.execute(storing).fetchall()
-        [(pid, done), *_] = ended
+        [(pid, done)] = ended
         assert done is True
+        holder.rollback()
         gone = "select count(*) from pg_stat_activity where pid = %s"
         eventually(lambda: connection.execute(gone, [pid]).fetchone() == (0,), "the session is gone")
     return Kill("sink's session", pid, stored_hashes(run.database))
@@ -73,6 +76,7 @@ def survive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Seque
         for hit, (least, most) in zip(kills, moments, strict=True):
             run.until(least, most)
             done.append(hit(run))
+            bench.model.going.set()
         summary = run.finish()
     assert summary["chunks"]["embedded"] == PAGES
     for kill, hit in zip(done, kills, strict=True):
@@ -99,6 +103,7 @@ def kill_driver(bench: Bench) -> Run:
     run = Run(bench, database)
     run.until(0.1, 0.7)
     run.die()
+    bench.model.going.set()
     kill = Kill("driver", run.process.pid, stored_hashes(database))
     summary = bench.reindex(database)
     assert summary.chunks["embedded"] == PAGES - len(kill.stored)

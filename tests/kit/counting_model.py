@@ -13,11 +13,16 @@ MODEL = "openai:counting"
 
 
 class CountingModel:
-    """Serves `url`; `requests` has (monotonic time, embed_hash) of each text that was embedded."""
+    """Serves `url`; `requests` has (monotonic time, embed_hash) of each text that was embedded.
+
+    While `going` is cleared, requests that come wait.
+    """
 
     def __init__(self, seconds_per_text: float) -> None:
         self.seconds_per_text = seconds_per_text
         self.requests: list[tuple[float, str]] = []
+        self.going = threading.Event()
+        self.going.set()
         self.embedder = load_embedder(f"hash:{DIMENSION}")
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"model": self}))
         self._server.daemon_threads = True
@@ -32,6 +37,7 @@ class CountingModel:
         self._server.server_close()
 
     def embed(self, texts: list[str]) -> list[list[float]]:
+        self.going.wait()
         time.sleep(self.seconds_per_text * len(texts))
         now = time.monotonic()
         self.requests += [(now, digest(MODEL, text)) for text in texts if text != "dimension"]

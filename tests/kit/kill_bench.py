@@ -116,6 +116,7 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.bench.model.going.set()
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -147,10 +148,14 @@ class Run:
         return found
 
     def until(self, least: float, most: float) -> None:
-        """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer."""
+        """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer.
+
+        The model then rests: the run can't end before it is killed, however slow this process is.
+        """
         share = self.bench.random.uniform(least, most)
         eventually(lambda: self.process.poll() is not None or len(stored_hashes(self.database)) >= share * PAGES,
                    f"{share:.0%} of the vectors are stored", RUN_S)  # fmt: skip
+        self.bench.model.going.clear()
         time.sleep(self.bench.random.uniform(0, 0.6))  # so that the kill comes in the middle of a block
         assert self.process.poll() is None, "the run ended before it could be killed"
 
