@@ -1,5 +1,6 @@
 """An API entry is a section with its text, also where that follows an empty definition."""
 
+from pipelines.indexing.chunking.outline import with_outlines
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page, Section
 
@@ -55,3 +56,10 @@ def test_the_text_after_a_box_is_not_that_of_an_entry_in_it():
 def test_what_introduces_the_next_entries_is_not_the_text_of_the_one_before():
     for lead in ("<p class='rubric'>Methods</p>", "<p>These count:</p>", "<span id='b'></span>"):
         assert found(f"{entry('a')}<p>A is.</p>{lead}{entry('b')}<p>B is.</p>")[0] == ("a", "a", "a()\nA is.")
+
+
+def test_a_signature_alone_has_the_names_of_what_it_holds():
+    term = '<dt class="sig" id="C">class <code class="descname">C</code></dt>'
+    outer, inner = with_outlines(sections(f"<dl>{term}<dd>{entry('C.f', '<p>F.</p>')}</dd></dl>"))[1:3]
+    assert [block.text for block in outer.blocks] == ["class C", "- C.f"]
+    assert [block.text for block in inner.blocks] == ["C.f()", "F."]

@@ -16,7 +16,7 @@ MOST_TITLES = 10  # of subsections that are listed: longer lists are tables of c
 
 
 def with_outlines(sections: Sequence[Section]) -> list[Section]:
-    """Return `sections`, where one that only introduces its subsections ends with a list of their titles.
+    """Return `sections`, where one that only introduces its subsections, or is a signature, ends with their titles.
 
     A short one begins its first part, if that has no anchor of its own: the purpose of a reference page its synopsis.
     """
@@ -45,7 +45,8 @@ def _only_introduces(section: Section) -> bool:
     last = section.blocks[-1] if section.blocks else Block("prose", "")
     if last.kind == "prose" and last.under == () and introduces(last.text):
         return True
-    return all(block.kind == "prose" for block in section.blocks) and _words(section) <= SHORT
+    is_signature = len(section.blocks) == 1 and last.kind == "code"
+    return (is_signature or all(block.kind == "prose" for block in section.blocks)) and _words(section) <= SHORT
 
 
 def _words(section: Section) -> int:
