@@ -27,6 +27,7 @@ ALL, HALF, NONE = Claims(4, 4, 4), Claims(4, 2, 2), Claims(4, 0, 0)
         (Claims(), 0.0, 0.9, {"known": False}, "low"),
         (ALL, 0.8, 0.9, {"quoted": True}, "high"),
         (ALL, 0.75, 0.9, {"quoted": True}, "some"),
+        (ALL, 0.8, 0.5, {"quoted": True}, "high"),
         (ALL, 0.4, 0.9, {"quoted": True}, "some"),
         (ALL, 0.2, 0.9, {"quoted": True}, "low"),
     ],

@@ -33,6 +33,13 @@ def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quo
     assert lines_of(answer("What is the timeout of a worker?", hit)) == [HEAD, "…", rows[41], "…"]
 
 
+def test_a_long_table_that_is_asked_for_itself_is_begun() -> None:
+    rows = [f"disk {n} | free space of disk {n}" for n in range(20)]
+    text = "\n".join(["The command doctor makes these checks:\n", "check | what it looks for", *rows])
+    made = lines_of(answer("What does the command doctor check?", make_hit("https://d.test/d#d", text, ("Doctor",))))
+    assert made == ["check | what it looks for", *rows[:MOST_ROWS], "…"]
+
+
 def test_a_short_table_is_quoted_whole() -> None:
     rows = [f"setting_{n} | {n} | changes part {n}" for n in range(MOST_ROWS)]
     hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", HEAD, *rows]), ("Settings",))
@@ -74,6 +81,16 @@ def test_a_heading_with_a_lead_in_is_passed_over() -> None:
     assert answer("How do I index pages?", LEAD, STEPS).startswith("**A run**")
     announced = make_hit("https://d.test/i", "This page describes how to index pages:", ("Index pages",))
     assert answer("How do I index pages?", announced, STEPS).startswith("**A run**")
+
+
+def test_an_announcement_with_the_titles_of_its_sections_is_passed_over() -> None:
+    titles = (
+        "This document explains how to index pages. For an introduction, see the guide.\n\n- Pages\n- Runs\n- Folders"
+    )
+    contents = make_hit("https://d.test/x", titles, ("Index pages",))
+    assert answer("How do I index pages?", contents, STEPS).startswith("**A run**")
+    formats = make_hit("https://d.test/f", "These are the formats that are indexed:\n\n- HTML\n- PDF", ("Formats",))
+    assert "- PDF" in answer("Which formats are indexed?", formats)
 
 
 def test_a_lead_in_is_quoted_with_the_text_below_it() -> None:

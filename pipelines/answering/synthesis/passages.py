@@ -99,10 +99,11 @@ class Passage:
 
     @property
     def substance(self) -> str:
-        """The text without the sentences that only send readers elsewhere."""
-        return "\n\n".join(
-            _without_pointers(block.text) if block.kind is Kind.PROSE else block.text for block in self.blocks
-        )
+        """The text without the sentences that send readers elsewhere, and without the titles of further sections."""
+        before = (TextBlock(Kind.LABEL, ""), *self.blocks)
+        kept = [block for last, block in zip(before, self.blocks, strict=False) if not _is_outline(last, block)]
+        texts = (_without_pointers(block.text) if block.kind is Kind.PROSE else block.text for block in kept)
+        return "\n\n".join(texts)
 
     @property
     def attached(self) -> tuple[TextBlock, ...]:
@@ -197,6 +198,12 @@ def split_sentences(block: str) -> Iterator[str]:
             sentence = ""
     if sentence:
         yield sentence
+
+
+def _is_outline(last: TextBlock, block: TextBlock) -> bool:
+    """Return whether a list, behind a whole sentence, is one of titles."""
+    titles = all(len(item.split()) <= LABEL_WORDS + 1 and not _ENDS.search(item) for item in split_items(block.text))
+    return block.kind is Kind.LIST and last.kind is Kind.PROSE and bool(_CLOSES.search(last.text)) and titles
 
 
 def _without_pointers(prose: str) -> str:
@@ -302,12 +309,21 @@ def is_aside(passage: Passage) -> bool:
 
 
 def is_bare(passages: Sequence[Passage]) -> bool:
-    """Return whether passages say nothing themselves: labels, lead-ins and announcements, with nothing below them."""
-    return not any(passage.attached or _says(passage.prose) for passage in passages)
+    """Return whether passages say nothing themselves: labels, lead-ins and announcements, with nothing below them.
+
+    A list that no lead-in introduces is nothing: the titles of the sections to come.
+    """
+    return not any(_says(passage.prose) or _introduces_more(passage) for passage in passages)
+
+
+def _introduces_more(passage: Passage) -> bool:
+    titles_alone = all(block.kind is Kind.LIST for block in passage.attached)
+    return bool(passage.attached) and not (titles_alone and _CLOSES.search(passage.prose))
 
 
 def _says(prose: str) -> bool:
-    return any(_CLOSES.search(one) and not _ANNOUNCES.match(one) for one in split_sentences(prose))
+    sentences_of_it = (one for one in split_sentences(prose) if _CLOSES.search(one))
+    return any(not _ANNOUNCES.match(one) and not _POINTS.match(one) for one in sentences_of_it)
 
 
 def leans(passage: Passage) -> bool:
