@@ -85,3 +85,9 @@ def test_long_rows_with_names_are_sections_with_the_header_of_the_table():
     assert goto.blocks[0].text.startswith("Goto | The word")
     short = f"<h1>A</h1><table>{row % ('x', 'x', 'y')}{row % ('z', 'z', 'y')}</table>"
     assert found(short) == [("", "A", "x | y")]
+
+
+def test_an_item_or_entry_without_an_end_does_not_hold_the_headings_after_it():
+    for html in ("<ul><li><a name='a'></a>", "<dl><a name='a'></a><dt>a<dd>"):
+        (*_, last) = sections(f"<h1>A</h1><h2>List</h2>{html}{LONG}<h2>B</h2>{LONG}")
+        assert (last.anchors, last.headings) == ((), ("A", "B"))

@@ -109,13 +109,18 @@ def is_named_item(item: Element, *, named: bool) -> bool:
     """Return whether an item of a list begins with a name, or is `named` by one before it, and holds MUCH."""
     if not (named or (len(item) and item[0].tag in ("a", "span", "p") and TextRun.of(item[0]).before)):
         return False
-    return len("".join(item.itertext()).split()) >= MUCH
+    return not holds_heading(item) and len("".join(item.itertext()).split()) >= MUCH
+
+
+def holds_heading(element: Element) -> bool:
+    """Return whether a heading stands in `element`: in an item or entry, because its end tag is missing."""
+    return next(element.iter(*HEADINGS), None) is not None
 
 
 def follows(words: int, element: Element | None, least: int) -> bool:
     """Return whether `words` and those from `element` on, up to the next heading or name, are `least`."""
     while element is not None and words < least:
-        if next(element.iter(*HEADINGS), None) is not None or TextRun.of(element).before:
+        if holds_heading(element) or TextRun.of(element).before:
             return False
         words += len("".join(element.itertext()).split()) + len((element.tail or "").split())
         element = element.getnext()

@@ -14,6 +14,7 @@ from pipelines.indexing.reading.anchors import (
     MUCH,
     TextRun,
     follows,
+    holds_heading,
     inner_ids,
     is_named_item,
     name_around,
@@ -366,15 +367,21 @@ class SectionWriter:
         self._tight = outer
 
     def _linked_entry(self, ids: Sequence[str], terms: Sequence[Element], definition: Element | None) -> None:
-        named = next((term for term in terms if term.get("id")), terms[0])
+        named = next((term for term in terms if term.get("id")), None)
+        heading = signature_name(terms[0] if named is None else named)
         anchors = self._take_targets([*dict.fromkeys(ids[::-1])])
         self.sections.close_scopes(_UNTITLED)
-        frame = SectionFrame(self.sections.innermost, anchors, signature_name(named))
+        endless = definition is not None and named is None and holds_heading(definition)
+        frame = SectionFrame(self.sections.innermost, anchors, heading, _UNTITLED if endless else 0, not endless)
         signatures = "\n".join(text_of(term) for term in terms if is_signature(term))
-        if signatures and signatures != frame.heading:
+        if signatures and signatures != heading:
             frame.text.add_block(Block("code", signatures))
             frame.is_source = True
-        self._write_into(frame, *([definition] if definition is not None else []))
+        if endless and definition is not None:
+            self.sections.open(frame)
+            self.walk(definition)
+        else:
+            self._write_into(frame, *([definition] if definition is not None else []))
 
 
 _BLOCK_IN_P = tuple(_BLOCK - {"p"})

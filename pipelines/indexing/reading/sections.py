@@ -57,21 +57,24 @@ class OpenSections:
         """The section that text goes into."""
         return self._open[-1]
 
+    def open(self, frame: SectionFrame) -> None:
+        """Open `frame`: text goes into it until it is closed."""
+        self._frames.append(frame)
+        self._open.append(frame)
+
     @contextmanager
     def within(self, frame: SectionFrame | None = None) -> Iterator[None]:
         """Open `frame`, and close at the end what was opened meanwhile."""
         depth = len(self._open)
         if frame is not None:
-            self._add(frame)
+            self.open(frame)
         yield
         del self._open[depth:]
 
-    def open_scope(self, title: str, level: int, anchors: list[str]) -> SectionFrame:
+    def open_scope(self, title: str, level: int, anchors: list[str]) -> None:
         """Open a section that ends where a heading of its level or a higher one follows."""
         self.close_scopes(level)
-        frame = SectionFrame(self.innermost, anchors, title, level, container=False)
-        self._add(frame)
-        return frame
+        self.open(SectionFrame(self.innermost, anchors, title, level, container=False))
 
     def close_scopes(self, level: int) -> None:
         """Close the innermost scopes of this level and deeper ones."""
@@ -83,7 +86,3 @@ class OpenSections:
         for frame in self._frames:
             if frame.is_source and (blocks := frame.text.finish()):
                 yield Section(url, frame.anchor_path(), frame.heading_path(), blocks)
-
-    def _add(self, frame: SectionFrame) -> None:
-        self._frames.append(frame)
-        self._open.append(frame)
