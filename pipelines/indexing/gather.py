@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # Stored pages that are given out at once, how many times as many a task of Ray takes, and how many such parts this
 # process embeds from the moment when Ray is up until its actors are: 100 pages are 15 s of work (Ray docs, 2 threads).
 PAGES_PER_RANGE, RANGES_PER_TASK, WHILE_ACTORS_START = 50, 4, 2
+# Pages that took too long and are tried once more: a machine was busy for a few, a site of more of them is hostile.
+MOST_RETRIED = 16
 
 
 class Gatherer:
@@ -128,7 +130,7 @@ class Gatherer:
     def _retry_slow_pages(self) -> None:
         """Try pages once more that took too long, alone, now that nothing else is at work."""
         if slow := self._store.pages_failed_with(self._name, self._run, TOO_SLOW):
-            self._consume(self._here.patiently(slow))
+            self._consume(self._here.patiently(slow[:MOST_RETRIED]))
 
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
         """Embed in this process until Ray is up, and the next few ranges while its actors start."""

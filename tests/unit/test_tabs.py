@@ -74,3 +74,8 @@ def test_one_tab_is_a_tab():
 def test_a_question_with_choices_is_no_set_of_tabs():
     choices = f"<form>{radio('c', 1)}{label('c', 1, 'Yes')}<br>{radio('c', 2)}{label('c', 2, 'No')}</form>"
     assert text(f"{choices}<p>One.</p><p>Two.</p>") == "Run it:\n\nYes\nNo\n\nOne.\n\nTwo.\n\nIt starts."
+
+
+def test_thousands_of_sets_side_by_side_take_no_square_of_their_number():
+    sets = "".join(f"{radio(f'n{tab}', 1)}{label(f'n{tab}', 1, 'x')}" for tab in range(20_000))
+    assert "x" in text(sets)

@@ -6,7 +6,7 @@ sphinx-design, sphinx-inline-tabs, VitePress, Hugo Book, Django's console blocks
 """
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -21,6 +21,7 @@ _TABS = etree.XPath(".//*[@role='tab']")
 _TAB_PANELS = etree.XPath(".//*[@role='tabpanel']")
 _RADIOS = etree.XPath(".//input[@type='radio'][@id][@name]")
 _LABELS = etree.XPath(".//label[@for]")
+_MOST = 100  # elements beside the buttons of a set: what has more of them is the page
 _BOXES = ("div", "section", "article", "figure")  # what a panel may be
 
 
@@ -99,7 +100,7 @@ def _common_parent(elements: Sequence[Element]) -> Element:
 def _others(holder: Element, controls: Sequence[Element]) -> list[Element]:
     """Return the children of `holder` that hold none of `controls`."""
     ways = {step for control in controls for step in (control, *control.iterancestors())}
-    return [child for child in holder if child not in ways]
+    return list(islice((child for child in holder if child not in ways), _MOST))
 
 
 def _after(labels: Sequence[Element]) -> list[Element]:
