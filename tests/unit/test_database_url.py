@@ -37,7 +37,7 @@ WITHOUT_DATABASE = {"slack", "database", "doctor"}
 WAITING = {"serve", "demo"}  # for a server that may be starting, also for a host that does not exist
 
 
-@pytest.mark.parametrize("verb", VERBS.keys() - WITHOUT_DATABASE)
+@pytest.mark.parametrize("verb", sorted(VERBS.keys() - WITHOUT_DATABASE))
 def test_no_command_repeats_the_password_of_a_misspelt_url(
     verb: str,
     tmp_path: Path,
