@@ -157,9 +157,10 @@ def describe_plan(plan: Mapping[str, Any]) -> str:
             lines.append(f"            at most {site['max_pages']:,} are fetched")
     lines += [f"  folder    {folder['path']}: {folder['files']:,} files" for folder in plan["folders"]]
     known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
-    lines.append(f"  known     {known or 'no page yet'}")
-    lines.append(f"  stored    {plan['stored_pages_to_index']:,} pages that the index lacks")
-    lines.append(f"  index     {plan['index']}")
+    total = sum(plan["known_pages"].values())
+    lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")
+    lines.append(f"  chunks    those of {plan['stored_pages_to_index']:,} stored pages that the index lacks")
+    lines.append(f"  index     {'brought up to date' if plan['index'] == 'bring up to date' else 'built new'}")
     lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 Progress = Callable[[str], None]
 
 # Less than this share of a work says little about the rest of it.
-LEAST_SHARE = 0.02
+LEAST_SHARE, LEAST_NOTES = 0.02, 4
 
 
 class Passing(str):
@@ -14,11 +14,35 @@ class Passing(str):
     __slots__ = ()
 
 
-def seconds_left(done: float, total: float, elapsed_s: float) -> float | None:
-    """Return how long the rest takes at the pace so far, None while too little is done to tell."""
-    if done <= 0 or done < LEAST_SHARE * total:
-        return None
-    return max(0.0, total - done) / done * elapsed_s
+class WorkPace:
+    """The pace of a work, by the later half of what was noted of it: what starts slowly does not stay slow."""
+
+    def __init__(self) -> None:
+        self._notes: list[tuple[float, float]] = []
+
+    @property
+    def done(self) -> float:
+        """How much was done when it was noted last."""
+        return self._notes[-1][1] if self._notes else 0.0
+
+    def note(self, at_s: float, done: float) -> None:
+        """Note how much is done at a time; the clock starts anywhere."""
+        if not self._notes or done > 0:
+            self._notes = [*(note for note in self._notes if note[1] > 0), (at_s, done)]
+
+    def seconds_left(self, total: float) -> float | None:
+        """Return how long the rest takes at this pace, None while too little is done to tell."""
+        if self.done >= total:
+            return 0.0
+        each_s = self.seconds_each()
+        return None if each_s is None or self.done < LEAST_SHARE * total else (total - self.done) * each_s
+
+    def seconds_each(self) -> float | None:
+        """Return how long one of what is counted takes, None while too little was noted, or nothing moves."""
+        if len(self._notes) < LEAST_NOTES:
+            return None
+        (since_s, before), (now_s, done) = self._notes[(len(self._notes) - 1) // 2], self._notes[-1]
+        return (now_s - since_s) / (done - before) if done > before else None
 
 
 def describe_seconds(seconds: float) -> str:

@@ -90,13 +90,14 @@ class Gatherer:
                     self._read_files(folder)
             if self.hosts:
                 builder = self._on_ray if self._wants_ray() else self._here
-                with self._log.timed("crawl_and_embed"), self._watch.crawling():
+                with self._log.timed("crawl_and_embed"), self._watch.crawling(self._input_rules):
                     self._consume(builder.crawled(self.hosts))
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             self._learn_layouts()
             if ranges := self.ranges_to_index(PAGES_PER_RANGE):
-                with self._log.timed("embed"), self._watch.embedding(sum(part["pages"] for part in ranges)):
+                pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
+                with self._log.timed("embed"), self._watch.embedding(self._input_rules, pages, size):
                     self._embed(ranges)
                     self._retry_slow_pages()
                 self._store.mark_duplicates(self._name, self._run)
@@ -108,8 +109,13 @@ class Gatherer:
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
-        index, rules = self._base.id if self._base else None, self._collection.rules().digest + self.layouts.digest
+        index, rules = self._base.id if self._base else None, self._input_rules
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
+
+    @property
+    def _input_rules(self) -> str:
+        """What pages are read with, as BuildJob has it."""
+        return self._collection.rules().digest + self.layouts.digest
 
     def _learn_layouts(self) -> None:
         """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
@@ -121,7 +127,7 @@ class Gatherer:
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):
-            self._consume(self._here.stored(ranges))
+            self._consume(self._here.mixed(ranges))
         elif self._wants_ray() or self._settings.model.startswith("openai:"):  # an endpoint bears so many clients
             self._consume(self._on_ray.stored(for_tasks(ranges)))
         else:

@@ -30,7 +30,8 @@ from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
-from pipelines.progress import Passing, Progress
+from pipelines.indexing.watch import PUBLISH_S
+from pipelines.progress import Passing, Progress, describe_seconds
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Publication, RunLock, Store, StoreUnavailable
 
@@ -175,7 +176,9 @@ class ReindexRun:
                     f"nothing was read, nothing is changed: {gatherer.stopped_by.removeprefix('error: ')}"
                 )
             self._warn_of_scripts()
-            log.tell(Passing(f"publishing {staged['chunks']:,} chunks"))
+            reused = store.reused_chunks(self.run)
+            left = f", about {describe_seconds(PUBLISH_S * staged['chunks'])} left" if staged["chunks"] else ""
+            log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
             with log.timed("publish"):
                 live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
@@ -183,7 +186,7 @@ class ReindexRun:
         outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
         if gatherer.failed or not (deletion.allowed or gatherer.stopped_by):
             outcome = Outcome.NOTHING_DELETED
-        return self._summarize(pages, staged, publication, outcome, gatherer.layouts)
+        return self._summarize(pages, staged | {"reused": reused}, publication, outcome, gatherer.layouts)
 
     def _warn_of_scripts(self) -> None:
         urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)
@@ -233,7 +236,7 @@ class ReindexRun:
             chunks={
                 "total": index["chunks"],
                 "embedded": staged["embedded"],
-                "reused": staged["chunks"] - staged["embedded"],
+                "reused": staged["reused"],
                 "written": made.written,
                 "deleted": made.deleted,
             },

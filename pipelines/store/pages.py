@@ -156,6 +156,10 @@ class Pages(Database):
         """Return how the crawls of `run` ended: host, complete, stopped_by, counts."""
         return self._all("crawls", {"run": run})
 
+    def seen_pages(self, collection: str, run: int) -> dict[str, int]:
+        """Return how many pages `run` has seen so far, and the bytes of their bodies, as stored."""
+        return dict(self._one("seen_pages", {"collection": collection, "run": run}) or {})
+
     def page_counts(self, collection: str, run: int) -> dict[str, int]:
         """Count the pages that `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})

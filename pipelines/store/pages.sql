@@ -156,6 +156,10 @@ select url from page
 where collection = %(collection)s and run = %(run)s and state = 'failed' and right(error, length(%(reason)s)) = %(reason)s
 order by url;
 
+-- name: seen_pages
+select count(*) as pages, coalesce(sum(octet_length(body)), 0)::bigint as bytes
+from page where collection = %(collection)s and run = %(run)s and state in ('ok', 'failed', 'duplicate');
+
 -- name: page_counts
 select
     count(*) filter (where state in ('ok', 'failed', 'duplicate')) as seen,

@@ -92,9 +92,18 @@ class Staging(ChunkTables):
         """Count the pages, sections, chunks and vectors (`embedded`) that `run` has staged so far."""
         return dict(self._one("staged_counts", {"run": run}) or {})
 
-    def claimed_texts(self, run: int) -> int:
-        """Return how many texts `run` has found so far that it must embed itself."""
-        return int((self._one("claimed_texts", {"run": run}) or {})["texts"])
+    def staging_progress(self, collection: str, run: int, rules: str) -> dict[str, int]:
+        """Return what `run` has staged of pages that were read with `rules`, for an expected end.
+
+        Pages, their `bytes` (as stored), chunks; the `tokens` of texts that the run embeds itself, and of these
+        `embedded_tokens`; `embedded` counts all vectors of the run.
+        """
+        values = {"collection": collection, "run": run, "rules": rules}
+        return dict(self._one("staging_progress", values) or {})
+
+    def reused_chunks(self, run: int) -> int:
+        """Return how many staged chunks of `run` it did not have to embed: texts known before, or staged twice."""
+        return int((self._one("reused_chunks", {"run": run}) or {})["chunks"])
 
 
 def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:

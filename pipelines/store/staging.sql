@@ -50,8 +50,28 @@ select (select count(*) from staged_page where run = %(run)s) as pages,
        (select count(*) from staged_chunk where run = %(run)s) as chunks,
        (select count(*) from staged_vector where run = %(run)s) as embedded;
 
--- name: claimed_texts
-select count(*) as texts from embedding_claim where run = %(run)s;
+-- name: staging_progress
+with read as materialized (
+    select s.url, octet_length(p.body) as bytes
+    from staged_page s join page p on p.collection = %(collection)s and p.url = s.url
+    where s.run = %(run)s and right(s.input_hash, length(%(rules)s)) = %(rules)s)
+select (select count(*) from read) as pages,
+    (select coalesce(sum(bytes), 0) from read)::bigint as bytes,
+    (select count(*) from staged_vector v where v.run = %(run)s) as embedded,
+    count(*) as chunks,
+    coalesce(sum(c.tokens) filter (where k.url = c.url), 0)::bigint as tokens,
+    coalesce(sum(c.tokens) filter (where k.url = c.url and v.embed_hash is not null), 0)::bigint as embedded_tokens
+from staged_chunk c
+join read using (url)
+left join embedding_claim k on k.run = c.run and k.embed_hash = c.embed_hash
+left join staged_vector v on v.embed_hash = c.embed_hash
+where c.run = %(run)s;
+
+-- name: reused_chunks
+-- A page that is left out in the end, as a duplicate, leaves its vectors behind: they are counted as embedded only.
+select count(*) - count(distinct v.embed_hash) as chunks
+from staged_chunk s left join staged_vector v on v.embed_hash = s.embed_hash and v.run = s.run
+where s.run = %(run)s;
 
 -- name: staged_changes
 select greatest(

@@ -251,6 +251,21 @@ def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(job
     assert after["chunks"]["written"] == 0
 
 
+def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
+    with Site({}) as site:
+        pages = {}
+        for name, other in (("a", "b"), ("b", "a")):
+            head = f'<link rel="canonical" href="{site.url}/{other}">'
+            sections = {"one": f"What only page {name} says.", "two": f"More of what {name} says."}
+            pages[f"/{name}"] = html_page("Page", sections, head, links=("/a", "/b"))
+        site.routes |= pages
+        jobs.common = ["--start-url", f"{site.url}/a", "--allow-private", "--no-ray", *MODEL]
+        done = jobs.reindex()
+    assert (done.code, done.summary["pages"]["duplicate"], done.summary["pages"]["indexed"]) == (0, 1, 1)
+    chunks = done.summary["chunks"]
+    assert chunks["embedded"] >= chunks["written"] == chunks["total"] > 0 and chunks["reused"] == 0
+
+
 def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
     jobs.reindex()
     short = jobs.reindex("--max-pages", 3)

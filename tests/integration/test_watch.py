@@ -1,45 +1,83 @@
-"""The watch of a run says how much is done, and expects its end by what takes longest."""
+"""The watch of a run says how much is done in one line for all of it, and expects its end by what takes longest."""
 
-from typing import Any
+import re
 
+import psycopg
 import pytest
-from kit.workshop import Workshop, small_site
+from kit.workshop import BASE, Workshop, small_site
 
 from pipelines.indexing.watch import RunWatch
 from pipelines.store import Store
 
+SITE = small_site(100)
+
+
+class Watched:
+    """A watch of a run of the workshop, what it told, and pages that are staged one after another."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.workshop = store, Workshop(store, "docs")
+        self.run = self.workshop.lock().begin("reindex", {})
+        self.told: list[str] = []
+        self.watch = RunWatch(store, "docs", self.run, self.told.append)
+        self.rules = self.workshop.rules.digest
+
+    def stage(self, first: int, last: int) -> None:
+        self.workshop.save(self.run, {path: SITE[path] for path in list(SITE)[first:last]})
+        self.workshop.stage(self.run)
+
+    @property
+    def left(self) -> float | None:
+        found = re.search(r"about (\d+) s left", self.told[-1])
+        return float(found[1]) if found else None
+
 
 @pytest.fixture
-def watched(store: Store) -> tuple[RunWatch, list[str], Any]:
-    """A watch of a run that staged four pages of twelve texts, a third of them embedded; what it told; the store."""
-    workshop = Workshop(store, "docs")
-    lock = workshop.lock()
-    run = lock.begin("reindex", {})
-    workshop.save(run, small_site(4))
-    workshop.stage(run)
-    told: list[str] = []
-    return RunWatch(store, "docs", run, told.append), told, run
+def watched(store: Store) -> Watched:
+    return Watched(store)
 
 
-def test_a_crawl_ends_when_its_queue_is_done_at_this_pace(watched, store):
-    watch, told, run = watched
-    store.save_crawl(run, "https://docs.test/", False, "", {"queued": 12})
-    watch._report_crawl(20.0)
-    assert told == ["4 of 16 known pages, 12 chunks, 12 embedded, about 60 s left"]
+def crawl(watched: Watched, at_s: float, queued: int) -> None:
+    watched.store.save_crawl(watched.run, BASE, False, "", {"queued": queued})
+    watched.watch._report_crawl(watched.rules, at_s)
 
 
-def test_texts_that_wait_for_the_model_decide_about_the_end(watched, store):
-    watch, told, run = watched
-    store.claim(run, {f"text{number}": "page" for number in range(24)})
-    watch._report_crawl(20.0)
-    watch._report_crawl(50.0)
-    watch._report_crawl(70.0)
-    words = "4 of 4 known pages, 12 chunks, 12 embedded"
-    assert told == [f"{words}, about 40 s left", f"{words}, about 10 s left", words]
+def test_a_crawl_ends_when_its_queue_is_done_at_this_pace(watched: Watched) -> None:
+    for n in range(10):
+        watched.stage(4 * n, 4 * n + 4)
+        crawl(watched, 7e5 + 2.0 * n, 96 - 4 * n)
+    assert watched.told[0] == "4 of 100 pages, 12 chunks, 12 embedded"
+    assert watched.told[-1].startswith("40 of 100 pages, 120 chunks, 120 embedded, about ")
+    assert watched.left == pytest.approx(30, abs=4)
 
 
-def test_before_the_first_page_and_at_the_end_no_end_is_expected(watched, store):
-    watch, told, run = watched
-    RunWatch(store, "docs", run + 1, told.append)._report_crawl(20.0)
-    watch._report_crawl(20.0)
-    assert told == ["waiting for the first page", "4 of 4 known pages, 12 chunks, 12 embedded"]
+def test_texts_that_wait_for_the_model_decide_about_the_end(watched: Watched) -> None:
+    watched.stage(0, 100)
+    with psycopg.connect(watched.store.url, autocommit=True) as connection:
+        connection.execute("create table kept as select * from staged_vector")
+        connection.execute("delete from staged_vector")
+        for n in range(10):  # a tenth of the texts in 20 s
+            connection.execute("insert into staged_vector select * from kept limit 3 offset %s", [3 * n])
+            crawl(watched, 2.0 * n, 0)
+    assert watched.left == pytest.approx(180, rel=0.2) or watched.told[-1].endswith("3 min left")
+    words = watched.told[-1]
+    crawl(watched, 60.0, 0)  # nothing new is known: it counts down
+    assert watched.told[-1] != words
+
+
+def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> None:
+    """After a crawl pages are read once more without what repeats on them: neither count nor pace start anew."""
+    for n in range(10):
+        watched.stage(4 * n, 4 * n + 4)
+        crawl(watched, 2.0 * n, 0)
+    size = watched.store.seen_pages("docs", watched.run)["bytes"]
+    with watched.watch.embedding("other rules", 40, size):
+        watched.watch._report("other rules", 40, size, 0.0, 21.0)
+    assert watched.told[-1].startswith("40 of 40 pages, 0 chunks, 120 embedded")
+
+
+def test_before_the_first_page_and_at_the_end_no_end_is_expected(watched: Watched) -> None:
+    crawl(watched, 20.0, 0)
+    watched.stage(0, 4)
+    crawl(watched, 20.0, 0)
+    assert watched.told == ["waiting for the first page", "4 of 4 pages, 12 chunks, 12 embedded"]

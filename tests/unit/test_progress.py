@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.progress import describe_seconds, seconds_left
+from pipelines.progress import WorkPace, describe_seconds
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -34,11 +34,33 @@ def test_elsewhere_messages_are_lines_and_passing_ones_are_rare():
     assert done.stderr == "warning: slow\n"
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "left"), [(0, 100, None), (1, 100, None), (2, 100, 490.0), (50, 100, 10.0), (100, 100, 0.0)]
-)
-def test_the_rest_takes_as_long_as_the_pace_so_far(done, total, left):
-    assert seconds_left(done, total, 10.0) == left
+def pace(*notes: tuple[float, float]) -> WorkPace:
+    noted = WorkPace()
+    for at_s, done in notes:
+        noted.note(at_s, done)
+    return noted
+
+
+def test_the_rest_takes_as_long_as_the_later_half_so_far():
+    """A clock starts anywhere; what starts slowly, or late, does not stay slow."""
+    for start in (0.0, 1e6):
+        steady = pace(*((start + second, 2.0 * second) for second in range(11)))
+        assert steady.seconds_left(100) == pytest.approx(40.0)
+        late = pace((start, 0), (start + 50, 0), *((start + 50 + second, 2.0 * second) for second in range(11)))
+        assert late.seconds_left(100) == pytest.approx(40.0)
+        slow = pace(
+            *((start + second, 1.0 * second) for second in range(10)),
+            *((start + 9 + n, 9.0 + 5 * n) for n in range(1, 13)),
+        )
+        assert slow.seconds_left(169) == pytest.approx(20.0)
+
+
+def test_no_end_is_expected_before_enough_is_done_and_none_is_left_at_the_end():
+    assert pace().seconds_left(10) is None
+    assert pace((0, 1), (1, 2)).seconds_left(100) is None
+    assert pace(*((second, second / 10) for second in range(10))).seconds_left(100) is None
+    assert pace((0, 10), (1, 10), (2, 10), (3, 10)).seconds_left(100) is None  # nothing moves
+    assert pace((0, 10)).seconds_left(10) == 0.0
 
 
 @pytest.mark.parametrize(
