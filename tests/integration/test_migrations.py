@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from kit.workshop import BASE, Workshop, small_site
 
-from pipelines.store import MigrationFailed, Store, UnusableDatabase, key_hash
+from pipelines.store import MigrationFailed, Store, UnusableDatabase, give_database, key_hash
 from pipelines.store.migrations import migrate as migrating
 from pipelines.store.migrations import read_migrations
 
@@ -204,3 +204,14 @@ def test_a_role_that_may_not_create_tables_is_told_who_must_migrate(limited_url:
     further(folder, "create table more (id integer)")
     with Store(limited_url) as store, pytest.raises(MigrationFailed, match=r"permission denied.*owner of the database"):
         store.migrate(folder)
+
+
+def test_databases_are_given_to_one_role_at_once(superuser_url: str, empty_database_url: str) -> None:
+    """As by two commands that start at a time: without an order Postgres fails with "tuple concurrently updated"."""
+    with ThreadPoolExecutor(8) as threads:
+        given = [
+            threads.submit(give_database, url, "raydex_test_role", "password")
+            for url in [superuser_url, empty_database_url] * 20
+        ]
+    for one in given:
+        one.result()

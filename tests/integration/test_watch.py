@@ -37,7 +37,7 @@ def watched(store: Store) -> Watched:
     return Watched(store)
 
 
-def crawl(watched: Watched, at_s: float, queued: int) -> None:
+def report(watched: Watched, at_s: float, queued: int) -> None:
     watched.store.save_crawl(watched.run, BASE, False, "", {"queued": queued})
     watched.watch._report_crawl(watched.rules, at_s)
 
@@ -45,7 +45,7 @@ def crawl(watched: Watched, at_s: float, queued: int) -> None:
 def test_a_crawl_ends_when_its_queue_is_done_at_this_pace(watched: Watched) -> None:
     for n in range(10):
         watched.stage(4 * n, 4 * n + 4)
-        crawl(watched, 7e5 + 2.0 * n, 96 - 4 * n)
+        report(watched, 7e5 + 2.0 * n, 96 - 4 * n)
     assert watched.told[0] == "4 of 100 pages, 12 chunks, 12 embedded"
     assert watched.told[-1].startswith("40 of 100 pages, 120 chunks, 120 embedded, about ")
     assert watched.left == pytest.approx(30, abs=4)
@@ -58,10 +58,10 @@ def test_texts_that_wait_for_the_model_decide_about_the_end(watched: Watched) ->
         connection.execute("delete from staged_vector")
         for n in range(10):  # a tenth of the texts in 20 s
             connection.execute("insert into staged_vector select * from kept limit 3 offset %s", [3 * n])
-            crawl(watched, 2.0 * n, 0)
+            report(watched, 2.0 * n, 0)
     assert watched.left == pytest.approx(180, rel=0.2) or watched.told[-1].endswith("3 min left")
     words = watched.told[-1]
-    crawl(watched, 60.0, 0)  # nothing new is known: it counts down
+    report(watched, 60.0, 0)  # nothing new is known: it counts down
     assert watched.told[-1] != words
 
 
@@ -69,7 +69,7 @@ def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> 
     """After a crawl pages are read once more without what repeats on them: neither count nor pace start anew."""
     for n in range(10):
         watched.stage(4 * n, 4 * n + 4)
-        crawl(watched, 2.0 * n, 0)
+        report(watched, 2.0 * n, 0)
     size = watched.store.seen_pages("docs", watched.run)["bytes"]
     with watched.watch.embedding("other rules", 40, size):
         watched.watch._report("other rules", 40, size, 0.0, 21.0)
@@ -77,7 +77,7 @@ def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> 
 
 
 def test_before_the_first_page_and_at_the_end_no_end_is_expected(watched: Watched) -> None:
-    crawl(watched, 20.0, 0)
+    report(watched, 20.0, 0)
     watched.stage(0, 4)
-    crawl(watched, 20.0, 0)
+    report(watched, 20.0, 0)
     assert watched.told == ["waiting for the first page", "4 of 4 pages, 12 chunks, 12 embedded"]

@@ -215,6 +215,12 @@ def test_a_later_revision_is_not_waited_for_long(make: Make, store: MemoryStore,
     assert retriever.retrieve(search_for("asha")).degraded == ()
 
 
+def test_bm25_is_not_built_where_it_has_no_weight(make: Make, tmp_path: Path) -> None:
+    retriever = make(fusion=Fusion(weights={"bm25": 0}))
+    assert retriever.prepare().id == 1 and retriever.retrieve(search_for("csv")).degraded == ()
+    assert not list(tmp_path.iterdir())
+
+
 def test_every_live_collection_is_warmed(make: Make, store: MemoryStore, models: Models, tmp_path: Path) -> None:
     store.publish_index(2, TUNE, collection="guide")
     retriever = make()

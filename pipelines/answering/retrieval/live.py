@@ -122,7 +122,8 @@ class LiveIndex:
 class LiveIndexes:
     """One LiveIndex for each collection, following what is live in the store.
 
-    `load_embedder`, `make_lexical` and `collection` as in Retriever; `patience_s` as in RetrievalSettings.
+    `load_embedder`, `make_lexical` and `collection` as in Retriever; `patience_s` as in RetrievalSettings. Without
+    `words` BM25 is built for no index before it is asked for.
     """
 
     # A model that does not load is tried again after this many seconds.
@@ -135,12 +136,13 @@ class LiveIndexes:
         make_lexical: Callable[[Index], LexicalIndex],
         collection: str,
         patience_s: float,
+        words: bool = True,
     ) -> None:
         self._store = store
         self._load_embedder = load_embedder
         self._make_lexical = make_lexical
         self._collection = collection
-        self._patience_s = patience_s
+        self._patience_s, self._words = patience_s, words
         self._ready: dict[str, LiveIndex] = {}
         self._seen: dict[str, Index] = {}  # by the name that was asked for
         self._embedders: dict[str, QueryEmbedder] = {}
@@ -214,7 +216,7 @@ class LiveIndexes:
         lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
         model = index.settings.model
         live = LiveIndex(index, self._embedder(model), lexical, self._yardsticks.get(model))
-        if before is None or before.index.id != index.id:
+        if self._words and (before is None or before.index.id != index.id):
             self._try_sync(live)
         self._ready[index.collection] = live
         return live

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.answering.retrieval.legs import LegRetriever, SearchTrace
+from pipelines.answering.retrieval.legs import BM25, LegRetriever, SearchTrace
 from pipelines.answering.retrieval.live import (
     CollectionNotNamed,
     IndexLoading,
@@ -57,7 +57,8 @@ class Retriever:
     ) -> None:
         self.settings = settings = settings or RetrievalSettings()
         self._store = store
-        self._indexes = LiveIndexes(store, load_embedder, lexical, collection, settings.patience_s)
+        self._words = settings.fusion.uses(BM25)
+        self._indexes = LiveIndexes(store, load_embedder, lexical, collection, settings.patience_s, self._words)
         self._calls = ThreadPoolExecutor(THREADS, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(THREADS, "raydex-leg")
         self._searcher = Searcher(store, self._indexes, self._legs, settings, others)
@@ -81,7 +82,8 @@ class Retriever:
         """
         index = self._indexes.index(collection)
         live = self._indexes.prepare(index).result()
-        self._indexes.follow(live.lexical, index, timeout=None)
+        if self._words:
+            self._indexes.follow(live.lexical, index, timeout=None)
         _ = live.model
         return index
 

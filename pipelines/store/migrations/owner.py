@@ -21,6 +21,7 @@ def give_database(superuser_url: str, owner: str, password: str) -> None:
         translate_errors(),
         psycopg.connect(superuser_url, row_factory=dict_row, connect_timeout=5) as connection,
     ):
+        connection.execute(statement("lock_roles"))
         if connection.execute(statement("find_role"), {"owner": owner}).fetchone() is None:
             connection.execute(statement("create_role", **role))
         connection.execute(statement("restrict_role", **role))

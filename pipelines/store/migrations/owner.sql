@@ -1,5 +1,9 @@
 -- The owner of the embedded database.
 
+-- name: lock_roles
+-- Roles are those of all databases of a server: a lock on a table of one database would not keep others away.
+lock table pg_authid in share row exclusive mode;
+
 -- name: find_role
 select from pg_roles where rolname = %(owner)s;
 
