@@ -56,9 +56,9 @@ def work(args: argparse.Namespace) -> int:
     began, base = time.perf_counter(), f"http://127.0.0.1:{args.port}"
     llm = find_model(args.no_llm)
     with contextlib.ExitStack() as stack:
-        site = args.site or stack.enter_context(serve_documentation(ROOT))
         url = stack.enter_context(open_database())
         say("database is up")
+        site = args.site or stack.enter_context(serve_documentation(ROOT))
         collection = collection_name(site)
         environment = child_environment(DATABASE_URL=url, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))

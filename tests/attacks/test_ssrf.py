@@ -151,7 +151,9 @@ def test_links_redirects_sitemaps_and_llms_txt_lead_nowhere_inside(tmp_path, rep
         report.append(("link, redirect, sitemap, llms.txt", kind, count, count, "0", "0"))
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "status", [301, *(pytest.param(code, marks=pytest.mark.exhaustive) for code in (302, 303, 307, 308))]
+)
 def test_robots_txt_and_sitemaps_that_redirect_inside_are_not_followed(tmp_path, report, status):
     ledger = tmp_path / "ledger"
     with Site({}) as canary, Site({}) as site:

@@ -115,6 +115,7 @@ def kill_driver(bench: Bench) -> Run:
     return run
 
 
+@pytest.mark.exhaustive
 def test_the_next_run_finishes_what_a_killed_driver_left(bench):
     with kill_driver(bench):
         pass

@@ -99,6 +99,7 @@ def test_a_local_ray_collects_no_usage_statistics():
     assert metadata_questions() == []
 
 
+@pytest.mark.exhaustive
 def test_a_user_may_ask_for_usage_statistics():
     assert metadata_questions(RAY_USAGE_STATS_ENABLED="1")
 

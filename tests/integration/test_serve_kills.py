@@ -256,7 +256,10 @@ def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("deployment", ["Retriever", "Reranker", "Agent-strong"])
+@pytest.mark.parametrize(
+    "deployment",
+    ["Retriever", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("Reranker", "Agent-strong"))],
+)
 def test_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
     ends = bench.under_load(deployment, lambda: kill_9(*replicas(deployment)))
     assert set(ends.values()) <= {ANSWER, DEGRADED}  # what was retrieved is answered, by another agent if need be
@@ -271,6 +274,7 @@ def test_every_ingress_replica(bench: Bench) -> None:
     assert ends == {"/query": COME_BACK, "/query/stream": ERROR_EVENT}
 
 
+@pytest.mark.exhaustive
 def test_postgres(bench: Bench) -> None:
     def restart() -> None:
         kill_9(postmaster(bench.home))
@@ -279,6 +283,7 @@ def test_postgres(bench: Bench) -> None:
     assert set(ends.values()) <= {ANSWER, DEGRADED}
 
 
+@pytest.mark.exhaustive
 def test_the_keeper_of_postgres(bench: Bench) -> None:
     ends = bench.under_load("keeper of Postgres", lambda: kill_9(keeper(bench.home)))
     assert set(ends.values()) <= {ANSWER, DEGRADED}
