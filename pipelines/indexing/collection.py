@@ -27,8 +27,6 @@ AUTO = "auto"
 CRAWL, INDEX = CrawlSettings(("http://localhost/",)), IndexSettings()
 # Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
 MAX_DELETE_RATIO = 0.2
-
-
 COLLECTION_FILES = (".yaml", ".yml")
 # A host with a dot or a port, perhaps with a path.
 _WITHOUT_SCHEME = re.compile(r"(?:[\w-]+(?:\.[\w-]+)+(?::\d+)?|[\w-]+:\d+)(?:/.*)?")
@@ -176,11 +174,10 @@ def compose_collection(
 ) -> Collection:
     """Return the collection of a file, of start URLs or of the files under `path`, with single keys replaced.
 
-    Without any of them it is the `stored` one, as its last run had it.
-
-    `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. `crawl` replaces
-    keys of every site and folder that have them, `index` keys of the index, `top` keys of the
-    collection, unless None; the default of `name` is the file's name or the host. Raises InvalidCollection.
+    `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. Without any of them
+    it is the `stored` one, as its last run had it. `crawl` replaces keys of every site and folder that have them,
+    `index` keys of the index, `top` keys of the collection, unless None; the default of `name` is the file's name or
+    the host. Raises InvalidCollection.
     """
     origin = target or ("flags" if stored is None else "stored settings")
     file, start_urls, path = _place(target, start_urls, path)
