@@ -19,7 +19,7 @@ from pipelines.answering.chain import AgentChain, Delta
 from pipelines.answering.grounding.answerable import likelihood
 from pipelines.answering.grounding.citations import cite_sections
 from pipelines.answering.grounding.confidence import rate_confidence
-from pipelines.answering.grounding.subject import about_subject, subject_first
+from pipelines.answering.grounding.subject import subject_first
 from pipelines.answering.opening import look_at_page
 from pipelines.answering.question_length import check_length
 from pipelines.answering.reranking.base import Reranker, RerankFailed
@@ -183,8 +183,8 @@ class QueryEngine:
         if uses_retrieval(mode):
             retrieval = await self._retrieve(question, standalone, trace, page)
             about = "" if page.focus else trace.about
-            retrieval = replace(retrieval, hits=subject_first(about, retrieval.hits))
-            trace.astray = "" if about_subject(about, retrieval.hits) else about
+            hits, found = subject_first(about, retrieval.hits)
+            retrieval, trace.astray = replace(retrieval, hits=hits), "" if found else about
             trace.notes = make_notes(said if page.focus else trace.asked, trace.unclear, retrieval, trace.astray)
         else:
             retrieval = _from_context(question, standalone[0])

@@ -15,10 +15,12 @@ ENOUGH = 0.5  # share of the subject's words that a hit about it has: "a Serve d
 def about_subject(subject: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits that are about `subject`, in their order: all of them if it has no words."""
     words = content_words(subject)
+    if not words:
+        return list(hits)
     return [hit for hit in hits if words_share(words, words_of(full_text(hit))) >= ENOUGH]
 
 
-def subject_first(subject: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Return the hits with those about `subject` first."""
+def subject_first(subject: str, hits: Sequence[Hit]) -> tuple[tuple[Hit, ...], bool]:
+    """Return the hits with those about `subject` first, and whether there are any."""
     about = {hit.chunk_id for hit in about_subject(subject, hits)}
-    return tuple(sorted(hits, key=lambda hit: hit.chunk_id not in about))
+    return tuple(sorted(hits, key=lambda hit: hit.chunk_id not in about)), bool(about)
