@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install models chromium demo test test-all check quality bench lock tree clean
+.PHONY: help install models chromium demo test test-all test-cluster check quality bench lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
 	@echo "make test                                 every test but the exhaustive ones"
 	@echo "make test-all                             those too: single kills, the demo, jobs on a cluster"
+	@echo "make test-cluster                         only clusters of several nodes and hosts (hosts: Linux, as root)"
 	@echo "make check                                format, lint, types, architecture"
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
@@ -52,6 +53,10 @@ test: $(VENV)/.installed
 
 test-all: $(VENV)/.installed
 	@$(PYTEST)
+
+# One after the other: each starts clusters of its own, and measures how long they take.
+test-cluster: $(VENV)/.installed
+	@$(BIN)/python -m pytest tests/cluster
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff format --check .

@@ -20,7 +20,7 @@ OTHERS = {
     "deploy": "Starting a cluster, submitting jobs, running every night, serving a model.",
     "benchmarks": "One measured claim a file, `make bench` runs them; sweeps of experiments.",
     "docs": "The documentation, which the demo indexes; decisions and their reasons.",
-    "tests": "kit (what tests share), unit (no database), integration (real ones), acceptance (as a user).",
+    "tests": "kit (shared), unit (no database), integration, acceptance (as a user), cluster (several nodes).",
 }
 DESCRIPTION_COLUMN, WIDTH = 26, 119
 BEGIN, END = "<!-- tree: written by `make tree` -->\n```\n", "```\n<!-- end of tree -->"

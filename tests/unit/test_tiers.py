@@ -19,13 +19,13 @@ def name_of(path: Path) -> str:
     return path.relative_to(TESTS).as_posix()
 
 
-@pytest.mark.parametrize("path", files("integration", "acceptance", "attacks"), ids=name_of)
+@pytest.mark.parametrize("path", files("integration", "acceptance", "attacks", "cluster"), ids=name_of)
 def test_what_takes_long_names_its_tier(path):
     text = path.read_text()
     assert not SLOW.search(text) or TIER.search(text)
 
 
-@pytest.mark.parametrize("path", files("acceptance"), ids=name_of)
+@pytest.mark.parametrize("path", files("acceptance", "cluster"), ids=name_of)
 def test_whole_clusters_are_left_to_the_exhaustive_tier(path):
     assert re.search(r"^pytestmark = .*exhaustive", path.read_text(), re.MULTILINE)
 

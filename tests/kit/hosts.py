@@ -1,0 +1,177 @@
+"""Hosts of a network on this machine: network namespaces on a bridge, each with an address and a loopback of its own.
+
+    with network() as net:
+        head, worker = net.host(), net.host()
+        with cluster(folder, host=head.host) as nodes:
+            nodes.add(host=worker.host)
+            worker.cut()
+
+What listens on this machine's loopback answers the hosts on the bridge's address, where `publish` puts it. Needs root
+and iproute2, and for `open_only` nftables; skips without. A slow link is a process that holds frames back: the kernel
+needs no `netem`. All is removed at the end.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from kit.nodes import Host
+
+SLOW_LINK = Path(__file__).with_name("slow_link.py")
+RULES = """
+table inet raydex {{
+  set refused {{ type inet_service; flags dynamic; size 4096; }}
+  chain input {{
+    type filter hook input priority 0; policy drop;
+    iif lo accept
+    ct state established,related accept
+    meta l4proto icmp accept
+    tcp dport {{ {ports} }} accept
+    tcp flags & (syn | ack) == syn add @refused {{ tcp dport }}
+  }}
+}}
+"""
+
+
+@dataclass
+class NetHost:
+    """One host; `host` is what a node of a cluster runs on."""
+
+    host: Host
+    namespace: str
+    link: str  # its end on the bridge
+
+    def run(self, *command: str) -> str:
+        """Run a command there; return what it prints."""
+        return _run(*self.host.enter, *command)
+
+    def cut(self) -> None:
+        """Cut the host off: what is sent to it or by it is lost, as with a pulled cable."""
+        _run("ip", "link", "set", self.link, "nomaster")
+
+    def mend(self) -> None:
+        """Let the host back onto the network."""
+        _run("ip", "link", "set", self.link, "master", self.link.partition("-")[0])
+
+    def open_only(self, ports: Sequence[str]) -> None:
+        """Let others connect to these ports ("6379" or "10002-19999") of the host alone. Skips without nftables."""
+        if shutil.which("nft") is None:
+            pytest.skip("no nftables: on Debian, as root: apt-get install nftables")
+        rules = RULES.format(ports=", ".join(ports))
+        subprocess.run([*self.host.enter, "nft", "-f", "-"], input=rules, text=True, check=True)
+
+    def refused(self) -> set[int]:
+        """Return the closed ports that others tried to connect to since `open_only`."""
+        listed = json.loads(self.run("nft", "--json", "list", "set", "inet", "raydex", "refused"))["nftables"]
+        return {int(port) for entry in listed if "set" in entry for port in entry["set"].get("elem", [])}
+
+
+@dataclass
+class Network:
+    """A bridge and its hosts; `address` is that of this machine on it."""
+
+    bridge: str
+    prefix: str
+    hosts: list[NetHost] = field(default_factory=list)
+    pumps: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+
+    @property
+    def address(self) -> str:
+        return f"{self.prefix}.1"
+
+    def host(self, delay_s: float = 0.0, bits_per_s: float = 0.0) -> NetHost:
+        """Return a new host. With a delay, its frames arrive so much later in each direction, and at most so fast."""
+        number = len(self.hosts) + 2
+        name, link = f"{self.bridge}h{number}", f"{self.bridge}-{number}"
+        host = NetHost(Host(f"{self.prefix}.{number}", ("ip", "netns", "exec", name)), name, link)
+        _run("ip", "netns", "add", name)
+        self.hosts.append(host)
+        if delay_s:
+            command = [sys.executable, str(SLOW_LINK), link, name, str(delay_s), str(bits_per_s)]
+            self.pumps.append(pump := subprocess.Popen(command, stdout=subprocess.PIPE))
+            assert pump.stdout is not None
+            assert pump.stdout.readline() == b"ready\n"
+        else:
+            _run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _run("ip", "link", "set", link, "master", self.bridge, "up")
+        host.run("ip", "link", "set", "lo", "up")
+        host.run("ip", "address", "add", f"{host.host.address}/24", "dev", "eth0")
+        host.run("ip", "link", "set", "eth0", "up")
+        return host
+
+    def publish(self, url: str, port: int | None = None) -> str:
+        """Let hosts reach what answers at a loopback address; return `url` (or HOST:PORT) with the bridge's address.
+
+        On the bridge it has the `port`, by default the same.
+        """
+        here = url.rpartition("@")[2].partition("//")[2] or url.rpartition("@")[2]
+        place = here.partition("/")[0]
+        listening = port or int(place.rpartition(":")[2])
+        done = asyncio.run_coroutine_threadsafe(self._listen(listening, int(place.rpartition(":")[2])), self._loop)
+        done.result(10)
+        return url.replace(place, f"{self.address}:{listening}")
+
+    async def _listen(self, port: int, to_port: int) -> None:
+        async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(OSError):
+                theirs, ours = await asyncio.open_connection("127.0.0.1", to_port)
+                await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
+            writer.close()
+
+        await asyncio.start_server(forward, self.address, port)
+
+
+@contextlib.contextmanager
+def network() -> Iterator[Network]:
+    """Make a bridge, yield its network, end what still runs on its hosts and remove all at the end.
+
+    Skips, with the reason, where that can't be done.
+    """
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need root and iproute2")
+    number = os.getpid()
+    net = Network(f"rdx{number}", f"10.{number % 50 + 200}.{number // 50 % 250}")
+    threading.Thread(target=net._loop.run_forever, daemon=True).start()
+    try:
+        _run("ip", "link", "add", net.bridge, "type", "bridge")
+        _run("ip", "address", "add", f"{net.address}/24", "dev", net.bridge)
+        _run("ip", "link", "set", net.bridge, "up")
+        yield net
+    finally:
+        net._loop.call_soon_threadsafe(net._loop.stop)
+        for pump in net.pumps:
+            pump.kill()
+            pump.wait()
+        for host in net.hosts:
+            for pid in _run("ip", "netns", "pids", host.namespace).split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            _run("ip", "netns", "del", host.namespace)
+            subprocess.run(["ip", "link", "del", host.link], capture_output=True, check=False)  # gone with its peer
+        _run("ip", "link", "del", net.bridge)
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while part := await source.read(1 << 16):
+            target.write(part)
+            await target.drain()
+        target.write_eof()
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
