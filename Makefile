@@ -19,6 +19,8 @@ help:
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
+# `make install EXTRAS=` installs what a node of a cluster needs: nothing for tests and documentation.
+EXTRAS ?= [dev]
 install: $(VENV)/.installed models
 
 # The default model as ONNX Runtime reads it, made once and kept under RAYDEX_HOME: else the first run makes it.
@@ -31,7 +33,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Raydex needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": set PYTHON=python3.11 (or newer)")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (some minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)'
 	@touch $@
 
 # The tests of the pages skip, with the reason, where there is no browser: so this never fails.

@@ -17,6 +17,7 @@ VERBS = {
     "index": ("jobs.reindex", "index a site, folder or collection file; again: update it"),
     "ask": ("jobs.ask", "ask a question in the terminal"),
     "serve": ("jobs.serve", "serve the page to ask at and the HTTP APIs, until Ctrl-C"),
+    "submit": ("jobs.submit", "run a verb on a Ray cluster, whose nodes need only Ray"),
     "doctor": ("jobs.doctor", "check database, models, Ray and language model; say what to do"),
     "mcp": ("jobs.mcp", "let coding agents look things up, over stdio (MCP)"),
     "slack": ("jobs.slack", "answer in Slack: mentions and direct messages, in their threads"),

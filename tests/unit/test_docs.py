@@ -85,7 +85,7 @@ def blocks(text: str, *languages: str) -> Iterator[str]:
             yield body
 
 
-COMMAND = re.compile(r"(?:^|[\s/])(raydex |python -m jobs\.|deploy/submit jobs\.)([a-z_]+)(?![\w.])(.*)")
+COMMAND = re.compile(r"(?:^|[\s/])(raydex submit |raydex |python -m jobs\.)([a-z_]+)(?![\w.])(.*)")
 
 
 def commands(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -96,7 +96,7 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
     for line in lines:
         if found := COMMAND.search(line):
             called, verb, rest = found.groups()
-            module = VERBS.get(verb, (f"jobs.{verb}",))[0] if called == "raydex " else f"jobs.{verb}"
+            module = VERBS.get(verb, (f"jobs.{verb}",))[0] if called.startswith("raydex ") else f"jobs.{verb}"
             yield module, re.sub(r"(\s#|\s&$|\s\|).*", "", rest).replace("'", " ").replace('"', " ").split()
 
 

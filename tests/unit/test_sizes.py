@@ -14,7 +14,7 @@ CODE = ("pipelines", "serve", "jobs")
 FILES, LINES, PARAMETERS = 12, 400, 8
 
 FOLDER_CEILINGS = {
-    "jobs": 28,  # one file for each verb of `raydex`
+    "jobs": 30,  # one file for each verb of `raydex`
 }
 FILE_CEILINGS: dict[str, int] = {}
 PARAMETER_CEILINGS: dict[str, int] = {}

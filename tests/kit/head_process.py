@@ -1,0 +1,74 @@
+"""A Ray head with a token as a process of its own, and commands of a person beside it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+START_TIMEOUT_S = 90.0
+
+
+@dataclass(frozen=True)
+class HeadProcess:
+    address: str
+    token: str
+    environment: dict[str, str]
+
+    def run(self, *command: str, timeout: float = 150.0, **environment: str) -> subprocess.CompletedProcess[str]:
+        """A command in another shell, with the cluster's address and token and a few variables more."""
+        return subprocess.run(
+            command, cwd=ROOT, env=self.environment | environment, text=True, timeout=timeout, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        return httpx.get(self.address + path, headers=headers, timeout=10)
+
+
+def free_ports(count: int) -> list[str]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [str(each.getsockname()[1]) for each in sockets]
+
+
+def wait_for_jobs_api(address: str, token: Path, head: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and head.poll() is None:
+        try:
+            headers = {"Authorization": f"Bearer {token.read_text()}"}
+            if httpx.get(f"{address}/api/jobs/", headers=headers, timeout=5).status_code == httpx.codes.OK:
+                return
+        except (OSError, httpx.HTTPError):
+            pass
+        time.sleep(0.5)
+    pytest.fail(f"the cluster did not come up: {log.read_text()[-3000:]}")
+
+
+def end(head: "subprocess.Popen[bytes]") -> None:
+    """Ctrl-C, then harder; the group holds the launcher and every Ray process that it started."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if head.poll() is not None:
+            return
+        os.killpg(head.pid, number)
+        try:
+            head.wait(20)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def summary_of(output: str) -> dict:
+    """The JSON object that the job printed last; Ray's own lines surround it."""
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    assert lines, output
+    return json.loads(lines[-1])
