@@ -39,7 +39,7 @@ from serve.port import url_of
 from serve.proxy.always import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
-from serve.settings import Settings
+from serve.settings import HOME_OF_NODE, Settings, home_of_node
 from serve.slack.settings import find_tokens
 from serve.slack.workspaces import Workspaces, read_workspaces
 from serve.telemetry import log_as_json, process_metrics
@@ -57,8 +57,11 @@ class NoDatabase(ValueError):
         super().__init__("no database is set: set DATABASE_URL, or start with `raydex serve`, which brings its own")
 
 
-def prepare_replica() -> None:
-    """Set up the process of a replica: its log has JSON lines, and on a local Ray only this machine reaches it."""
+def prepare_replica(settings: Settings) -> Settings:
+    """Set up the process of a replica, and return the settings with the home folder of its node.
+
+    Its log has JSON lines, and on a local Ray only this machine reaches it.
+    """
     log_as_json()
     if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
         # Ray 2.60 has no option for the port of calls between deployments, and opens it on every interface.
@@ -66,6 +69,7 @@ def prepare_replica() -> None:
     if not RAY_SERVE_ENABLE_HA_PROXY:
         # The proxy in front is on this machine (see serve/proxy): nobody else has to reach the replica's own port.
         replica.start_asgi_http_server = _listen_on_loopback  # type: ignore[attr-defined, assignment]
+    return settings if settings.home != HOME_OF_NODE else settings.model_copy(update={"home": home_of_node(os.environ)})
 
 
 def _open_on_loopback(server: Any, _address: str) -> int:
@@ -82,7 +86,7 @@ class RetrieverStep:
     """The retriever with its embedding model, as a deployment."""
 
     def __init__(self, settings: Settings) -> None:
-        prepare_replica()
+        settings = prepare_replica(settings)
         store = Store(settings.database_url, settings.database_connections)
         self._retriever = make_retriever(settings, store)
         threading.Thread(target=self._retriever.warm, daemon=True).start()
@@ -104,7 +108,7 @@ class RerankerStep:
     """The reranker as a deployment; a cross-encoder scores the questions of several callers in one batch."""
 
     def __init__(self, settings: Settings) -> None:
-        prepare_replica()
+        settings = prepare_replica(settings)
         reranker = make_reranker(settings)
         assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
@@ -129,7 +133,7 @@ class AgentStep:
     """An agent with its language model, as a deployment."""
 
     def __init__(self, settings: Settings, agent: AgentSettings) -> None:
-        prepare_replica()
+        settings = prepare_replica(settings)
         self._agent = make_agent(settings, agent)
 
     async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
@@ -143,7 +147,7 @@ class SlackStep:
     def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
         from serve.slack.running import BackgroundBot
 
-        prepare_replica()
+        settings = prepare_replica(settings)
         service = settings.slack_service or url_of(settings.host, settings.port)
         self._bot = BackgroundBot(settings, workspaces, service, settings.home / "slack")
 
@@ -170,8 +174,7 @@ class Raydex:
         agents: dict[str, Handle],
         slack: Handle | None = None,
     ) -> None:
-        self._settings = settings
-        prepare_replica()
+        self._settings = settings = prepare_replica(settings)
         self._store = Store(settings.database_url, settings.database_connections)
         timeout_s = settings.step_timeout_s
         self._engine = make_engine(
@@ -238,6 +241,8 @@ def build(settings: Settings) -> Application:
     """
     if not settings.database_url:
         raise NoDatabase
+    if settings.home == home_of_node(os.environ):
+        settings = settings.model_copy(update={"home": HOME_OF_NODE})
     retriever = _step(RetrieverStep, "Retriever", settings) if settings.retriever_placement == "deployment" else None
     own_reranker = settings.reranker != "none" and settings.reranker_placement == "deployment"
     reranker = _step(RerankerStep, "Reranker", settings) if own_reranker else None

@@ -1,5 +1,7 @@
 """Settings of the service, from the environment (RAYDEX_…) or from config.yaml."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
@@ -15,6 +17,7 @@ from serve.recorder import RETENTION_DAYS
 from serve.slack.settings import SlackSettings
 
 Placement = Literal["ingress", "deployment"]
+HOME_OF_NODE = Path()  # as a home folder: each node's own, see `home_of_node`
 POLICY = Policy()  # declares the defaults of who may ask and how much
 
 
@@ -29,6 +32,11 @@ def _read_origins(texts: list[str]) -> list[str]:
 
 
 Origins = Annotated[list[str], AfterValidator(_read_origins)]
+
+
+def home_of_node(environ: Mapping[str, str]) -> Path:
+    """Return the home folder of this node: that of RAYDEX_HOME, or the user's data folder."""
+    return Path(environ["RAYDEX_HOME"]).expanduser() if environ.get("RAYDEX_HOME") else user_data_path("raydex")
 
 
 class Settings(BaseSettings, AnswerSettings, SlackSettings):

@@ -1,0 +1,143 @@
+"""Raydex served on several nodes by deploy/serve.yaml: spread, scaled, killed and replaced under eight clients."""
+
+import shutil
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from kit.processes import eventually
+from kit.reporting import leave_table
+from kit.serving import ANSWER, COME_BACK, ROOT, Load, Serving, serving
+
+from pipelines.indexing.settings import INDEX
+
+pytestmark = pytest.mark.exhaustive
+
+STEPS = ("Raydex", "Retriever")
+ONE_EACH = {"autoscaling_config": None, "num_replicas": 2, "max_replicas_per_node": 1}
+ROWS: list[tuple[str, ...]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table(request: pytest.FixtureRequest) -> None:
+    yield
+    head = ("what happened", "last 503 or wait over 1 s after", "longest wait", "how the questions ended")
+    leave_table(request.config, "serving on several nodes, 8 clients", head, ROWS)
+
+
+def note(what: str, load: Load, since: float) -> None:
+    ends = ", ".join(f"{count} {end}" for end, count in sorted(load.counts(since).items()))
+    ROWS.append((what, f"{load.disturbed_s(since):.1f} s", f"{load.longest_s(since):.1f} s", ends))
+
+
+def deploy_on_two(serving: Serving) -> None:
+    """Deploy with a replica of each step on each of two nodes."""
+    for _ in range(2):
+        serving.add()
+    for step in STEPS:
+        serving.options(step, **ONE_EACH)
+    serving.deploy()
+    eventually(serving.running, "the application runs", 120)
+    serving.wait_until_answering(serving.head.host.address, *serving.workers)
+
+
+def test_each_node_has_its_replicas_its_proxy_and_its_bm25_folder(tmp_path):
+    with serving(tmp_path) as cluster:
+        deploy_on_two(cluster)
+        for step in STEPS:
+            assert cluster.placed(step) == dict.fromkeys(cluster.workers, 1)
+        assert {proxy["node_ip"] for proxy in cluster.status()["proxies"].values()} == {
+            cluster.head.host.address,
+            *cluster.workers,
+        }
+        for node in cluster.workers.values():
+            assert list(node.home.glob("lexical/*/*")), f"no BM25 folder below {node.home}"
+
+
+def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path):
+    with serving(tmp_path) as cluster:
+        deploy_on_two(cluster)
+        lost, kept = cluster.workers
+        with Load(cluster.url(kept), cluster.url(cluster.head.host.address)) as load:
+            time.sleep(3)
+            killed = time.monotonic()
+            cluster.workers[lost].kill()
+            time.sleep(30)
+        note("a node with a replica of each step was killed", load, killed)
+        assert set(load.counts()) <= {ANSWER, COME_BACK}
+        assert load.disturbed_s(killed) < 2
+
+
+def test_replicas_grow_to_four_under_load_and_shrink_to_one(tmp_path):
+    with serving(tmp_path) as cluster:
+        for _ in range(2):
+            cluster.add()
+        scaling = {"min_replicas": 1, "max_replicas": 4, "target_ongoing_requests": 1, "upscale_delay_s": 2,
+                   "downscale_delay_s": 5, "metrics_interval_s": 1, "look_back_period_s": 3}  # fmt: skip
+        for step in STEPS:
+            cluster.options(step, autoscaling_config=scaling)
+        cluster.deploy()
+        eventually(cluster.running, "the application runs", 120)
+        cluster.wait_until_answering(cluster.head.host.address)
+        assert sum(cluster.placed("Raydex").values()) == 1
+        began = time.monotonic()
+        with Load(cluster.url(cluster.head.host.address), pause_s=0) as load:
+            grown = eventually(lambda: sum(cluster.placed("Raydex").values()) == 4, "four replicas", 90)
+            assert len(cluster.placed("Raydex")) == 2
+            time.sleep(5)
+        note(f"one to four replicas in {grown:.0f} s", load, began)
+        assert set(load.counts()) == {ANSWER}
+        with Load(cluster.url(cluster.head.host.address), clients=1, pause_s=0.2) as load:
+            idle = time.monotonic()
+            shrunk = eventually(lambda: sum(cluster.placed("Raydex").values()) == 1, "one replica again", 120)
+        note(f"four to one replica in {shrunk:.0f} s, one client", load, idle)
+        assert set(load.counts()) == {ANSWER}
+
+
+def test_two_replicas_share_a_gpu_and_embed_on_the_cpu_where_torch_sees_none(tmp_path):
+    with serving(tmp_path, model=INDEX.model) as cluster:
+        cluster.add()
+        gpu = cluster.add(gpus=1)
+        cluster.args["embedding_device"] = "cuda"
+        options = {"ray_actor_options": {"num_cpus": 0.1, "num_gpus": 0.5}, "autoscaling_config": None}
+        cluster.options("Retriever", num_replicas=2, **options)
+        cluster.options("Raydex", autoscaling_config=None, num_replicas=1)
+        cluster.deploy()
+        eventually(cluster.running, "the application runs", 120)
+        assert cluster.placed("Retriever") == {gpu.host.address: 2}
+        cluster.wait_until_answering(cluster.head.host.address)
+        log = "\n".join(path.read_text() for path in Path(f"/tmp/rdx/{gpu.mark}").rglob("*Retriever*"))
+        assert "torch sees no CUDA: embedding on the CPU instead" in log
+
+
+@pytest.mark.parametrize("change", ["settings", "code"])
+def test_a_new_version_fails_no_question(tmp_path, change):
+    with serving(tmp_path) as cluster:
+        deploy_on_two(cluster)
+        with Load(*map(cluster.url, cluster.workers)) as load:
+            time.sleep(2)
+            began = time.monotonic()
+            if change == "settings":
+                cluster.args["frame_ancestors"] = ["self"]
+            else:
+                cluster.config["applications"][0]["runtime_env"] = {"working_dir": changed_code(tmp_path)}
+            cluster.deploy()
+            eventually(lambda: not cluster.running(), "the new version is on its way", 30)
+            took = eventually(cluster.running, "the new version runs", 120)
+            time.sleep(3)
+        note(f"a new version (changed {change}) in {took:.0f} s", load, began)
+        assert set(load.counts()) == {ANSWER}
+        name, value = {"settings": ("X-Frame-Options", "SAMEORIGIN"), "code": ("X-Release", "2")}[change]
+        for address in cluster.workers:
+            assert httpx.get(cluster.url(address)).headers[name] == value
+
+
+def changed_code(folder: Path) -> str:
+    """Return the URI of an archive with the service's code, which names its release in each reply."""
+    code = folder / "code"
+    for package in ("serve", "pipelines"):
+        shutil.copytree(ROOT / package, code / package, ignore=shutil.ignore_patterns("__pycache__"))
+    headers = code / "serve/guard/headers.py"
+    headers.write_text(headers.read_text().replace("DEFAULTS = {", 'DEFAULTS = {"X-Release": "2",', 1))
+    return f"file://{shutil.make_archive(str(folder / 'release2'), 'zip', code)}"

@@ -1,0 +1,194 @@
+"""Serves Raydex on a cluster of several hosts by deploy/serve.yaml, and asks it from many clients at once.
+
+Every node is a host of its own network namespace with a RAYDEX_HOME of its own: nodes share the network and Postgres.
+"""
+
+import contextlib
+import copy
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from kit.hosts import NetHost, Network, network
+from kit.nodes import RayNode, RayNodes, cluster
+from kit.processes import eventually
+from kit.workshop import Workshop
+
+from pipelines import embedded
+from pipelines.store import Store
+from serve.proxy import VARIABLES
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "deploy/serve.yaml"
+PORT, DASHBOARD = 8000, 8265
+PATIENCE_S = 20.0  # of a client: what takes longer is a hang
+CLIENTS = 8
+SUBJECTS = ("anchors", "barrels", "candles", "dragons", "engines", "feathers", "gardens", "hammers")
+SITE = {f"{name}.html": {"about": f"Text about {name}: they are kept in hall {n}."} for n, name in enumerate(SUBJECTS)}
+# As docs/serving.md names them for several nodes. Without direct ingress, with which Ray has a single proxy.
+SEVERAL = {
+    "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": VARIABLES["RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"],
+    "RAY_health_check_period_ms": "300",
+    "RAY_health_check_failure_threshold": "3",
+}
+OPEN = {"RAYDEX_PUBLIC": "true", "RAYDEX_ADDRESS_RATE": "0", "RAYDEX_ANONYMOUS_RATE": "0"}
+ANSWER, COME_BACK = "answer", "503 with Retry-After"
+
+
+@dataclass
+class Serving:
+    """A cluster that serves; the head has no CPUs, so that replicas are on `workers` alone."""
+
+    nodes: RayNodes
+    net: Network
+    head: NetHost
+    config: dict[str, Any] = field(default_factory=lambda: yaml.safe_load(EXAMPLE.read_text()))
+    workers: dict[str, RayNode] = field(default_factory=dict)  # by address
+
+    def add(self, cpus: float = 2, gpus: float = 0) -> RayNode:
+        node = self.nodes.add(cpus, gpus, self.net.host().host)
+        self.workers[node.host.address] = node
+        return node
+
+    def options(self, deployment: str, **options: Any) -> None:
+        """Set options of a deployment for the next `deploy`; None removes one."""
+        (found,) = [one for one in self.config["applications"][0]["deployments"] if one["name"] == deployment]
+        found |= copy.deepcopy(options)
+        for name in [name for name, value in found.items() if value is None]:
+            del found[name]
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The settings under `args` for the next `deploy`."""
+        args: dict[str, Any] = self.config["applications"][0]["args"]
+        return args
+
+    def deploy(self) -> None:
+        """Do `serve deploy` with the configuration as it is now; it may not be done yet."""
+        file = self.nodes.folder / "serve.yaml"
+        file.write_text(yaml.safe_dump(self.config))
+        url = f"http://{self.head.host.address}:{DASHBOARD}"
+        env = self.nodes.environment()
+        command = [str(Path(sys.executable).with_name("serve")), "deploy", str(file), "--address", url]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=ROOT, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+
+    def status(self) -> dict[str, Any]:
+        """Return what Serve's API says of the application."""
+        headers = {"Authorization": f"Bearer {self.nodes.token}"}
+        url = f"http://{self.head.host.address}:{DASHBOARD}/api/serve/applications/"
+        told: dict[str, Any] = httpx.get(url, headers=headers, timeout=10).json()
+        return told
+
+    def placed(self, deployment: str) -> Counter[str]:
+        """Return how many running replicas of a deployment each address has."""
+        app = self.status()["applications"].get("raydex", {})
+        replicas = app.get("deployments", {}).get(deployment, {}).get("replicas", [])
+        return Counter(replica["node_ip"] for replica in replicas if replica["state"] == "RUNNING")
+
+    def running(self) -> bool:
+        app = self.status()["applications"].get("raydex", {})
+        assert app.get("status") != "DEPLOY_FAILED", app.get("message")
+        return app.get("status") == "RUNNING"
+
+    def url(self, address: str) -> str:
+        return f"http://{address}:{PORT}"
+
+    def wait_until_answering(self, *addresses: str, within_s: float = 120) -> None:
+        """Wait until the proxies at `addresses` answer each of ten questions in a row."""
+        for address in addresses:
+            with httpx.Client(base_url=self.url(address), timeout=PATIENCE_S) as http:
+                eventually(
+                    lambda: all(ask(http, number)[0] == ANSWER for number in range(10)), f"{address} answers", within_s
+                )
+
+
+@contextlib.contextmanager
+def serving(folder: Path, model: str = "hash:64", **variables: str) -> Iterator[Serving]:
+    """Start Postgres with an index, and a head on a host of its own; nothing is deployed yet."""
+    with network() as net, embedded.run_postgres(folder) as url:
+        with Store(url) as store:
+            store.migrate()
+            Workshop(store, model=model).reindex(SITE)
+        head = net.host()
+        flags = ["--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD}"]
+        common = SEVERAL | {"DATABASE_URL": net.publish(url), "PYTHONPATH": str(ROOT)} | OPEN
+        with _variables(common | variables), cluster(folder, 0, head.host, flags) as nodes:
+            yield Serving(nodes, net, head)
+
+
+@contextlib.contextmanager
+def _variables(variables: dict[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def ask(http: httpx.Client, number: int) -> tuple[str, str]:
+    """Ask about a subject; return how that ended, and what was wrong."""
+    subject = SUBJECTS[number % len(SUBJECTS)]
+    text = SITE[f"{subject}.html"]["about"]
+    try:
+        reply = http.post("/search", json={"question": f"Where are {subject} kept?"})
+    except httpx.TimeoutException:
+        return "hang", ""
+    except httpx.HTTPError as error:
+        return type(error).__name__, str(error)
+    if reply.status_code == 503:
+        return (COME_BACK if reply.headers.get("retry-after", "").isdigit() else "bare 503"), reply.text
+    if reply.status_code != 200:
+        return str(reply.status_code), reply.text[:500]
+    hits = reply.json()["hits"]
+    return (ANSWER, "") if hits and hits[0]["text"] == text else ("wrong answer", reply.text[:500])
+
+
+class Load:
+    """Clients that ask one question after another at `urls` while it is entered; each end has its moment."""
+
+    def __init__(self, *urls: str, clients: int = CLIENTS, pause_s: float = 0.02) -> None:
+        self.ends: list[tuple[float, float, str, str]] = []  # when it ended, how long it took, how, what was wrong
+        self._urls, self._pause_s, self._over = urls, pause_s, threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(clients)]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(2 * PATIENCE_S)
+
+    def _ask(self, number: int) -> None:
+        with httpx.Client(base_url=self._urls[number % len(self._urls)], timeout=PATIENCE_S) as http:
+            while not self._over.is_set():
+                began = time.monotonic()
+                end, wrong = ask(http, number := number + 1)
+                now = time.monotonic()
+                self.ends.append((now, now - began, end, wrong))
+                time.sleep(self._pause_s)
+
+    def counts(self, since: float = 0.0) -> Counter[str]:
+        return Counter(end for at, _, end, _ in self.ends if at >= since)
+
+    def disturbed_s(self, since: float) -> float:
+        """Return the seconds from `since` until the last end that was no answer, or came a second late."""
+        bad = [at for at, took, end, _ in self.ends if at >= since and (end != ANSWER or took > 1)]
+        return max(bad, default=since) - since
+
+    def longest_s(self, since: float = 0.0) -> float:
+        return max((took for at, took, _, _ in self.ends if at >= since), default=0.0)
