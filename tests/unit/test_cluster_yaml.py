@@ -81,7 +81,7 @@ def test_nodes_get_all_files_that_the_installation_reads(config):
     excluded = {name.rstrip("/") for name in config["rsync_exclude"]}
     read = {"Makefile", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", "pipelines", "serve", "jobs"}
     assert not read & excluded
-    assert {".git", ".venv", "tests"} <= excluded
+    assert {".*", "tests", "benchmarks"} <= excluded
 
 
 # ---------------------------------------------------------------------------------------------- ports
