@@ -69,6 +69,18 @@ def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path):
         assert load.disturbed_s(killed) < 2
 
 
+def test_answers_go_on_while_the_head_is_gone(tmp_path):
+    with serving(tmp_path) as cluster:
+        deploy_on_two(cluster)
+        with Load(*map(cluster.url, cluster.workers)) as load:
+            time.sleep(3)
+            killed = time.monotonic()
+            cluster.nodes.head.kill()
+            time.sleep(30)
+        note("the head, with Serve's controller, was killed (30 s)", load, killed)
+        assert set(load.counts()) == {ANSWER}
+
+
 def test_replicas_grow_to_four_under_load_and_shrink_to_one(tmp_path):
     with serving(tmp_path) as cluster:
         for _ in range(2):
@@ -107,7 +119,7 @@ def test_two_replicas_share_a_gpu_and_embed_on_the_cpu_where_torch_sees_none(tmp
         eventually(cluster.running, "the application runs", 120)
         assert cluster.placed("Retriever") == {gpu.host.address: 2}
         cluster.wait_until_answering(cluster.head.host.address)
-        log = "\n".join(path.read_text() for path in Path(f"/tmp/rdx/{gpu.mark}").rglob("*Retriever*"))
+        log = "\n".join(path.read_text() for path in Path(f"/tmp/rdx/{gpu.mark}").rglob("worker-*.err"))
         assert "torch sees no CUDA: embedding on the CPU instead" in log
 
 

@@ -46,7 +46,7 @@ ANSWER, COME_BACK = "answer", "503 with Retry-After"
 
 @dataclass
 class Serving:
-    """A cluster that serves; the head has no CPUs, so that replicas are on `workers` alone."""
+    """A cluster that serves; a head without CPUs leaves all replicas to `workers`."""
 
     nodes: RayNodes
     net: Network
@@ -113,8 +113,8 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, model: str = "hash:64", **variables: str) -> Iterator[Serving]:
-    """Start Postgres with an index, and a head on a host of its own; nothing is deployed yet."""
+def serving(folder: Path, model: str = "hash:64", cpus: float = 0, **variables: str) -> Iterator[Serving]:
+    """Start Postgres with an index, and a head with `cpus` on a host of its own; nothing is deployed yet."""
     with network() as net, embedded.run_postgres(folder) as url:
         with Store(url) as store:
             store.migrate()
@@ -122,7 +122,7 @@ def serving(folder: Path, model: str = "hash:64", **variables: str) -> Iterator[
         head = net.host()
         flags = ["--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD}"]
         common = SEVERAL | {"DATABASE_URL": net.publish(url), "PYTHONPATH": str(ROOT)} | OPEN
-        with _variables(common | variables), cluster(folder, 0, head.host, flags) as nodes:
+        with _variables(common | variables), cluster(folder, cpus, head.host, flags) as nodes:
             yield Serving(nodes, net, head)
 
 
