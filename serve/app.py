@@ -39,7 +39,7 @@ from serve.port import url_of
 from serve.proxy.always import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
-from serve.settings import HOME_OF_NODE, Settings, home_of_node
+from serve.settings import Settings
 from serve.slack.settings import find_tokens
 from serve.slack.workspaces import Workspaces, read_workspaces
 from serve.telemetry import log_as_json, process_metrics
@@ -69,7 +69,7 @@ def prepare_replica(settings: Settings) -> Settings:
     if not RAY_SERVE_ENABLE_HA_PROXY:
         # The proxy in front is on this machine (see serve/proxy): nobody else has to reach the replica's own port.
         replica.start_asgi_http_server = _listen_on_loopback  # type: ignore[attr-defined, assignment]
-    return settings if settings.home != HOME_OF_NODE else settings.model_copy(update={"home": home_of_node(os.environ)})
+    return settings.on_node(os.environ)
 
 
 def _open_on_loopback(server: Any, _address: str) -> int:
@@ -241,8 +241,7 @@ def build(settings: Settings) -> Application:
     """
     if not settings.database_url:
         raise NoDatabase
-    if settings.home == home_of_node(os.environ):
-        settings = settings.model_copy(update={"home": HOME_OF_NODE})
+    settings = settings.for_any_node(os.environ)
     retriever = _step(RetrieverStep, "Retriever", settings) if settings.retriever_placement == "deployment" else None
     own_reranker = settings.reranker != "none" and settings.reranker_placement == "deployment"
     reranker = _step(RerankerStep, "Reranker", settings) if own_reranker else None

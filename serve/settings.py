@@ -17,7 +17,7 @@ from serve.recorder import RETENTION_DAYS
 from serve.slack.settings import SlackSettings
 
 Placement = Literal["ingress", "deployment"]
-HOME_OF_NODE = Path()  # as a home folder: each node's own, see `home_of_node`
+HOME_OF_NODE = Path()  # as a home folder: each node's own, see `Settings.for_any_node`
 POLICY = Policy()  # declares the defaults of who may ask and how much
 
 
@@ -32,11 +32,6 @@ def _read_origins(texts: list[str]) -> list[str]:
 
 
 Origins = Annotated[list[str], AfterValidator(_read_origins)]
-
-
-def home_of_node(environ: Mapping[str, str]) -> Path:
-    """Return the home folder of this node: that of RAYDEX_HOME, or the user's data folder."""
-    return Path(environ["RAYDEX_HOME"]).expanduser() if environ.get("RAYDEX_HOME") else user_data_path("raydex")
 
 
 class Settings(BaseSettings, AnswerSettings, SlackSettings):
@@ -78,3 +73,15 @@ class Settings(BaseSettings, AnswerSettings, SlackSettings):
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
     record_questions: bool = True
     retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS  # questions and answers are deleted after that
+
+    def for_any_node(self, environ: Mapping[str, str]) -> "Settings":
+        """Return the settings for replicas on any node: the home of this node stands for that of each."""
+        return self.model_copy(update={"home": HOME_OF_NODE}) if self.home == _home_of(environ) else self
+
+    def on_node(self, environ: Mapping[str, str]) -> "Settings":
+        """Return the settings on the node with this environment."""
+        return self.model_copy(update={"home": _home_of(environ)}) if self.home == HOME_OF_NODE else self
+
+
+def _home_of(environ: Mapping[str, str]) -> Path:
+    return Path(environ["RAYDEX_HOME"]).expanduser() if environ.get("RAYDEX_HOME") else user_data_path("raydex")

@@ -85,3 +85,12 @@ def test_the_docs_name_the_defaults_and_limits() -> None:
     api = (ROOT / "docs" / "api.md").read_text()
     assert "up to 8,000 characters" in api and f"at most {MOST_MESSAGES}" in api
     assert f"its last {TURNS} turns" in api and f"`{DEFAULTS['mode']}` (default)" in api
+
+
+def test_each_node_has_its_own_home_unless_the_settings_name_one(monkeypatch: Any) -> None:
+    here, there = {"RAYDEX_HOME": "/srv/here"}, {"RAYDEX_HOME": "/srv/there"}
+    monkeypatch.setenv("RAYDEX_HOME", "/srv/here")
+    assert Settings().for_any_node(here).on_node(there).home == Path("/srv/there")
+    assert Settings(home=Path("/srv/named")).for_any_node(here).on_node(there).home == Path("/srv/named")
+    monkeypatch.delenv("RAYDEX_HOME")
+    assert Settings().for_any_node({}).on_node(there).home == Path("/srv/there")
