@@ -131,6 +131,7 @@ class Job:
 
         With `check` it does not start where nodes lack something: LACKING or NO_PYTHON. Raises NoCluster.
         """
+        from ray.exceptions import AuthenticationError
         from ray.job_submission import JobSubmissionClient
 
         entrypoint = shlex.join(["python", "-m", "jobs", *self.words])
@@ -147,7 +148,7 @@ class Job:
                     runtime_env=environment | {"working_dir": folder},
                 )
             return asyncio.run(follow(client, job))
-        except (ConnectionError, RuntimeError) as error:
+        except (AuthenticationError, ConnectionError, RuntimeError) as error:
             raise NoCluster(f"the cluster at {self.address}: {error}") from error
 
 

@@ -93,6 +93,11 @@ def test_nobody_submits_without_the_token(cluster, tmp_path):
     done = cluster.run(str(RAY), "job", "submit", "--", "true", **empty)
     assert done.returncode != 0
     assert "Missing authentication token" in done.stdout
+    wrong = {"RAY_AUTH_TOKEN": "0" * 64, "DATABASE_URL": "postgresql://nowhere"}
+    done = cluster.run(RAYDEX, "submit", "index", "--collection", "x", **wrong)
+    assert done.returncode == 1
+    assert f"raydex submit: the cluster at {cluster.address}: " in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_the_token_is_readable_by_its_owner_alone(cluster):
