@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import psycopg
 import pytest
-from kit.kill_bench import PAGES, Bench, Kill, Run, kill_bench, report, stored_hashes
+from kit.kill_bench import BLOCK, PAGES, Bench, Kill, Run, kill_bench, report, stored_hashes
 from kit.processes import eventually, kill_9, postmaster
 
 from pipelines.store import Store
@@ -43,7 +43,7 @@ def end_session(run: Run) -> Kill:
     ended: list[tuple] = []
     with psycopg.connect(run.database) as holder, psycopg.connect(run.database, autocommit=True) as connection:
         holder.execute("lock table staged_vector in exclusive mode")
-        run.bench.model.going.set()
+        run.bench.model.rest_after(len(set(run.bench.model.hashes(run.began))) + BLOCK, run.began)
         while not ended and run.process.poll() is None:
             ended = connection.execute(storing).fetchall()
         [(pid, done)] = ended
@@ -76,7 +76,7 @@ def survive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Seque
         for hit, (least, most) in zip(kills, moments, strict=True):
             run.until(least, most)
             done.append(hit(run))
-            bench.model.going.set()
+            bench.model.go_on()
         summary = run.finish()
     assert summary["chunks"]["embedded"] == PAGES
     for kill, hit in zip(done, kills, strict=True):
@@ -103,7 +103,7 @@ def kill_driver(bench: Bench) -> Run:
     run = Run(bench, database)
     run.until(0.1, 0.7)
     run.die()
-    bench.model.going.set()
+    bench.model.go_on()
     kill = Kill("driver", run.process.pid, stored_hashes(database))
     summary = bench.reindex(database)
     assert summary.chunks["embedded"] == PAGES - len(kill.stored)

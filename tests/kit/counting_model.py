@@ -1,6 +1,7 @@
 """Serves an embedding endpoint in a thread: word counts as vectors, at a known pace."""
 
 import json
+import math
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,7 @@ MODEL = "openai:counting"
 class CountingModel:
     """Serves `url`; `requests` has (monotonic time, embed_hash) of each text that was embedded.
 
-    While `going` is cleared, requests that come wait.
+    `rest_after` has it rest once so many texts have been embedded: requests with other texts wait until `go_on`.
     """
 
     def __init__(self, seconds_per_text: float) -> None:
@@ -23,6 +24,7 @@ class CountingModel:
         self.requests: list[tuple[float, str]] = []
         self.going = threading.Event()
         self.going.set()
+        self._limit, self._since = math.inf, 0.0
         self.embedder = load_embedder(f"hash:{DIMENSION}")
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"model": self}))
         self._server.daemon_threads = True
@@ -37,11 +39,26 @@ class CountingModel:
         self._server.server_close()
 
     def embed(self, texts: list[str]) -> list[list[float]]:
-        self.going.wait()
+        names = [digest(MODEL, text) for text in texts if text != "dimension"]
+        # A text comes again when its client died: were it to wait, nobody could store it.
+        if not set(names) <= set(self.hashes(self._since)):
+            self.going.wait()
         time.sleep(self.seconds_per_text * len(texts))
         now = time.monotonic()
-        self.requests += [(now, digest(MODEL, text)) for text in texts if text != "dimension"]
+        self.requests += [(now, name) for name in names]
+        if len(set(self.hashes(self._since))) >= self._limit:
+            self.going.clear()
         return [vector.tolist() for vector in self.embedder.embed_chunks(texts)]
+
+    def rest_after(self, texts: int, since: float) -> None:
+        """Go on, and rest once so many different texts have been embedded since a moment."""
+        self._limit, self._since = texts, since
+        self.going.set()
+
+    def go_on(self) -> None:
+        """Rest no more."""
+        self._limit = math.inf
+        self.going.set()
 
     def hashes(self, since: float = 0.0, until: float = float("inf")) -> list[str]:
         """Return what was embedded between two moments."""

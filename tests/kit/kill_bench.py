@@ -6,6 +6,7 @@ A thousand small pages, a model that records every text, and an embedded Postgre
 import contextlib
 import itertools
 import json
+import math
 import os
 import random
 import signal
@@ -37,7 +38,7 @@ from pipelines.indexing.summary import ReindexSummary
 from pipelines.store import BuildResources, Store
 
 ROOT = Path(__file__).parents[2]
-PAGES = 1_000  # five blocks of 200 pages: some are stored and some are not when the kill comes
+PAGES, BLOCK = 1_000, 200  # five blocks: some are stored and some are not when the kill comes
 SECONDS_PER_TEXT = 0.006
 RUN_S = 240.0
 _numbers = itertools.count(1)
@@ -104,6 +105,7 @@ class Run:
 
     def __init__(self, bench: Bench, database: str) -> None:
         self.bench, self.database, self.mark = bench, database, f"run-{os.getpid()}-{next(_numbers)}"
+        self.began = time.monotonic()
         environment = os.environ | {"DATABASE_URL": database, "OPENAI_BASE_URL": bench.model.url}
         command = [sys.executable, "-m", "jobs.reindex", str(bench.file), "--parallel-workers", "0",
                    "--maintenance-work-mem", "64MB", "--json"]  # fmt: skip
@@ -116,7 +118,7 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.bench.model.going.set()
+        self.bench.model.go_on()
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -150,12 +152,15 @@ class Run:
     def until(self, least: float, most: float) -> None:
         """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer.
 
-        The model then rests: the run can't end before it is killed, however slow this process is.
+        The model rests some blocks before the last text: there is still work when the kill comes, however slow this
+        process is and however long the vectors wait for Postgres.
         """
         share = self.bench.random.uniform(least, most)
+        # One block more than `most` takes: that of a killed actor may have been embedded for nobody.
+        blocks = min(math.ceil(most * PAGES / BLOCK) + 1, PAGES // BLOCK - 1)
+        self.bench.model.rest_after(blocks * BLOCK, self.began)
         eventually(lambda: self.process.poll() is not None or len(stored_hashes(self.database)) >= share * PAGES,
                    f"{share:.0%} of the vectors are stored", RUN_S)  # fmt: skip
-        self.bench.model.going.clear()
         time.sleep(self.bench.random.uniform(0, 0.6))  # so that the kill comes in the middle of a block
         assert self.process.poll() is None, "the run ended before it could be killed"
 
