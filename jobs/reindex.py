@@ -73,7 +73,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--chunk-unit", choices=["tokens", "characters"], help=f"of size and overlap ({INDEX.chunk_unit})")
     add("--vector-type", choices=["auto", "vector", "halfvec"], help=f"column type of vectors ({INDEX.vector_type})")
     add("--backend", default=OPTIONS.backend, choices=["auto", "torch", "onnx"], help="model engine")
-    add("--embedders", type=int, help="embedding actors (default: as many as fit the cluster)")
+    add("--embedders", type=int, help="embedding actors (default: as many as fit, growing with the cluster)")
+    add("--max-embedders", type=int, default=OPTIONS.max_embedders, help="at most, as nodes join (%(default)s)")
     add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder, help="a fraction shares one GPU")
     add(
         "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
@@ -104,6 +105,7 @@ def work(args: argparse.Namespace) -> int:
         no_ray=args.no_ray,
         backend=args.backend,
         embedders=args.embedders,
+        max_embedders=args.max_embedders,
         gpus_per_embedder=args.gpus_per_embedder,
         resources=BuildResources(args.maintenance_work_mem, args.parallel_workers),
         ray_address=ray_address(),

@@ -6,6 +6,7 @@ that a run which only reads the database does not load it.
 """
 
 import contextlib
+import ipaddress
 import logging
 import os
 import secrets
@@ -40,10 +41,11 @@ class RayCluster:
         return list(ray._private.state.available_resources_per_node().values())  # type: ignore[no-untyped-call]
 
     def machines(self) -> set[str]:
-        """Return the addresses of the machines that are alive."""
+        """Return the addresses of the machines that are alive; nodes with loopback addresses are all on this one."""
         import ray
 
-        return {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+        addresses = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+        return {"127.0.0.1" if ipaddress.ip_address(address).is_loopback else address for address in addresses}
 
 
 # A job gives way to what else this machine does (Ray's own default). A service must not: beside a language model on the
@@ -58,10 +60,11 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
     The workers of a Ray started here have this `niceness`. A connection made here is closed at the end, a Ray started
     here is stopped.
     """
-    # Ray takes these two from the environment alone. `uv run` would build its environment in every worker;
-    # ray#53727 prints an alarm for every actor pool.
+    # Ray takes these from the environment alone. `uv run` would build its environment in every worker; ray#53727 prints
+    # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS", "2")
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)

@@ -171,7 +171,10 @@ class Gatherer:
             cluster = self._stack.enter_context(connect_ray(self._options.ray_address))
             from pipelines.indexing.building.cluster import OnRay
         check_reach(self._store.url, cluster.machines())
-        pools, message = plan_pools(cluster.free_resources(), self._options.embedders, self._options.gpus_per_embedder)
+        options = self._options
+        pools, message = plan_pools(
+            cluster.free_resources(), options.embedders, options.gpus_per_embedder, options.max_embedders
+        )
         if message:
             self._log.warn(message)
         return OnRay(self._job(pools))

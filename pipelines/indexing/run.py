@@ -112,6 +112,7 @@ def _plan_site(store: Store, collection: str, host: CrawlSettings) -> dict[str, 
 
 def _check(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
     check_request(options.embedders, options.gpus_per_embedder)
+    check_request(options.max_embedders)
     collection.check_folders(options.relative_paths)
     for site in collection.sites:
         if site.ignore_robots:

@@ -113,3 +113,30 @@ def test_every_plan_fits_every_placement(nodes, embedders, gpus):
             rooms.append(cpu - placed * pools.cpus)
         assert to_place == 0
         assert max(rooms) >= tasks - 1e-4
+
+
+def test_a_pool_grows_with_the_cluster_unless_its_size_is_given():
+    node = {"CPU": 8.0}
+    assert [
+        (pools.embedders, pools.most) for pools, _ in (plan_pools([node]), plan_pools([node], max_embedders=5))
+    ] == [
+        (2, 64),
+        (2, 5),
+    ]
+    assert [
+        (pools.embedders, pools.most) for pools, _ in (plan_pools([node], 1), plan_pools([node], max_embedders=1))
+    ] == [
+        (1, 1),
+        (1, 1),
+    ]
+
+
+def test_reading_is_bounded_to_what_all_embedders_need():
+    pools, _ = plan_pools([{"CPU": 8.0}], max_embedders=40)
+    assert pools.tasks == 14  # 40 actors of 3.5 CPUs, of which reading costs a twentieth, in tasks of half a CPU
+    assert plan_pools([{"CPU": 8.0, "GPU": 1.0}])[0].tasks is None
+
+
+def test_no_cluster_holds_a_pool_of_none():
+    with pytest.raises(ImpossiblePool, match="0 embedding actors"):
+        plan_pools([{"CPU": 8.0}], max_embedders=0)

@@ -69,13 +69,14 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
         batch_format="pyarrow",
         fn_kwargs={"job": job},
         num_cpus=pools.task_cpus,
+        compute=TaskPoolStrategy(size=pools.tasks),
     )
     embedded = chunked.map_batches(
         EmbedTexts,
         batch_size=GPU_BATCH if pools.gpus else None,
         batch_format="pyarrow",
         fn_constructor_kwargs={"job": job},
-        compute=ActorPoolStrategy(size=pools.embedders),
+        compute=ActorPoolStrategy(min_size=pools.embedders, max_size=pools.most),
         num_cpus=pools.cpus,
         num_gpus=pools.gpus,
     )
@@ -85,6 +86,7 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
         batch_format="pyarrow",
         fn_kwargs={"job": job},
         num_cpus=pools.light_cpus,
+        compute=TaskPoolStrategy(size=pools.tasks),
     )
 
 
@@ -98,6 +100,7 @@ def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
         batch_format="pyarrow",
         fn_kwargs={"job": job},
         num_cpus=job.pools.task_cpus,
+        compute=TaskPoolStrategy(size=job.pools.tasks),
     )
 
 
@@ -120,6 +123,8 @@ def configure(slow_source: bool) -> None:
     context = DataContext.get_current()
     context.target_max_block_size = BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
+    # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.
+    context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is raised, and its job reports it once

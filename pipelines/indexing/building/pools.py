@@ -1,4 +1,4 @@
-"""Plans how much of a cluster each stage takes, before anything starts.
+"""Plans how much of a cluster each stage takes, before anything starts, and how far it may grow.
 
 So no stage waits forever for resources. Nodes are mappings of free resources (`{"CPU": 8.0, "GPU": 1.0}`). Knows no Ray
 and starts nothing.
@@ -28,6 +28,8 @@ HERE_PAGES = 800
 # 1,650 bytes a text (Ray's docs, MiniLM in int8, 2 threads; in fp32 a third).
 BYTES_PER_START = 1_700_000
 GPUS_PER_EMBEDDER = 1.0
+# Embedding actors of a run on a cluster that grows: Postgres stores what far more of them embed.
+MAX_EMBEDDERS = 64
 _ROUNDING = 1e-6
 
 
@@ -43,28 +45,35 @@ class ImpossiblePool(ValueError):
 class Pools:
     """The resources of the stages; all of them together fit the free resources.
 
-    There are `embedders` actors with `cpus`, `threads` and `gpus` each. A reading task takes `task_cpus`, one that
-    crawls or stores `light_cpus`. At most `crawls` hosts are crawled at once.
+    There are `embedders` actors with `cpus`, `threads` and `gpus` each, and up to `most` where nodes join. A reading
+    task takes `task_cpus`, one that crawls or stores `light_cpus`; at most `tasks` read, and as many store (None: as
+    many as fit). At most `crawls` hosts are crawled at once.
     """
 
     embedders: int
+    most: int
     cpus: float
     threads: int
     gpus: float
     task_cpus: float
     light_cpus: float
+    tasks: int | None
     crawls: int
 
 
 def plan_pools(
-    nodes: Sequence[Node], embedders: int | None = None, gpus: float = GPUS_PER_EMBEDDER
+    nodes: Sequence[Node],
+    embedders: int | None = None,
+    gpus: float = GPUS_PER_EMBEDDER,
+    max_embedders: int = MAX_EMBEDDERS,
 ) -> tuple[Pools, str]:
     """Return pools that fit the free resources of `nodes`, and a message if they are smaller than requested.
 
-    `embedders` None takes as many as fit. With GPUs every actor takes `gpus` of one (a fraction shares it), otherwise
-    up to 4 CPUs. Raises ClusterTooSmall, ImpossiblePool.
+    `embedders` None takes as many as fit, and up to `max_embedders` as nodes join; a number stays. With GPUs every
+    actor takes `gpus` of one (a fraction shares it), otherwise up to 4 CPUs. Raises ClusterTooSmall, ImpossiblePool.
     """
     check_request(embedders, gpus)
+    check_request(max_embedders, gpus)
     usable = [node for node in nodes if node.get("CPU", 0.0) >= LEAST_CPUS]
     if not usable:
         free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
@@ -74,10 +83,10 @@ def plan_pools(
         )
     slots = [count_gpu_slots(node.get("GPU", 0.0), gpus) for node in usable]
     if any(slots):
-        return _fit(usable, slots, _cpus_beside_gpus(usable, slots), gpus, embedders)
+        return _fit(usable, slots, _cpus_beside_gpus(usable, slots), gpus, embedders, max_embedders)
     cpus = _cpus_of_actor(usable)
     slots = [int(_room(node) / cpus + _ROUNDING) for node in usable]
-    pools, message = _fit(usable, slots, cpus, 0.0, embedders)
+    pools, message = _fit(usable, slots, cpus, 0.0, embedders, max_embedders)
     if any(node.get("GPU", 0.0) for node in nodes):
         message = f"no node has {gpus:g} of a GPU and a CPU free: embedding on CPUs. {message}".rstrip()
     return pools, message
@@ -85,7 +94,7 @@ def plan_pools(
 
 def plan_here(cpus: int) -> Pools:
     """Return the pools of a run in one process that may use `cpus` CPUs."""
-    return Pools(embedders=1, cpus=cpus, threads=min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, crawls=0)
+    return Pools(1, 1, cpus, min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, tasks=None, crawls=0)
 
 
 def is_little(pages: int, size: int, cpus: int, gpu: bool = False) -> bool:
@@ -115,23 +124,27 @@ def check_request(embedders: int | None, gpus: float = GPUS_PER_EMBEDDER) -> Non
 
 
 def _fit(
-    nodes: Sequence[Node], slots: Sequence[int], cpus: float, gpus: float, embedders: int | None
+    nodes: Sequence[Node], slots: Sequence[int], cpus: float, gpus: float, embedders: int | None, max_embedders: int
 ) -> tuple[Pools, str]:
     """Return pools with at most one actor a slot.
 
     Wherever Ray places the actors, some node keeps at least as many free CPUs as the fullest node would: tasks are
     sized to fit there.
     """
-    most = sum(slots)
-    actors = min(embedders or most, most)
+    room = sum(slots)
+    wanted = embedders or min(room, max_embedders)
+    actors = min(wanted, room)
+    most = actors if embedders else max_embedders
     left = min(node["CPU"] - taken * cpus for node, taken in zip(nodes, slots, strict=True))
     task = min(1.0, left / 2)
     light = task * LIGHT
     crawls = int((left - task - light) / light + _ROUNDING)
     threads = min(THREADS, int(cpus) + 1)  # the CPU reserved for reading is idle most of the time
-    wanted = embedders or most
+    # Ray Data shares what it does not reserve equally between stages, unless their number of tasks is bounded: the
+    # reading that `most` actors need then leaves all the rest to them. How much a GPU needs is unknown.
+    tasks = None if gpus else max(2, math.ceil(most * cpus * READING_SHARE / task))
     message = f"{wanted} embedding actors do not fit the free resources: using {actors}" if actors < wanted else ""
-    return Pools(actors, cpus, threads, gpus, task, light, crawls), message
+    return Pools(actors, most, cpus, threads, gpus, task, light, tasks, crawls), message
 
 
 def _room(node: Node) -> float:

@@ -1,0 +1,74 @@
+"""Embedding grows onto a node that joins a run, and a node that leaves costs only its work in flight."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.databases import DatabaseServer
+from kit.nodes import RayNodes, cluster
+from kit.processes import eventually
+from kit.reindexing import BASE, html_page
+from kit.reporting import leave_table
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
+
+PAGES = 2_500
+SECONDS_PER_TEXT = 0.03
+
+
+@pytest.fixture
+def nodes(tmp_path) -> Iterator[RayNodes]:
+    with cluster(tmp_path / "cluster", cpus=0) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def collection(tmp_path) -> str:
+    """The path of a collection file: a folder of small pages, embedded by the counting model."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for page in range(PAGES):
+        (folder / f"p{page:04}.html").write_text(
+            html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
+        )
+    index = {"model": MODEL, "dimension": DIMENSION}
+    file = tmp_path / "docs.yaml"
+    file.write_text(
+        yaml.safe_dump({"name": "docs", "folders": [{"path": str(folder), "base_url": BASE}], "index": index})
+    )
+    return str(file)
+
+
+def test_a_run_uses_a_node_that_joins_and_outlives_one_that_leaves(
+    nodes, collection, server: DatabaseServer, request: pytest.FixtureRequest
+):
+    first = nodes.add(cpus=2)
+    with server.database() as database, CountingModel(SECONDS_PER_TEXT) as model:
+        command = [sys.executable, "-m", "jobs.reindex", collection, "--parallel-workers", "0", "--json"]
+        environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as run:
+            try:
+                eventually(lambda: len(model.hashes()) >= PAGES // 10, "the run embeds", 120)
+                second = nodes.add(cpus=2)
+                joined = time.monotonic()
+                took = eventually(lambda: bool(second.pids("EmbedTexts)")), "the new node embeds", 120)
+                assert first.pids("EmbedTexts)")
+                eventually(lambda: time.monotonic() - joined > took + 3, "it has work in flight")
+                second.kill()
+                out, said = run.communicate(timeout=240)
+            finally:
+                run.kill()
+        assert run.returncode == 0, said
+        summary = json.loads(out.splitlines()[-1])
+    again = len(model.requests) - len(set(model.hashes()))
+    rows = [(f"{took:.1f} s", f"{again} of {PAGES}", f"{summary['seconds']['embed']:.0f} s")]
+    leave_table(request.config, "a node joins and leaves", ("its first actor", "embedded twice", "embedding"), rows)
+    assert summary["chunks"]["embedded"] == summary["chunks"]["total"] == PAGES
+    assert again <= 2 * PAGES // 10  # what an actor holds at once: two blocks of 200 texts, at this size a sixth
