@@ -130,7 +130,8 @@ def test_a_default_has_one_home():
         getattr(IndexSettings(), name) for name in ("chunk_size", "chunk_overlap", "chunk_unit")
     ]
     assert inspect.signature(plan_pools).parameters["gpus"].default == ReindexOptions().gpus_per_embedder
-    assert given == {"target", "backend", "gpus_per_embedder", "maintenance_work_mem"}
+    assert inspect.signature(plan_pools).parameters["max_embedders"].default == ReindexOptions().max_embedders
+    assert given == {"target", "backend", "gpus_per_embedder", "max_embedders", "maintenance_work_mem"}
     keep = prune.arguments().parse_args(["--collection", "docs"]).keep
     assert keep == inspect.signature(Store.prune).parameters["keep"].default
     for name in given & own:

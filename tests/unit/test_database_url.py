@@ -32,8 +32,9 @@ WORDS = {
     "experiment": ["sweep.yaml"],
     "train": ["adapter", "--collection", "x", "--dataset", "questions.jsonl", "--out", "adapter"],
 } | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}
-# Two do not read it: one asks the service, the other runs the embedded Postgres. The doctor has tests of its own.
-WITHOUT_DATABASE = {"slack", "database", "doctor"}
+# Three do not read it: one asks the service, one runs the embedded Postgres, one hands it to a cluster. The doctor has
+# tests of its own.
+WITHOUT_DATABASE = {"slack", "database", "doctor", "submit"}
 WAITING = {"serve", "demo"}  # for a server that may be starting, also for a host that does not exist
 
 
