@@ -41,9 +41,9 @@ class Pages(Database):
         rows = self._all("see_files", {"collection": collection, "run": run, "stamps": list(stamps)})
         return {row["file_stamp"]: row["url"] for row in rows}
 
-    def known_page(self, collection: str, url: str) -> KnownPage | None:
-        """Return what earlier runs stored about `url`."""
-        row = self._one("known_page", {"collection": collection, "url": url})
+    def known_page(self, collection: str, url: str, run: int = 0) -> KnownPage | None:
+        """Return what is stored about `url`, and whether `run` need not fetch it."""
+        row = self._one("known_page", {"collection": collection, "url": url, "run": run})
         return KnownPage(**(row | {"links": tuple(row["links"])})) if row else None
 
     def content_hashes(self, collection: str, urls: Sequence[str]) -> dict[str, str | None]:

@@ -44,8 +44,12 @@ returning p.file_stamp, p.url;
 (excluded.state = 'ok' and p.state = 'failed' and p.unreadable = coalesce(excluded.content_hash, p.content_hash))
 
 -- name: known_page
-select url, state, case when body is not null then etag end as etag, content_hash, links
-from page where collection = %(collection)s and url = %(url)s;
+-- A run that was killed is continued within half a day; later its pages may have changed.
+select p.url, p.state, case when p.body is not null then p.etag end as etag, p.content_hash, p.links,
+    p.body is not null and p.file_stamp is null and p.state in ('ok', 'duplicate')
+        and (p.run = %(run)s or (r.state = 'abandoned' and p.fetched_at > now() - interval '12 hours')) is true as fetched
+from page p left join run r on r.id = p.run
+where p.collection = %(collection)s and p.url = %(url)s;
 
 -- name: content_hashes
 select url, content_hash from page where collection = %(collection)s and url = any(%(urls)s) and body is not null;

@@ -23,10 +23,17 @@ class Database:
         self.report: CrawlReport | None = None
 
     def crawl(self, site: Site, **settings) -> Iterator[list[str]]:
+        """Crawl in a run of its own; one that is closed before its end has died."""
         lock = RunLock(self.store, "docs")
         assert lock.try_acquire()
-        run = lock.begin("reindex", {})
-        lock.release()
+        try:
+            run = lock.begin("reindex", {})
+            yield from self.crawl_in(run, site, **settings)
+            lock.finish(run, "done", {}, None)
+        finally:
+            lock.release()
+
+    def crawl_in(self, run: int, site: Site, **settings) -> Iterator[list[str]]:
         job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False, backoff_s=0.01, **settings)
         self.report = yield from crawl(job, self.store.url, "docs", run, flush_s=0.1)
 
@@ -82,6 +89,47 @@ def test_a_crawl_goes_on_when_its_database_sessions_are_killed(database):
         assert {row["state"] for row in database.rows(site).values()} == {"ok"}
     assert killed > 0
     assert database.report.complete
+
+
+def _killed_crawl(database: Database, site: Site) -> set[str]:
+    """Crawl until a page is named that was not stored before, kill the crawler, return the paths of stored pages."""
+
+    def stored() -> set[str]:
+        return {path for path, row in database.rows(site).items() if row["body"] is not None}
+
+    before, crawl = stored(), database.crawl(site, concurrency=4)
+    while {url.removeprefix(site.url) for url in next(crawl)} <= before:
+        pass
+    crawl.close()
+    return stored()
+
+
+@pytest.mark.parametrize("same_run", [False, True], ids=["next run", "same run"])
+def test_a_crawl_after_a_kill_asks_for_no_stored_page_again(database, same_run):
+    def slow(handler: Handler) -> str:
+        time.sleep(0.05)
+        return page()
+
+    paths = [f"/{n}" for n in range(30)]
+    with Site({"/": page("/moved", *paths), "/moved": redirect("/30")} | dict.fromkeys([*paths, "/30"], slow)) as site:
+        first = _killed_crawl(database, site)
+        stored = _killed_crawl(database, site)  # takes over what the first run stored, and is killed too
+        assert {"/"} <= first < stored < {"/", *paths, "/30"}
+        asked, run = len(site.paths()), database.rows(site)["/"]["run"]
+        again = database.crawl_in(run, site) if same_run else database.crawl(site)
+        assert {url.removeprefix(site.url) for url in chain.from_iterable(again)} == {"/", *paths, "/30"}
+        assert set(site.paths()[asked:]) & stored == set()
+        assert database.report.complete
+        rows = database.rows(site).values()
+        assert {row["run"] for row in rows} == {run + (not same_run)}
+        assert {row["http_status"] for row in rows if row["body"] is not None} == {200}
+
+
+def test_a_crawl_after_one_that_ended_asks_for_all_pages(database):
+    with Site({"/": page("/a"), "/a": page()}) as site:
+        list(database.crawl(site))
+        list(database.crawl(site))
+        assert sorted(site.paths()) == ["/", "/", "/a", "/a"]
 
 
 def _kill_other_sessions(url: str) -> int:

@@ -26,7 +26,7 @@ class FileLedger:
     def rows(self) -> dict[str, dict]:
         return self._rows
 
-    def known_page(self, collection: str, url: str) -> KnownPage | None:
+    def known_page(self, collection: str, url: str, run: int) -> KnownPage | None:
         row = self._rows.get(url)
         if row is None:
             return None

@@ -39,7 +39,7 @@ class CrawlJob:
     def __init__(self, values: dict[str, Any], answers: TextIO):
         self.settings = CrawlSettings.from_json(values["settings"])
         self.collection: str = values["collection"]
-        self._run: int = values["run"]
+        self.run: int = values["run"]
         self._flush: tuple[int, float] = values["flush_pages"], values["flush_s"]
         self._answers = answers
         self.ledger = open_ledger(values["ledger"], values["ledger_url"])
@@ -52,7 +52,7 @@ class CrawlJob:
         self._answers.flush()
 
     def _save(self, pages: list[FetchedPage]) -> None:
-        self.ledger.save_pages(self.collection, self._run, pages)
+        self.ledger.save_pages(self.collection, self.run, pages)
 
 
 def open_ledger(factory: str, url: str) -> PageLedger:
@@ -87,7 +87,7 @@ class SiteSpider(scrapy.Spider):
             await asyncio.to_thread(check_start_urls, settings.start_urls)
         fetcher = Fetcher(self.crawler, settings, resolver)
         outbox = self.job.outbox(lambda: site.queued)
-        site = SiteCrawl(settings, fetcher, self.job.ledger, self.job.collection, outbox)
+        site = SiteCrawl(settings, fetcher, self.job.ledger, self.job.collection, self.job.run, outbox)
         if settings.survey_only:
             self.job.say(ok=await site.survey(), queued=0)
             return CrawlReport(complete=False, stopped_by="survey_only")

@@ -33,11 +33,13 @@ logger = logging.getLogger("raydex.crawl")
 
 
 class SiteCrawl:
-    """One crawl of one host."""
+    """One crawl of one host, in a run that may continue a killed one."""
 
-    def __init__(self, settings: CrawlSettings, fetcher: Fetcher, ledger: PageLedger, collection: str, outbox: Outbox):
+    def __init__(
+        self, settings: CrawlSettings, fetcher: Fetcher, ledger: PageLedger, collection: str, run: int, outbox: Outbox
+    ):
         self._settings, self._fetcher, self._ledger = settings, fetcher, ledger
-        self._collection, self._outbox = collection, outbox
+        self._collection, self._run, self._outbox = collection, run, outbox
         self._scope = Scope(settings.start_urls, settings.include, settings.exclude, settings.no_parent)
         self._robots = Robots(self._fetch_file, settings.user_agent)
         self._frontier = Frontier(settings.max_pages, settings.max_depth)
@@ -143,7 +145,9 @@ class SiteCrawl:
     async def _visit(self, entry: FrontierEntry) -> FetchedPage:
         if (page := await self._robots_refusal(entry.url)) is not None:
             return page
-        known = await asyncio.to_thread(self._ledger.known_page, self._collection, entry.url)
+        known = await asyncio.to_thread(self._ledger.known_page, self._collection, entry.url, self._run)
+        if known and known.fetched:
+            return FetchedPage(entry.url, "ok", 200, links=known.links)  # what the server answered then
         reply = await self._fetcher.fetch(entry.url, known.etag if known else None)
         page = page_from_reply(reply, known)
         if page.state == "redirect":
