@@ -5,6 +5,7 @@ settings of the machine it runs on.
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A script's background jobs ignore Ctrl-C, and so would the commands under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Tables())
 
 
