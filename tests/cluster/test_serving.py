@@ -8,7 +8,7 @@ import httpx
 import pytest
 from kit.processes import eventually
 from kit.reporting import leave_table
-from kit.serving import ANSWER, COME_BACK, ROOT, Load, Serving, serving
+from kit.serving import ANSWER, COME_BACK, ENDED, ROOT, Load, Serving, ask, ask_streamed, serving
 
 from pipelines.indexing.settings import INDEX
 
@@ -55,17 +55,19 @@ def test_each_node_has_its_replicas_its_proxy_and_its_bm25_folder(tmp_path):
             assert list(node.home.glob("lexical/*/*")), f"no BM25 folder below {node.home}"
 
 
-def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path):
+@pytest.mark.parametrize(("asked", "ends"), [(ask, {ANSWER, COME_BACK}), (ask_streamed, {ANSWER, COME_BACK, ENDED})])
+def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path, asked, ends):
     with serving(tmp_path) as cluster:
         deploy_on_two(cluster)
         lost, kept = cluster.workers
-        with Load(cluster.url(kept), cluster.url(cluster.head.host.address)) as load:
+        with Load(cluster.url(kept), cluster.url(cluster.head.host.address), ask=asked) as load:
             time.sleep(3)
             killed = time.monotonic()
             cluster.workers[lost].kill()
             time.sleep(30)
-        note("a node with a replica of each step was killed", load, killed)
-        assert set(load.counts()) <= {ANSWER, COME_BACK}
+        how = "streamed answers" if asked is ask_streamed else "searches"
+        note(f"a node with a replica of each step was killed ({how})", load, killed)
+        assert set(load.counts()) <= ends, [end for end in load.ends if end[2] not in ends][:3]
         assert load.disturbed_s(killed) < 2
 
 

@@ -85,6 +85,7 @@ class Network:
     hosts: list[NetHost] = field(default_factory=list)
     pumps: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+    _listening: list[asyncio.Server] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -129,7 +130,16 @@ class Network:
                 await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
             writer.close()
 
-        await asyncio.start_server(forward, self.address, port)
+        self._listening.append(await asyncio.start_server(forward, self.address, port))
+
+    async def _close(self) -> None:
+        for server in self._listening:
+            server.close()
+        forwarding = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in forwarding:
+            task.cancel()
+        await asyncio.gather(*forwarding, return_exceptions=True)
+        self._loop.stop()
 
 
 @contextlib.contextmanager
@@ -149,7 +159,7 @@ def network() -> Iterator[Network]:
         _run("ip", "link", "set", net.bridge, "up")
         yield net
     finally:
-        net._loop.call_soon_threadsafe(net._loop.stop)
+        asyncio.run_coroutine_threadsafe(net._close(), net._loop)
         for pump in net.pumps:
             pump.kill()
             pump.wait()

@@ -120,10 +120,11 @@ class RayNodes:
         home.mkdir(parents=True)
         log = home / "ray-start.log"
         # Sockets lie below the temporary folder, and their paths may have 107 bytes: so it is not below `folder`.
+        (temporary := Path(f"/tmp/rdx/{mark}")).mkdir(parents=True, exist_ok=True)
         command = [*host.enter, RAY, "start", "--block", "--disable-usage-stats", f"--node-ip-address={host.address}",
                    f"--num-cpus={cpus:g}", f"--num-gpus={gpus:g}", f"--object-store-memory={STORE_BYTES}",
-                   f"--temp-dir=/tmp/rdx/{mark}", *flags]  # fmt: skip
-        own = {"RAYDEX_HOME": str(home), "HOME": str(home), "TMPDIR": str(home), MARK: mark}
+                   f"--temp-dir={temporary}", *flags]  # fmt: skip
+        own = {"RAYDEX_HOME": str(home), "HOME": str(home), "TMPDIR": str(temporary), MARK: mark}
         environment = os.environ | self._secrets() | own | variables
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -144,14 +145,19 @@ class RayNodes:
 
 @contextlib.contextmanager
 def cluster(
-    folder: Path, cpus: float = 1, host: Host | None = None, flags: Sequence[str] = (), **variables: str
+    folder: Path,
+    cpus: float = 1,
+    host: Host | None = None,
+    flags: Sequence[str] = (),
+    port: int | None = None,
+    **variables: str,
 ) -> Iterator[RayNodes]:
     """Start a head with `cpus`, yield the cluster, kill all its nodes at the end.
 
     `folder` holds the home folders and logs of the nodes. Without a flag of the dashboard there is none, and no jobs
-    can be submitted.
+    can be submitted. The head listens on `port`, by default a free one.
     """
-    nodes = RayNodes(folder, secrets.token_hex(32), free_port())
+    nodes = RayNodes(folder, secrets.token_hex(32), port or free_port())
     try:
         nodes.start_head(cpus, host or loopback_host(), flags, variables)
         yield nodes

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ SEVERAL = {
     "RAY_health_check_failure_threshold": "3",
 }
 OPEN = {"RAYDEX_PUBLIC": "true", "RAYDEX_ADDRESS_RATE": "0", "RAYDEX_ANONYMOUS_RATE": "0"}
-ANSWER, COME_BACK = "answer", "503 with Retry-After"
+ANSWER, COME_BACK, ENDED = "answer", "503 with Retry-After", "stream ended by an error event"
 
 
 @dataclass
@@ -53,9 +53,14 @@ class Serving:
     head: NetHost
     config: dict[str, Any] = field(default_factory=lambda: yaml.safe_load(EXAMPLE.read_text()))
     workers: dict[str, RayNode] = field(default_factory=dict)  # by address
+    flags: Sequence[str] = ()  # of all nodes
+    ports: Sequence[str] = ()  # that others may connect to; none: all
 
     def add(self, cpus: float = 2, gpus: float = 0) -> RayNode:
-        node = self.nodes.add(cpus, gpus, self.net.host().host)
+        host = self.net.host()
+        if self.ports:
+            host.open_only(self.ports)
+        node = self.nodes.add(cpus, gpus, host.host, self.flags)
         self.workers[node.host.address] = node
         return node
 
@@ -113,17 +118,31 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, model: str = "hash:64", cpus: float = 0, **variables: str) -> Iterator[Serving]:
-    """Start Postgres with an index, and a head with `cpus` on a host of its own; nothing is deployed yet."""
+def serving(
+    folder: Path,
+    model: str = "hash:64",
+    cpus: float = 0,
+    node_flags: Sequence[str] = (),
+    ports: Sequence[str] = (),
+    **variables: str,
+) -> Iterator[Serving]:
+    """Start Postgres with an index, and a head with `cpus` on a host of its own; nothing is deployed yet.
+
+    All nodes start with `node_flags`. Others may connect to these `ports` of theirs alone, and to the head's dashboard.
+    """
     with network() as net, embedded.run_postgres(folder) as url:
         with Store(url) as store:
             store.migrate()
             Workshop(store, model=model).reindex(SITE)
         head = net.host()
-        flags = ["--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD}"]
+        if ports:
+            head.open_only([*ports, str(DASHBOARD)])
+        flags = [
+            "--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD}", *node_flags
+        ]  # fmt: skip
         common = SEVERAL | {"DATABASE_URL": net.publish(url), "PYTHONPATH": str(ROOT)} | OPEN
-        with _variables(common | variables), cluster(folder, cpus, head.host, flags) as nodes:
-            yield Serving(nodes, net, head)
+        with _variables(common | variables), cluster(folder, cpus, head.host, flags, 6379) as nodes:
+            yield Serving(nodes, net, head, flags=node_flags, ports=ports)
 
 
 @contextlib.contextmanager
@@ -155,10 +174,32 @@ def ask(http: httpx.Client, number: int) -> tuple[str, str]:
     return (ANSWER, "") if hits and hits[0]["text"] == text else ("wrong answer", reply.text[:500])
 
 
+def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
+    """As `ask`, for a streamed answer, which quotes its source: there is no language model."""
+    subject = SUBJECTS[number % len(SUBJECTS)]
+    text = SITE[f"{subject}.html"]["about"]
+    try:
+        with http.stream("POST", "/query/stream", json={"question": f"Where are {subject} kept?"}) as reply:
+            if reply.status_code == 503 and reply.headers.get("retry-after", "").isdigit():
+                return COME_BACK, ""
+            events = reply.read().decode()
+    except httpx.TimeoutException:
+        return "hang", ""
+    except httpx.HTTPError as error:
+        return type(error).__name__, str(error)
+    others = [name for name in SUBJECTS if name != subject and f"Text about {name}" in events.partition("delta")[2]]
+    if "event: answer" in events:
+        return (ANSWER, "") if text in events and not others else ("wrong answer", events[:500])
+    return (ENDED if "event: error" in events.splitlines() else "cut stream"), events[:500]
+
+
 class Load:
     """Clients that ask one question after another at `urls` while it is entered; each end has its moment."""
 
-    def __init__(self, *urls: str, clients: int = CLIENTS, pause_s: float = 0.02) -> None:
+    def __init__(
+        self, *urls: str, clients: int = CLIENTS, pause_s: float = 0.02, ask: Callable[..., tuple[str, str]] = ask
+    ) -> None:
+        self._ask_one = ask
         self.ends: list[tuple[float, float, str, str]] = []  # when it ended, how long it took, how, what was wrong
         self._urls, self._pause_s, self._over = urls, pause_s, threading.Event()
         self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(clients)]
@@ -177,7 +218,7 @@ class Load:
         with httpx.Client(base_url=self._urls[number % len(self._urls)], timeout=PATIENCE_S) as http:
             while not self._over.is_set():
                 began = time.monotonic()
-                end, wrong = ask(http, number := number + 1)
+                end, wrong = self._ask_one(http, number := number + 1)
                 now = time.monotonic()
                 self.ends.append((now, now - began, end, wrong))
                 time.sleep(self._pause_s)
