@@ -24,6 +24,7 @@ from jobs.cli import (
     say,
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
+from pipelines.indexing.building.estimate import Estimate
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
@@ -75,6 +76,13 @@ def arguments() -> argparse.ArgumentParser:
     add("--backend", default=OPTIONS.backend, choices=["auto", "torch", "onnx"], help="model engine")
     add("--embedders", type=int, help="embedding actors (default: as many as fit, growing with the cluster)")
     add("--max-embedders", type=int, default=OPTIONS.max_embedders, help="at most, as nodes join (%(default)s)")
+    add(
+        "--finish-in",
+        type=float,
+        default=OPTIONS.finish_in_s / 60,
+        metavar="MINUTES",
+        help="ask for nodes to embed within (%(default)g)",
+    )
     add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder, help="a fraction shares one GPU")
     add(
         "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
@@ -106,6 +114,7 @@ def work(args: argparse.Namespace) -> int:
         backend=args.backend,
         embedders=args.embedders,
         max_embedders=args.max_embedders,
+        finish_in_s=args.finish_in * 60,
         gpus_per_embedder=args.gpus_per_embedder,
         resources=BuildResources(args.maintenance_work_mem, args.parallel_workers),
         ray_address=ray_address(),
@@ -162,6 +171,7 @@ def describe_plan(plan: Mapping[str, Any]) -> str:
     total = sum(plan["known_pages"].values())
     lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")
     lines.append(f"  chunks    those of {plan['stored_pages_to_index']:,} stored pages that the index lacks")
+    lines.append(f"  estimate  {Estimate(**plan['estimate'])}")
     lines.append(f"  index     {'brought up to date' if plan['index'] == 'bring up to date' else 'built new'}")
     lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ import os
 import secrets
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 from pipelines.whole import keep_private
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+LOOK_S = 1.0
 
 
 class UnreachableDatabase(ValueError):
@@ -39,6 +41,23 @@ class RayCluster:
 
         # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
         return list(ray._private.state.available_resources_per_node().values())  # type: ignore[no-untyped-call]
+
+    def ask_for_node(self, needed: Mapping[str, float], within_s: float) -> None:
+        """Wait until a node has `needed` free resources, as work ends or an autoscaler starts one; `within_s` at most.
+
+        Only an explicit request brings a node before anything runs (Ray's docs, `request_resources`).
+        """
+        from ray.autoscaler.sdk import request_resources
+
+        until = time.monotonic() + within_s
+        request_resources(bundles=[dict(needed)])
+        try:
+            while time.monotonic() < until and not any(
+                all(node.get(name, 0.0) >= amount for name, amount in needed.items()) for node in self.free_resources()
+            ):
+                time.sleep(LOOK_S)
+        finally:
+            request_resources(bundles=[])
 
     def machines(self) -> set[str]:
         """Return the addresses of the machines that are alive; nodes with loopback addresses are all on this one."""

@@ -6,18 +6,21 @@ run.py.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines.cluster import check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
+from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.drawing import Drawn
+from pipelines.indexing.building.estimate import PAGE_BYTES, Costs, Estimate, actors_for, costs_of, estimate
 from pipelines.indexing.building.here import Here
-from pipelines.indexing.building.pools import Pools, is_little, plan_here, plan_pools
+from pipelines.indexing.building.pools import Node, Pools, has_room, is_little, plan_here, plan_pools
 from pipelines.indexing.building.steps import BuildJob
-from pipelines.indexing.collection import Collection, Folder
+from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.folders.files import save_files
@@ -29,7 +32,7 @@ from pipelines.indexing.summary import RunLog
 from pipelines.indexing.watch import RunWatch
 from pipelines.progress import Passing
 from pipelines.records import Index, IndexSettings
-from pipelines.store import READ_ATTEMPTS, Store
+from pipelines.store import READ_ATTEMPTS, NoLiveIndex, Store
 
 if TYPE_CHECKING:
     from pipelines.indexing.building.cluster import OnRay
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 # Stored pages that are given out at once, how many times as many a task of Ray takes, and how many such parts this
 # process embeds from the moment when Ray is up until its actors are: 100 pages are 15 s of work (Ray docs, 2 threads).
 PAGES_PER_RANGE, RANGES_PER_TASK, WHILE_ACTORS_START = 50, 4, 2
+# A node of a cloud is up within this time; one that has work may end it.
+NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
 # Pages that took too long and are tried once more: a machine was busy for a few, a site of more of them is hostile.
 MOST_RETRIED = 16
 
@@ -171,13 +176,52 @@ class Gatherer:
             cluster = self._stack.enter_context(connect_ray(self._options.ray_address))
             from pipelines.indexing.building.cluster import OnRay
         check_reach(self._store.url, cluster.machines())
-        options = self._options
-        pools, message = plan_pools(
-            cluster.free_resources(), options.embedders, options.gpus_per_embedder, options.max_embedders
-        )
+        if not has_room(cluster.free_resources()):
+            self._log.tell(f"no node has room: waiting up to {NODE_STARTS_S:g} s for one that starts or is done")
+            cluster.ask_for_node(A_NODE, NODE_STARTS_S)
+        pools, message = self._plan_pools(cluster.free_resources())
         if message:
             self._log.warn(message)
         return OnRay(self._job(pools))
+
+    def _plan_pools(self, nodes: Sequence[Node]) -> tuple[Pools, str]:
+        options = self._options
+        pools, message = plan_pools(nodes, options.embedders, options.gpus_per_embedder, options.max_embedders)
+        # What a crawl finds is not known: at most all pages again, of a new site any number.
+        known = sum(self._store.status(self._name)["pages"].values()) if self.hosts else 0
+        pages, size = self._to_index(known)
+        wanted = actors_for(pages, size, self._costs, options.finish_in_s) if pages or not self.hosts else None
+        most = pools.most if wanted is None else min(pools.most, max(pools.embedders, wanted))
+        return replace(pools, most=most), message
+
+    def estimate(self, to_fetch: Sequence[int], new_pages: int) -> Estimate:
+        """Estimate the run, which fetches so many pages of each host and stores `new_pages` of hosts and folders."""
+        pages, size = self._to_index(new_pages)
+        cpus, gpu = count_cpus(), has_gpu()
+        if self._wants_ray():
+            with connect_ray(self._options.ray_address) as cluster:
+                nodes = cluster.free_resources()
+            actors = self._plan_pools(nodes if has_room(nodes) else [A_NODE])[0].embedders
+        elif self._options.no_ray or is_little(pages, size, cpus, gpu):
+            actors = 0
+        else:
+            actors = self._plan_pools([{"CPU": float(cpus), "GPU": float(gpu)}])[0].embedders
+        return estimate(to_fetch, pages, size, actors, self._costs)
+
+    def _to_index(self, more: int = 0) -> tuple[int, int]:
+        """Return how many pages are to be indexed, `more` that are not stored yet among them, and their bytes."""
+        ranges = self.ranges_to_index()
+        pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
+        return pages + more, size + more * PAGE_BYTES
+
+    @cached_property
+    def _costs(self) -> Costs:
+        usual = self._settings.model.removeprefix(INT8) == INDEX.model and not has_gpu()
+        before = self._base
+        with suppress(NoLiveIndex):
+            before = before or self._store.live_index(self._name)
+        shown = before.id if before and before.settings.model == self._settings.model else None
+        return costs_of(self._store.status(self._name)["runs"], shown, usual)
 
     def _job(self, pools: Pools) -> BuildJob:
         options = self._options

@@ -84,14 +84,18 @@ def plan_reindex(
     base = find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
     gatherer.check_sites()
+    sites = [_plan_site(store, collection.name, host) for host in gatherer.hosts]
+    files = {each.path: len(each.settings().recognised().files().paths) for each in collection.folders}
+    known = store.status(collection.name)["pages"]
+    stored = sum(known.values())
+    to_fetch = [max(site["pages"], stored // len(sites)) for site in sites]
+    new = sum(site["new_pages"] for site in sites) + max(0, sum(files.values()) - stored)
     return {
         "collection": collection.name,
-        "sites": [_plan_site(store, collection.name, host) for host in gatherer.hosts],
-        "folders": [
-            {"path": folder.path, "files": len(folder.settings().recognised().files().paths)}
-            for folder in collection.folders
-        ],
-        "known_pages": store.status(collection.name)["pages"],
+        "sites": sites,
+        "folders": [{"path": path, "files": count} for path, count in files.items()],
+        "known_pages": known,
+        "estimate": gatherer.estimate(to_fetch, new).as_dict(),
         "stored_pages_to_index": sum(part["pages"] for part in gatherer.ranges_to_index()),
         "index": "bring up to date" if base else "build new",
         "settings": collection.index.model_dump() | {"model": settings.model},

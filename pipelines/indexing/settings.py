@@ -9,7 +9,7 @@ from pathlib import Path
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
 from pipelines.embedding.embedder import Backend, load_embedder
 from pipelines.embedding.tokens import INT8, load_tokenizer
-from pipelines.indexing.building.pools import GPUS_PER_EMBEDDER, MAX_EMBEDDERS
+from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, IndexChoices
 from pipelines.records import Index, IndexSettings
@@ -27,11 +27,11 @@ class ReindexOptions:
     Without `publish` the index is left as a candidate. `wait` waits for another run on the collection to end.
     `retry_failed` fetches only pages that failed last time. `read_all` reads even files whose size and times are
     unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or `ray_address`
-    names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit the cluster,
-    and up to `max_embedders` as nodes join), each with `gpus_per_embedder` where there are GPUs (a fraction shares
-    one). `model_cache` is the folder on each machine for exported models (None: no export). `embedding_url` and
-    `embedding_key` belong to the endpoint of `openai:` models. Without `relative_paths`, a relative folder is refused:
-    the workers of a Ray job start elsewhere.
+    names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit the cluster, and
+    as nodes join as many as end in `finish_in_s` seconds, up to `max_embedders`), each with `gpus_per_embedder` where
+    there are GPUs (a fraction shares one). `model_cache` is the folder on each machine for exported models (None: no
+    export). `embedding_url` and `embedding_key` belong to the endpoint of `openai:` models. Without `relative_paths`, a
+    relative folder is refused: the workers of a Ray job start elsewhere.
     """
 
     publish: bool = True
@@ -41,6 +41,7 @@ class ReindexOptions:
     backend: Backend = "auto"
     embedders: int | None = None
     max_embedders: int = MAX_EMBEDDERS
+    finish_in_s: float = FINISH_IN_S
     gpus_per_embedder: float = GPUS_PER_EMBEDDER
     resources: BuildResources = field(default_factory=BuildResources)
     ray_address: str = "local"

@@ -46,6 +46,7 @@ def end_session(run: Run) -> Kill:
         run.bench.model.rest_after(len(set(run.bench.model.hashes(run.began))) + BLOCK, run.began)
         while not ended and run.process.poll() is None:
             ended = connection.execute(storing).fetchall()
+        assert ended, f"the run ended before its sink had to wait: {run.process.communicate()}"
         [(pid, done)] = ended
         assert done is True
         holder.rollback()

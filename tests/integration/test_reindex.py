@@ -344,6 +344,8 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, datab
     assert dry.summary["index"] == "build new"
     [planned] = dry.summary["sites"]
     assert (planned["pages"], planned["new_pages"]) == (10, 10)
+    expected = dry.summary["estimate"]
+    assert (expected["pages"], expected["texts"], expected["measured"]) == (10, 40, False)
     assert site.paths() == ["/"]
     with psycopg.connect(database_url) as connection:
         for table in ("run", "page", "index", "collection"):
@@ -361,6 +363,7 @@ def test_a_dry_run_counts_what_is_known_and_what_a_sitemap_names(jobs, site, tmp
     [planned] = dry["sites"]
     assert (planned["pages"], planned["new_pages"]) == (3, 1)  # the start, what it leads to, and that of the sitemap
     assert dry["known_pages"] == {"ok": 10} and dry["stored_pages_to_index"] == 0
+    assert dry["estimate"]["bottleneck"] == "fetching"  # one page of 3 to embed, and all ten to ask for
     site.routes["/"] = Answer("", 404)
     missing = jobs.reindex("--dry-run")
     assert missing.code == 1 and "is gone: the server answered 404" in missing.messages

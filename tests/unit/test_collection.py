@@ -131,7 +131,10 @@ def test_a_default_has_one_home():
     ]
     assert inspect.signature(plan_pools).parameters["gpus"].default == ReindexOptions().gpus_per_embedder
     assert inspect.signature(plan_pools).parameters["max_embedders"].default == ReindexOptions().max_embedders
-    assert given == {"target", "backend", "gpus_per_embedder", "max_embedders", "maintenance_work_mem"}
+    assert flags.finish_in * 60 == ReindexOptions().finish_in_s
+    assert given == {
+        "target", "backend", "gpus_per_embedder", "max_embedders", "finish_in", "maintenance_work_mem",
+    }  # fmt: skip
     keep = prune.arguments().parse_args(["--collection", "docs"]).keep
     assert keep == inspect.signature(Store.prune).parameters["keep"].default
     for name in given & own:

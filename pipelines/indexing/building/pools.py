@@ -30,6 +30,8 @@ BYTES_PER_START = 1_700_000
 GPUS_PER_EMBEDDER = 1.0
 # Embedding actors of a run on a cluster that grows: Postgres stores what far more of them embed.
 MAX_EMBEDDERS = 64
+# A node takes minutes to start: for work that ends before, none is asked for.
+FINISH_IN_S = 600.0
 _ROUNDING = 1e-6
 
 
@@ -75,7 +77,7 @@ def plan_pools(
     check_request(embedders, gpus)
     check_request(max_embedders, gpus)
     usable = [node for node in nodes if node.get("CPU", 0.0) >= LEAST_CPUS]
-    if not usable:
+    if not has_room(nodes):
         free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
         raise ClusterTooSmall(
             f"the cluster's nodes have {free} CPUs free, and a node with at least {LEAST_CPUS:g} is needed: "
@@ -90,6 +92,11 @@ def plan_pools(
     if any(node.get("GPU", 0.0) for node in nodes):
         message = f"no node has {gpus:g} of a GPU and a CPU free: embedding on CPUs. {message}".rstrip()
     return pools, message
+
+
+def has_room(nodes: Sequence[Node]) -> bool:
+    """Return whether a node has the CPUs to take part."""
+    return any(node.get("CPU", 0.0) >= LEAST_CPUS for node in nodes)
 
 
 def plan_here(cpus: int) -> Pools:

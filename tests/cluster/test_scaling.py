@@ -1,0 +1,60 @@
+"""A run on a cluster that starts and ends nodes itself: starts with what there is, grows by its plan, gives back."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.databases import DatabaseServer
+from kit.processes import eventually
+from kit.reindexing import BASE, html_page
+from kit.reporting import leave_table
+from kit.scaling import scaling_cluster
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(400)]
+
+PAGES, SECONDS_PER_TEXT, MOST = 1_200, 0.05, 4
+
+
+@pytest.mark.parametrize("head_cpus", [2, 0], ids=["a-busy-head", "no-node"])
+def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(
+    head_cpus, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest
+):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for page in range(PAGES):
+        text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
+        (folder / f"p{page:04}.html").write_text(text)
+    index = {"model": MODEL, "dimension": DIMENSION}
+    collection = {"name": "docs", "folders": [{"path": str(folder), "base_url": BASE}], "index": index}
+    (tmp_path / "docs.yaml").write_text(yaml.safe_dump(collection))
+    command = [sys.executable, "-m", "jobs.reindex", str(tmp_path / "docs.yaml"), "--parallel-workers", "0"]
+    with (
+        server.database() as database,
+        CountingModel(SECONDS_PER_TEXT) as model,
+        scaling_cluster(tmp_path / "cluster", 2, MOST, head_cpus=head_cpus) as nodes,
+        (tmp_path / "log").open("w+") as log,
+    ):
+
+        def raylets() -> int:
+            return len(nodes.head.pids("raylet/raylet"))
+
+        environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
+        began = time.monotonic()
+        with subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True) as run:
+            try:
+                eventually(lambda: bool(model.requests), "the first texts are embedded", 120)
+                first = time.monotonic() - began
+                eventually(lambda: len(nodes.head.pids("EmbedTexts)")) > 1, "actors on more nodes", 120)
+                grown = time.monotonic() - began
+                assert run.wait(240) == 0, log.read()
+                took, most = time.monotonic() - began, raylets()
+            finally:
+                run.kill()
+        released = eventually(lambda: raylets() == 1, "the nodes are released", 60)
+    assert len(set(model.hashes())) == PAGES
+    row = (f"{head_cpus}", f"{first:.0f} s", f"{grown:.0f} s", f"{took:.0f} s", str(most), f"{released:.0f} s")
+    heads = ("CPUs of the head", "first text", "second actor", "run", "nodes at its end", "released after")
+    leave_table(request.config, "a cluster that scales", heads, [row])
