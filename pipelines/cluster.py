@@ -35,12 +35,12 @@ class RayCluster:
 
     address: str
 
-    def free_resources(self) -> list[Mapping[str, float]]:
-        """Return the free resources of each node, such as `{"CPU": 8.0, "GPU": 1.0}`."""
+    def free_resources(self) -> dict[str, Mapping[str, float]]:
+        """Return the free resources of each node by its id, such as `{"CPU": 8.0, "GPU": 1.0}`."""
         import ray
 
         # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
-        return list(ray._private.state.available_resources_per_node().values())  # type: ignore[no-untyped-call]
+        return dict(ray._private.state.available_resources_per_node())  # type: ignore[no-untyped-call]
 
     def ask_for_node(self, needed: Mapping[str, float], within_s: float) -> None:
         """Wait until a node has `needed` free resources, as work ends or an autoscaler starts one; `within_s` at most.
@@ -49,12 +49,14 @@ class RayCluster:
         """
         from ray.autoscaler.sdk import request_resources
 
+        def is_there() -> bool:
+            free = self.free_resources().values()
+            return any(all(node.get(name, 0.0) >= amount for name, amount in needed.items()) for node in free)
+
         until = time.monotonic() + within_s
         request_resources(bundles=[dict(needed)])
         try:
-            while time.monotonic() < until and not any(
-                all(node.get(name, 0.0) >= amount for name, amount in needed.items()) for node in self.free_resources()
-            ):
+            while time.monotonic() < until and not is_there():
                 time.sleep(LOOK_S)
         finally:
             request_resources(bundles=[])

@@ -72,7 +72,7 @@ def _remedy(address: str) -> str:
 
 def main() -> None:
     with connect_ray(sys.argv[1]) as cluster:
-        free = cluster.free_resources()
+        free = cluster.free_resources().values()
         found = {"cpus": sum(node.get("CPU", 0) for node in free), "gpus": sum(node.get("GPU", 0) for node in free)}
         print(json.dumps({**found, "machines": len(cluster.machines())}))
 

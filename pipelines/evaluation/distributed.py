@@ -42,7 +42,7 @@ def ask_over_ray(
         import ray
 
         batches = -(-len(examples) // BATCH)
-        free = int(sum(node.get("CPU", 0) for node in cluster.free_resources()))
+        free = int(sum(node.get("CPU", 0) for node in cluster.free_resources().values()))
         _silence(ray.data.DataContext.get_current())
         rows = [{"question": e.question, "sources": list(e.sources), "answer": e.answer} for e in examples]
         counts = ray.data.from_items(rows, override_num_blocks=batches).map_batches(

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipelines.cluster import check_reach, connect_ray, is_connected
+from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.drawing import Drawn
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # Stored pages that are given out at once, how many times as many a task of Ray takes, and how many such parts this
 # process embeds from the moment when Ray is up until its actors are: 100 pages are 15 s of work (Ray docs, 2 threads).
 PAGES_PER_RANGE, RANGES_PER_TASK, WHILE_ACTORS_START = 50, 4, 2
+# An actor that dies has embedded at most a task's texts for nobody: this share of a large run.
+LOSS = 1 / 20
 # A node of a cloud is up within this time; one that has work may end it.
 NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
 # Pages that took too long and are tried once more: a machine was busy for a few, a site of more of them is hostile.
@@ -73,6 +75,7 @@ class Gatherer:
         self.stopped_by, self.failed = "", False
         self._too_long = 0
         self.layouts = known_layouts(store, collection.name)
+        self._free: dict[str, Node] = {}
         self._stack = ExitStack()
         log.add_seconds("ray_start", 0)
 
@@ -94,7 +97,7 @@ class Gatherer:
                 with self._log.timed("read_files"):
                     self._read_files(folder)
             if self.hosts:
-                builder = self._on_ray if self._wants_ray() else self._here
+                builder = self._on_ray() if self._wants_ray() else self._here
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(self._input_rules):
                     self._consume(builder.crawled(self.hosts))
                 self._note_crawls(self.hosts)
@@ -126,15 +129,15 @@ class Gatherer:
         """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
         with self._log.timed("learn_layouts"):
             self.layouts = learn_layouts(self._store, self._name)
-        for builder in ("_here", "_on_ray"):
-            if builder in self.__dict__:
-                getattr(self, builder).use(self.layouts)
+        if "_here" in self.__dict__:
+            self._here.use(self.layouts)
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):
             self._consume(self._here.mixed(ranges))
         elif self._wants_ray() or self._settings.model.startswith("openai:"):  # an endpoint bears so many clients
-            self._consume(self._on_ray.stored(for_tasks(ranges)))
+            on_ray = self._on_ray()
+            self._consume(on_ray.stored(for_tasks(ranges, on_ray.embedders)))
         else:
             self._embed_in_both(deque(ranges))
 
@@ -146,11 +149,11 @@ class Gatherer:
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
         """Embed in this process until Ray is up, and the next few ranges while its actors start."""
         with Drawn([self._here.stored(taken(ranges))]) as early:
-            on_ray, rest = self._on_ray, deque[dict[str, Any]]()
+            on_ray, rest = self._on_ray(), deque[dict[str, Any]]()
             while len(ranges) > WHILE_ACTORS_START:
                 rest.appendleft(ranges.pop())
             if rest:
-                self._consume(on_ray.stored(for_tasks(rest)))
+                self._consume(on_ray.stored(for_tasks(rest, on_ray.embedders)))
             self._consume(early)
 
     def _wants_ray(self) -> bool:
@@ -170,19 +173,30 @@ class Gatherer:
         return self._stack.enter_context(Here(self._job(plan_here(count_cpus()))))
 
     @cached_property
-    def _on_ray(self) -> "OnRay":
+    def _ray(self) -> RayCluster:
         self._log.tell(Passing("starting Ray"))
         with self._log.timed("ray_start"):
             cluster = self._stack.enter_context(connect_ray(self._options.ray_address))
-            from pipelines.indexing.building.cluster import OnRay
         check_reach(self._store.url, cluster.machines())
-        if not has_room(cluster.free_resources()):
+        return cluster
+
+    def _on_ray(self) -> "OnRay":
+        """Return what builds on the nodes that are up now."""
+        from pipelines.indexing.building.cluster import OnRay
+
+        if not has_room([*self._free_nodes()]):
             self._log.tell(f"no node has room: waiting up to {NODE_STARTS_S:g} s for one that starts or is done")
-            cluster.ask_for_node(A_NODE, NODE_STARTS_S)
-        pools, message = self._plan_pools(cluster.free_resources())
+            self._ray.ask_for_node(A_NODE, NODE_STARTS_S)
+        pools, message = self._plan_pools([*self._free_nodes()])
         if message:
             self._log.warn(message)
         return OnRay(self._job(pools))
+
+    def _free_nodes(self) -> Iterable[Node]:
+        """Return what is free on each node; of one that was up before, as it was: this run may still hold a part."""
+        now = self._ray.free_resources()
+        self._free = {node: max(self._free.get(node, free), free, key=_cpus) for node, free in now.items()}
+        return self._free.values()
 
     def _plan_pools(self, nodes: Sequence[Node]) -> tuple[Pools, str]:
         options = self._options
@@ -200,7 +214,7 @@ class Gatherer:
         cpus, gpu = count_cpus(), has_gpu()
         if self._wants_ray():
             with connect_ray(self._options.ray_address) as cluster:
-                nodes = cluster.free_resources()
+                nodes = [*cluster.free_resources().values()]
             actors = self._plan_pools(nodes if has_room(nodes) else [A_NODE])[0].embedders
         elif self._options.no_ray or is_little(pages, size, cpus, gpu):
             actors = 0
@@ -308,11 +322,16 @@ class Gatherer:
             self._log.tell(f"the crawl of {url} was ended by {why}: a normal end, but nothing is deleted")
 
 
-def for_tasks(ranges: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return adjacent ranges joined to those of a task of Ray."""
+def for_tasks(ranges: Iterable[dict[str, Any]], actors: int) -> list[dict[str, Any]]:
+    """Return adjacent ranges joined to those of a task of Ray: at most a LOSS of what each of the actors has to do."""
     parts = list(ranges)
-    groups = [parts[start : start + RANGES_PER_TASK] for start in range(0, len(parts), RANGES_PER_TASK)]
+    size = min(RANGES_PER_TASK, max(1, int(len(parts) * LOSS / actors)))
+    groups = [parts[start : start + size] for start in range(0, len(parts), size)]
     return [{"first": group[0]["first"], "last": group[-1]["last"]} for group in groups]
+
+
+def _cpus(node: Node) -> float:
+    return node.get("CPU", 0.0)
 
 
 def taken(ranges: "deque[dict[str, Any]]") -> Iterator[dict[str, Any]]:

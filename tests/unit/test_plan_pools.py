@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.indexing.building.pools import ClusterTooSmall, ImpossiblePool, Pools, count_gpu_slots, plan_pools
+from pipelines.indexing.gather import for_tasks
 
 
 def cpus_at_once(pools: Pools) -> float:
@@ -140,3 +141,17 @@ def test_reading_is_bounded_to_what_all_embedders_need():
 def test_no_cluster_holds_a_pool_of_none():
     with pytest.raises(ImpossiblePool, match="0 embedding actors"):
         plan_pools([{"CPU": 8.0}], max_embedders=0)
+
+
+def test_a_run_on_several_nodes_goes_on_with_one_actor():
+    """On one node, all actors are lost together or not at all."""
+    assert plan_pools([{"CPU": 2.0}] * 4)[0].least == 1
+    assert plan_pools([{"CPU": 16.0}])[0].least == plan_pools([{"CPU": 16.0}])[0].embedders > 1
+
+
+@pytest.mark.parametrize(("parts", "actors", "size"), [(1, 1, 1), (40, 1, 2), (40, 4, 1), (400, 1, 4), (400, 16, 1)])
+def test_a_task_takes_a_twentieth_of_what_an_actor_has_to_do_at_most(parts, actors, size):
+    ranges = [{"first": f"{part:03}", "last": f"{part:03}~"} for part in range(parts)]
+    tasks = for_tasks(ranges, actors)
+    assert [tasks[0]["first"], tasks[-1]["last"]] == ["000", f"{parts - 1:03}~"]
+    assert len(tasks) == -(-parts // size)

@@ -8,7 +8,6 @@ import functools
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -39,11 +38,7 @@ class OnRay:
     """Builds on the connected Ray, as `Here` does in one process."""
 
     def __init__(self, job: BuildJob) -> None:
-        self._job = job
-
-    def use(self, layouts: Layouts) -> None:
-        """Leave out these layouts from now on."""
-        self._job = replace(self._job, layouts=layouts)
+        self._job, self.embedders = job, job.pools.embedders
 
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile."""
@@ -76,7 +71,7 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
         batch_size=GPU_BATCH if pools.gpus else None,
         batch_format="pyarrow",
         fn_constructor_kwargs={"job": job},
-        compute=ActorPoolStrategy(min_size=pools.embedders, max_size=pools.most),
+        compute=ActorPoolStrategy(min_size=pools.least, max_size=pools.most, initial_size=pools.embedders),
         num_cpus=pools.cpus,
         num_gpus=pools.gpus,
     )

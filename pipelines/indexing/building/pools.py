@@ -47,11 +47,13 @@ class ImpossiblePool(ValueError):
 class Pools:
     """The resources of the stages; all of them together fit the free resources.
 
-    There are `embedders` actors with `cpus`, `threads` and `gpus` each, and up to `most` where nodes join. A reading
+    There are `embedders` actors with `cpus`, `threads` and `gpus` each, and up to `most` where nodes join; a run on
+    several nodes goes on with `least`. A reading
     task takes `task_cpus`, one that crawls or stores `light_cpus`; at most `tasks` read, and as many store (None: as
     many as fit). At most `crawls` hosts are crawled at once.
     """
 
+    least: int
     embedders: int
     most: int
     cpus: float
@@ -101,7 +103,7 @@ def has_room(nodes: Sequence[Node]) -> bool:
 
 def plan_here(cpus: int) -> Pools:
     """Return the pools of a run in one process that may use `cpus` CPUs."""
-    return Pools(1, 1, cpus, min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, tasks=None, crawls=0)
+    return Pools(1, 1, 1, cpus, min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, tasks=None, crawls=0)
 
 
 def is_little(pages: int, size: int, cpus: int, gpu: bool = False) -> bool:
@@ -142,6 +144,9 @@ def _fit(
     wanted = embedders or min(room, max_embedders)
     actors = min(wanted, room)
     most = actors if embedders else max_embedders
+    # A dead node's actors come back on nodes that are left, where they would keep the last CPU from reading: one is
+    # enough for a run that loses nodes, and Ray Data ends idle ones.
+    least = 1 if len(nodes) > 1 else actors
     left = min(node["CPU"] - taken * cpus for node, taken in zip(nodes, slots, strict=True))
     task = min(1.0, left / 2)
     light = task * LIGHT
@@ -151,7 +156,7 @@ def _fit(
     # reading that `most` actors need then leaves all the rest to them. How much a GPU needs is unknown.
     tasks = None if gpus else max(2, math.ceil(most * cpus * READING_SHARE / task))
     message = f"{wanted} embedding actors do not fit the free resources: using {actors}" if actors < wanted else ""
-    return Pools(actors, most, cpus, threads, gpus, task, light, tasks, crawls), message
+    return Pools(least, actors, most, cpus, threads, gpus, task, light, tasks, crawls), message
 
 
 def _room(node: Node) -> float:

@@ -1,0 +1,60 @@
+"""How much faster more nodes are where the embedder is the bottleneck, and what becomes the next one.
+
+The embedder waits as a remote endpoint does, so that one machine can feed the actors of eight nodes.
+"""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.databases import DatabaseServer
+from kit.meter import Meter
+from kit.nodes import cluster
+from kit.processes import postmaster
+from kit.reindexing import BASE, html_page
+from kit.reporting import leave_table
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(2400)]
+
+PAGES, SECONDS_PER_TEXT = 20_000, 0.05
+HEAD = ("nodes", "run", "speed-up over the embedder alone", "CPU seconds by process")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_speedup(count, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for page in range(PAGES):
+        text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
+        (folder / f"p{page:05}.html").write_text(text)
+    index = {"model": MODEL, "dimension": DIMENSION}
+    collection = {"name": "docs", "folders": [{"path": str(folder), "base_url": BASE}], "index": index}
+    (tmp_path / "docs.yaml").write_text(yaml.safe_dump(collection))
+    command = [sys.executable, "-m", "jobs.reindex", str(tmp_path / "docs.yaml"), "--parallel-workers", "0"]
+    with (
+        server.database() as database,
+        CountingModel(SECONDS_PER_TEXT) as model,
+        cluster(tmp_path / "cluster", cpus=0) as nodes,
+        (tmp_path / "log").open("w+") as log,
+    ):
+        for _ in range(count):
+            nodes.add(cpus=2)
+        environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
+        began = time.monotonic()
+        with subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True) as run:
+            raylets = {node.mark: node.process.pid for node in (nodes.head, *nodes.nodes)}
+            with Meter({"driver": run.pid, "Postgres": postmaster(server.home), **raylets}, 1e9) as meter:
+                code = run.wait()
+        took = time.monotonic() - began
+        log.seek(0)
+        assert code == 0, log.read()
+    assert len(set(model.hashes())) == PAGES
+    for mark in raylets:
+        meter.cpu_s.pop(mark, None)
+    spent = ", ".join(f"{role} {seconds:.0f}" for role, seconds in meter.cpu_s.most_common(7))
+    speedup = PAGES * SECONDS_PER_TEXT / took
+    leave_table(request.config, f"{PAGES:,} texts of {SECONDS_PER_TEXT * 1000:g} ms each", HEAD,
+                [(str(count), f"{took:.0f} s", f"{speedup:.2f}", spent)])  # fmt: skip

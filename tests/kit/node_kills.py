@@ -1,0 +1,285 @@
+"""Runs on clusters whose nodes are killed: a crawled site, what was fetched and embedded how often, the quiet index.
+
+The site's server and the model's endpoint count; each case has a cluster, a database and a model of its own.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+from kit.cluster import free_port
+from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.databases import DatabaseServer
+from kit.hosts import Network
+from kit.nodes import Host, RayNode, RayNodes, cluster
+from kit.processes import eventually
+from kit.reindexing import html_page
+from kit.reporting import leave_table
+from kit.web import Site
+from psycopg import sql
+
+from pipelines.store import Store
+
+PAGES, LINKS = 2_000, 20
+SECONDS_PER_TEXT, SECONDS_PER_PAGE = 0.012, 0.08
+RUN_S = 300.0
+SPIDER = "crawling.spider"
+HEAD = ("what died", "pages stored, texts embedded by then", "finished by", "stored pages asked for again",
+        "pages asked for twice in all", "texts twice", "seconds, lost of them", "what the run said")  # fmt: skip
+# Ray gives a driver the head's raylet if it finds one in the machine's process table, as it does here; on a cluster of
+# machines a driver has that of its own node.
+DRIVER = """
+import os, runpy, sys, ray
+ray.init(os.environ["RAY_ADDRESS"], _node_ip_address=sys.argv.pop(1), log_to_driver=False, logging_level="ERROR")
+runpy.run_module("jobs.reindex", run_name="__main__")
+"""
+
+
+@dataclass
+class Command:
+    """A command in a process of its own; what it says is in `log`."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def wait(self) -> int:
+        return self.process.wait(RUN_S)
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+@dataclass
+class NodeBench:
+    """Shared by all cases: site, database server, the quiet run's index and seconds, the rows of the final table."""
+
+    folder: Path
+    server: DatabaseServer
+    site: Site
+    quiet: set[tuple[str, ...]] = field(default_factory=set)
+    quiet_s: float = 0.0
+    table: list[tuple[str, ...]] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def case(
+        self, name: str, workers: Sequence[float] = (2, 2), net: Network | None = None, **variables: str
+    ) -> Iterator["Case"]:
+        """Yield a cluster of a head without CPUs and `workers`, to run on; `variables` are those of all its nodes."""
+        folder = self.folder / name.replace(" ", "-")
+        folder.mkdir()
+        hosts = [net.host().host if net else None for _ in range(len(workers) + 1)]
+        flags = ["--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={free_port()}"]
+        with (
+            self.server.database() as database,
+            CountingModel(SECONDS_PER_TEXT) as model,
+            cluster(folder, 0, hosts[0], flags, **variables) as nodes,
+        ):
+            case = Case(self, name, folder, database, model, nodes, flags, net, variables)
+            case.add(*workers, hosts=hosts[1:])
+            try:
+                yield case
+            finally:
+                for command in case.commands:
+                    command.process.kill()
+                    command.process.wait()
+
+
+@dataclass
+class Case:
+    """One case: runs are started, nodes killed, and the end compared with the quiet run."""
+
+    bench: NodeBench
+    name: str
+    folder: Path
+    database: str
+    model: CountingModel
+    nodes: RayNodes
+    flags: list[str]
+    net: Network | None
+    variables: dict[str, str]
+    commands: list[Command] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    stored: set[str] = field(default_factory=set)
+    at_kill: str = ""
+    requests: int = 0
+    requests_before_kill: int = 0
+
+    def __post_init__(self) -> None:
+        self.requests = len(self.bench.site.requests)
+        site = {"start_urls": [self.reached(self.bench.site.url) + "/"], "allow_private": True, "sitemap": False}
+        collection = {"name": "docs", "sites": [site], "index": {"model": MODEL, "dimension": DIMENSION}}
+        (self.folder / "docs.yaml").write_text(yaml.safe_dump(collection))
+        self.url = self.reached(self.database)
+        self.model_url = self.reached(self.model.url)
+
+    def reached(self, url: str) -> str:
+        """Return the URL at which nodes reach what this process serves at `url`."""
+        return self.net.publish(url) if self.net else url
+
+    def add(self, *cpus: float, hosts: Sequence[Host | None] = ()) -> None:
+        for number, each in enumerate(cpus):
+            self.nodes.add(each, 0, hosts[number] if hosts else None, **self.variables)
+
+    # ------------------------------------------------------------------------------------------ runs
+
+    def run(self, driver: RayNode | None = None) -> Command:
+        """Start a run; with `driver` on that node, else beside the head."""
+        words = ["-m", "jobs.reindex"] if driver is None else ["-c", DRIVER, driver.host.address]
+        enter = (driver or self.nodes.head).host.enter
+        mark = {} if driver is None else {"RAYDEX_TEST_NODE": driver.mark}
+        return self._start([*enter, sys.executable, *words, *self._arguments()], **mark)
+
+    def submit(self) -> Command:
+        """Start a run as a job of the cluster."""
+        address = f"http://{self.nodes.head.host.address}:{self.flags[-1].rpartition('=')[2]}"
+        words = ["-m", "jobs", "submit", "--address", address, "--environment", "none", "index", *self._arguments()]
+        return self._start([*self.nodes.head.host.enter, sys.executable, *words])
+
+    def _arguments(self) -> list[str]:
+        return [str(self.folder / "docs.yaml"), "--parallel-workers", "0"]
+
+    def _start(self, command: Sequence[str], **variables: str) -> Command:
+        log = self.folder / f"run-{len(self.commands) + 1}.log"
+        environment = self.nodes.environment(DATABASE_URL=self.url, OPENAI_BASE_URL=self.model_url, **variables)
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+        self.commands.append(Command(process, log))
+        if len(self.commands) == 1:
+            self.began = time.monotonic()
+        return self.commands[-1]
+
+    def message(self) -> str:
+        """Return what the first run ended with if it failed, else its warning."""
+        first = self.commands[0]
+        lines = [line.strip() for line in first.said().splitlines() if line.strip()]
+        warnings = [line for line in lines if line.startswith("warning")]
+        return (lines if first.process.poll() else warnings or [""])[-1][:200]
+
+    # ------------------------------------------------------------------------------------------ moments and victims
+
+    def until(self, pages: float, texts: float) -> None:
+        """Wait until these shares of the pages are stored, and of the texts embedded."""
+        run = self.commands[-1]
+
+        def there() -> bool:
+            assert run.process.poll() is None, f"the run ended before the kill: {run.said()}"
+            return len(self.pages()) >= pages * PAGES and len(set(self.model.hashes())) >= texts * PAGES
+
+        eventually(there, f"{pages:.0%} are stored and {texts:.0%} embedded", RUN_S)
+
+    def pages(self) -> set[str]:
+        """Return the paths of pages whose bodies are stored."""
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            rows = connection.execute("select url from page where body is not null").fetchall()
+        return {"/" + url.split("/", 3)[3] for (url,) in rows}
+
+    def worker(self, command: str) -> RayNode:
+        """Return the node that has a process with `command` in its command line, once there is one."""
+
+        def found() -> list[RayNode]:
+            return [node for node in self.nodes.nodes if node.pids(command)]
+
+        eventually(lambda: bool(found()), f"a node runs {command}", 60)
+        return found()[0]
+
+    def idle_crawler(self) -> RayNode:
+        """Return a node that embeds and does not crawl, once there is one."""
+
+        def found() -> list[RayNode]:
+            return [node for node in self.nodes.nodes if node.pids("EmbedTexts") and not node.pids(SPIDER)]
+
+        eventually(lambda: bool(found()), "a node embeds alone", 60)
+        return found()[0]
+
+    def publishing(self) -> None:
+        """Wait until the run makes its index."""
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            query = "select exists (select from pg_tables where tablename ~ '^chunk_[0-9]+$')"
+            eventually(lambda: connection.execute(query).fetchone() == (True,), "the run publishes", RUN_S)
+
+    def restart_head(self) -> None:
+        """Start the head again, with its address, ports and variables."""
+        self.nodes.start_head(0, self.nodes.head.host, self.flags, self.variables)
+
+    def kill(self, kill: Callable[[], object]) -> None:
+        """Note what is stored by now, and kill."""
+        self.stored, self.requests_before_kill = self.pages(), len(self.bench.site.requests)
+        self.at_kill = f"{len(self.stored)}, {len(set(self.model.hashes()))}"
+        kill()
+
+    # ------------------------------------------------------------------------------------------ the end
+
+    def index(self) -> set[tuple[str, ...]]:
+        """Return sections, texts and vectors of the live index, with URLs below the site's."""
+        with Store(self.database) as store:
+            index = store.live_index("docs").id
+        query = sql.SQL("select split_part(url, '/', 4), anchor, title, text, embed_hash, md5(embedding::text) from {}")
+        pages = "select split_part(url, '/', 4), sections::text from indexed_page where index = %s"
+        with psycopg.connect(self.database) as connection:
+            chunks = connection.execute(query.format(sql.Identifier(f"chunk_{index}"))).fetchall()
+            return {*map(tuple, chunks), *map(tuple, connection.execute(pages, [index]).fetchall())}
+
+    def report(self, finished_by: str) -> None:
+        """Assert that the index is the quiet one, what was stored not asked for again, little embedded twice."""
+        seconds = time.monotonic() - self.began
+        asked = [r.path for r in self.bench.site.requests[self.requests :]]
+        again = {r.path for r in self.bench.site.requests[self.requests_before_kill :]} & self.stored
+        pages = Counter(path for path in asked if path in self.bench.site.routes)
+        twice = len(self.model.requests) - len(set(self.model.hashes()))
+        lost = f"{seconds:.0f}, {seconds - self.bench.quiet_s:+.0f}"
+        self.bench.table.append((
+            self.name, self.at_kill, finished_by, str(len(again)), str(sum(pages.values()) - len(pages)),
+            f"{twice} ({twice / PAGES:.1%})", lost, self.message()))  # fmt: skip
+        print(*self.bench.table[-1], sep=" | ", file=sys.stderr)
+        assert self.index() == self.bench.quiet
+        assert not again
+        assert twice <= PAGES * 0.05
+
+
+def slow(page: str) -> Callable[[object], str]:
+    """Return a route that takes its time: the crawl goes on while texts are embedded."""
+
+    def answer(_: object) -> str:
+        time.sleep(SECONDS_PER_PAGE)
+        return page
+
+    return answer
+
+
+def spelt(number: int) -> str:
+    """Write a number in letters: pages that differ in digits alone are taken for a trap."""
+    return str(number).translate(str.maketrans("0123456789", "aeioubcdfg"))
+
+
+@contextlib.contextmanager
+def node_bench(
+    tmp_path_factory: pytest.TempPathFactory, server: DatabaseServer, config: pytest.Config
+) -> Iterator[NodeBench]:
+    """Serve the site, index it quietly on a cluster, yield the bench, leave its table."""
+    names = [f"p{number:04}" for number in range(PAGES)]
+    routes = {}
+    for number, name in enumerate(names):
+        links = tuple(f"/{each}" for each in names[number * LINKS + 1 : (number + 1) * LINKS + 1])
+        text = (
+            f"Subject {spelt(number * 7919 % 100_003)} is treated here, and so is {spelt(number * 104_729 % 99_991)}."
+        )
+        routes[f"/{name}" if number else "/"] = slow(html_page(f"Page {number}", {"usage": text}, links=links))
+    with Site(routes) as site:
+        bench = NodeBench(tmp_path_factory.mktemp("node-kills"), server, site)
+        with bench.case("nothing") as case:
+            assert case.run().wait() == 0, case.commands[0].said()
+            bench.quiet, bench.quiet_s = case.index(), time.monotonic() - case.began
+            assert len(set(case.model.hashes())) == PAGES
+            case.kill(lambda: None)
+            case.report("the same run")
+        yield bench
+    leave_table(config, f"nodes killed ({PAGES} pages, {os.cpu_count()} CPUs)", HEAD, bench.table)
