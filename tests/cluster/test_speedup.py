@@ -1,8 +1,10 @@
 """How much faster more nodes are where the embedder is the bottleneck, and what becomes the next one.
 
 The embedder waits as a remote endpoint does, so that one machine can feed the actors of eight nodes.
+RAYDEX_TEST_PAGES sets another number of pages.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -19,7 +21,7 @@ from kit.reporting import leave_table
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(2400)]
 
-PAGES, SECONDS_PER_TEXT = 20_000, 0.05
+PAGES, SECONDS_PER_TEXT = int(os.environ.get("RAYDEX_TEST_PAGES", "20000")), 0.05
 HEAD = ("nodes", "run", "speed-up over the embedder alone", "CPU seconds by process")
 
 

@@ -21,18 +21,26 @@ from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.records import IndexSettings
 from pipelines.store import RunLock, Store
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
+pytestmark = pytest.mark.slow
+ON_RAY = pytest.mark.usefixtures("local_ray")
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
 @pytest.fixture
-def folder(jobs: Jobs, tmp_path: Path) -> Path:
+def flags(request: pytest.FixtureRequest) -> list:
+    """The flags of each run: in this process, unless the test is ON_RAY."""
+    return [*MODEL] if "local_ray" in request.fixturenames else ["--no-ray", *MODEL]
+
+
+@pytest.fixture
+def folder(jobs: Jobs, tmp_path: Path, flags: list) -> Path:
     """A folder of twelve pages, and the flags that index it."""
     write_site(tmp_path / "site", site_sections(12))
-    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *flags]
     return tmp_path / "site"
 
 
+@ON_RAY
 def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
     first = jobs.reindex()
     assert first.code == 0
@@ -179,13 +187,13 @@ def routes_of(site: dict[str, dict[str, str]]) -> dict[str, str]:
 
 
 @pytest.fixture
-def site(jobs: Jobs, tmp_path: Path) -> Iterator[Site]:
+def site(jobs: Jobs, tmp_path: Path, flags: list) -> Iterator[Site]:
     """A web site of nine pages and a start page, and the collection file that indexes it."""
     with Site(routes_of(site_sections(9))) as site:
         file = tmp_path / "docs.yaml"
         crawling = {"start_urls": [f"{site.url}/"], "allow_private": True, "retries": 0, "sitemap": False}
         file.write_text(yaml.safe_dump({"sites": [crawling], "tags": {"/p0[0-4]": "early"}}))
-        jobs.common = [file, *MODEL]
+        jobs.common = [file, *flags]
         yield site
 
 
@@ -266,6 +274,7 @@ def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
     assert chunks["embedded"] >= chunks["written"] == chunks["total"] > 0 and chunks["reused"] == 0
 
 
+@ON_RAY
 def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
     jobs.reindex()
     short = jobs.reindex("--max-pages", 3)
@@ -274,6 +283,7 @@ def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
     assert (short.summary["pages"]["deleted"], short.summary["chunks"]["total"]) == (0, 28)
 
 
+@ON_RAY
 def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
     """One page a second, and Ray Data told to give up soon when nothing moves; the last page waits for a vector."""
     site = site_sections(12)

@@ -40,7 +40,7 @@ class DatabaseServer:
     """The embedded Postgres of `home`, with durability switched off; `url` is its superuser's."""
 
     def __init__(self, home: Path) -> None:
-        self.url, self._numbers = superuser_url(home), itertools.count(1)
+        self.home, self.url, self._numbers = home, superuser_url(home), itertools.count(1)
         self._connection = psycopg.connect(self.url, autocommit=True)
         for name in UNSAFE:
             self._do("alter system set {} = off", name)

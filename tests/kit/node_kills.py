@@ -5,6 +5,7 @@ The site's server and the model's endpoint count; each case has a cluster, a dat
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -158,11 +159,11 @@ class Case:
         return self.commands[-1]
 
     def message(self) -> str:
-        """Return what the first run ended with if it failed, else its warning."""
+        """Return the last line of the first run, if it failed and was not killed with its node, and its code."""
         first = self.commands[0]
-        lines = [line.strip() for line in first.said().splitlines() if line.strip()]
-        warnings = [line for line in lines if line.startswith("warning")]
-        return (lines if first.process.poll() else warnings or [""])[-1][:200]
+        code = first.process.returncode
+        lines = [line.strip() for line in first.said().splitlines() if line.strip() and "(raylet)" not in line]
+        return f"{lines[-1][:200]} ({code})" if code not in (0, -signal.SIGKILL) else ""
 
     # ------------------------------------------------------------------------------------------ moments and victims
 

@@ -7,12 +7,13 @@ Ray.
 import functools
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
+from ray.exceptions import ActorUnschedulableError
 
 from pipelines.indexing.building.steps import (
     BLOCK_BYTES,
@@ -43,16 +44,26 @@ class OnRay:
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile."""
         configure(slow_source=True)
-        yield from _rows(build(crawled_pages(hosts, self._job), self._job))
+        yield from _rows(lambda: build(crawled_pages(hosts, self._job), self._job))
 
     def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
         configure(slow_source=False)
-        yield from _rows(build(stored_pages(ranges, self._job), self._job))
+        yield from _rows(lambda: build(stored_pages(ranges, self._job), self._job))
 
 
-def _rows(dataset: Dataset) -> Iterator[pa.Table]:
-    yield from cast(Any, dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+def _rows(dataset: Callable[[], Dataset]) -> Iterator[pa.Table]:
+    """Run a dataset, twice where an earlier run left Ray Data's own actor on a node that has died since.
+
+    Ray 2.60 keeps that actor to the driver's node, and gives it up as this error is raised.
+    """
+    for attempt in range(2):
+        try:
+            yield from cast(Any, dataset().iter_batches(batch_size=None, batch_format="pyarrow"))
+            return
+        except ActorUnschedulableError:
+            if attempt:
+                raise
 
 
 def build(pages: Dataset, job: BuildJob) -> Dataset:
