@@ -82,8 +82,8 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
     here is stopped.
     """
     # Ray takes these from the environment alone. `uv run` would build its environment in every worker; ray#53727 prints
-    # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined; a task on a host that is
-    # cut off is waited for seven minutes.
+    # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined; Ray waits seven minutes
+    # for a task on a host that is cut off.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS", "2")

@@ -38,7 +38,7 @@ from pipelines.indexing.summary import ReindexSummary
 from pipelines.store import BuildResources, Store
 
 ROOT = Path(__file__).parents[2]
-PAGES, BLOCK = 1_000, 200  # five blocks: some are stored and some are not when the kill comes
+PAGES, BLOCK = 1_000, 50  # many blocks: some are stored and some are not when the kill comes
 SECONDS_PER_TEXT = 0.006
 RUN_S = 240.0
 _numbers = itertools.count(1)
