@@ -82,13 +82,10 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
     here is stopped.
     """
     # Ray takes these from the environment alone. `uv run` would build its environment in every worker; ray#53727 prints
-    # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined; Ray waits seven minutes
-    # for a task on a host that is cut off.
+    # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS", "2")
-    os.environ.setdefault("RAY_grpc_client_keepalive_time_ms", "20000")
-    os.environ.setdefault("RAY_grpc_client_keepalive_timeout_ms", "20000")
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)

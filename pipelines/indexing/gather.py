@@ -5,7 +5,7 @@ run.py.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 PAGES_PER_RANGE, RANGES_PER_TASK, WHILE_ACTORS_START = 50, 4, 2
 # An actor that dies has embedded at most a task's texts for nobody: this share of a large run.
 LOSS = 1 / 20
+# A run that loses more nodes than that is left to the next one.
+ATTEMPTS = 4
 # A node of a cloud is up within this time; one that has work may end it.
 NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
 # Pages that took too long and are tried once more: a machine was busy for a few, a site of more of them is hostile.
@@ -97,9 +99,11 @@ class Gatherer:
                 with self._log.timed("read_files"):
                     self._read_files(folder)
             if self.hosts:
-                builder = self._on_ray() if self._wants_ray() else self._here
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(self._input_rules):
-                    self._consume(builder.crawled(self.hosts))
+                    if self._wants_ray():
+                        self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
+                    else:
+                        self._consume(self._here.crawled(self.hosts))
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             self._learn_layouts()
@@ -136,8 +140,7 @@ class Gatherer:
         if self._is_little(ranges):
             self._consume(self._here.mixed(ranges))
         elif self._wants_ray() or self._settings.model.startswith("openai:"):  # an endpoint bears so many clients
-            on_ray = self._on_ray()
-            self._consume(on_ray.stored(for_tasks(ranges, on_ray.embedders)))
+            self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(ranges, on_ray.embedders)))
         else:
             self._embed_in_both(deque(ranges))
 
@@ -149,12 +152,28 @@ class Gatherer:
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
         """Embed in this process until Ray is up, and the next few ranges while its actors start."""
         with Drawn([self._here.stored(taken(ranges))]) as early:
-            on_ray, rest = self._on_ray(), deque[dict[str, Any]]()
+            _, rest = self._ray, deque[dict[str, Any]]()  # it is up before they are shared out
             while len(ranges) > WHILE_ACTORS_START:
                 rest.appendleft(ranges.pop())
             if rest:
-                self._consume(on_ray.stored(for_tasks(rest, on_ray.embedders)))
+                self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(rest, on_ray.embedders)))
             self._consume(early)
+
+    def _gather_on_ray(self, stored: "Callable[[OnRay], Iterator[Any]]") -> None:
+        """Consume what is stored on Ray; what a lost node takes down as a whole is begun again on those that are left.
+
+        What was stored by then is not done again.
+        """
+        from pipelines.indexing.building.cluster import DatasetLost
+
+        for attempts_left in reversed(range(ATTEMPTS)):
+            try:
+                self._consume(stored(self._on_ray()))
+                return
+            except DatasetLost:
+                if not attempts_left:
+                    raise
+                self._log.tell("a node was lost: what is left of its work is begun again")
 
     def _wants_ray(self) -> bool:
         """Return whether a Ray is to be used however little there is to do."""

@@ -20,20 +20,15 @@ from serve.settings import Settings
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-NICENESS = """
-import os, ray, sys
+RUN = """
+import os, ray, sys, time
 from pipelines.cluster import SERVICE_NICENESS, connect_ray
 with connect_ray("local", *([SERVICE_NICENESS] if sys.argv[1] == "service" else [])):
     print("niceness", ray.get(ray.remote(lambda: os.nice(0)).remote()) - os.nice(0))
+    time.sleep(3)
 """
-# Ray 2.60 asks these for the cloud that it runs in.
+# Ray 2.60 asks these for the cloud that it runs in, as soon as the process runs that counts usage.
 METADATA = ("169.254.169.254", "metadata.google.internal")
-JOB = """
-import time
-from pipelines.cluster import connect_ray
-with connect_ray("local"):
-    time.sleep(3)  # the process that counts usage asks as soon as it runs
-"""
 
 
 @pytest.fixture(scope="module")
@@ -86,22 +81,27 @@ def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(proc
     assert [one for one in found if not is_loopback(one[1])] == []
 
 
-def metadata_questions(**variables: str) -> list[str]:
-    """Run a job on a Ray of its own, with a proxy for all of its requests; return those to clouds' metadata."""
+def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
+    """Run a job or a service on a Ray of its own, with a proxy for all requests; return its words and what it asked."""
     with Site({}) as proxy:
         proxied = {name: proxy.url for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
         environment = {name: value for name, value in os.environ.items() if "USAGE_STATS" not in name}
-        subprocess.run([sys.executable, "-c", JOB], cwd=ROOT, env=environment | proxied | variables, check=True)
-        return [request.path for request in proxy.requests if any(name in request.path for name in METADATA)]
+        done = subprocess.run([sys.executable, "-c", RUN, what], cwd=ROOT, env=environment | proxied | variables,
+                              capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
+        return done.stdout, [request.path for request in proxy.requests]
 
 
-def test_a_local_ray_collects_no_usage_statistics():
-    assert metadata_questions() == []
+@pytest.mark.parametrize(("what", "niceness"), [("service", 0), ("job", 15)])
+def test_a_local_ray_asks_no_cloud_and_its_job_gives_way_to_others(what, niceness):
+    said, asked = run_locally(what)
+    assert f"niceness {niceness}" in said
+    assert [path for path in asked if any(name in path for name in METADATA)] == []
 
 
 @pytest.mark.exhaustive
 def test_a_user_may_ask_for_usage_statistics():
-    assert metadata_questions(RAY_USAGE_STATS_ENABLED="1")
+    _, asked = run_locally("job", RAY_USAGE_STATS_ENABLED="1")
+    assert [path for path in asked if any(name in path for name in METADATA)] != []
 
 
 def test_another_process_joins_a_local_ray_by_its_address() -> None:
@@ -110,11 +110,3 @@ def test_another_process_joins_a_local_ray_by_its_address() -> None:
         command = [sys.executable, "-c", join, cluster.address]
         joined = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert joined.stdout == "joined\n", joined.stderr
-
-
-@pytest.mark.parametrize(("what", "niceness"), [("service", 0), ("job", 15)])
-def test_a_job_gives_way_to_others_and_a_service_does_not(what, niceness):
-    done = subprocess.run(
-        [sys.executable, "-c", NICENESS, what], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
-    )
-    assert f"niceness {niceness}" in done.stdout

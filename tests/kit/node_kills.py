@@ -32,7 +32,7 @@ from pipelines.store import Store
 
 PAGES, LINKS = 2_000, 20
 SECONDS_PER_TEXT, SECONDS_PER_PAGE = 0.012, 0.08
-RUN_S = 300.0
+RUN_S = 700.0
 SPIDER = "crawling.spider"
 HEAD = ("what died", "pages stored, texts embedded by then", "finished by", "stored pages asked for again",
         "pages asked for twice in all", "texts twice", "seconds, lost of them", "what the run said")  # fmt: skip

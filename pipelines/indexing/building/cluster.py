@@ -7,13 +7,13 @@ Ray.
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
-from ray.exceptions import ActorUnschedulableError
+from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
 from pipelines.indexing.building.steps import (
     BLOCK_BYTES,
@@ -35,6 +35,14 @@ from pipelines.store import DATABASE_PATIENCE_S, Store
 GPU_BATCH = 512
 
 
+class DatasetLost(RuntimeError):
+    """The death of a node took down the whole dataset: what is left can be begun again at once.
+
+    So it does in Ray 2.60 where a task whose output was lost has less to do the second time, as what it stored stays
+    stored, and where an earlier run left Ray Data's own actor on a node that has just died.
+    """
+
+
 class OnRay:
     """Builds on the connected Ray, as `Here` does in one process."""
 
@@ -44,26 +52,20 @@ class OnRay:
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile."""
         configure(slow_source=True)
-        yield from _rows(lambda: build(crawled_pages(hosts, self._job), self._job))
+        yield from run_dataset(build(crawled_pages(hosts, self._job), self._job))
 
     def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
         configure(slow_source=False)
-        yield from _rows(lambda: build(stored_pages(ranges, self._job), self._job))
+        yield from run_dataset(build(stored_pages(ranges, self._job), self._job))
 
 
-def _rows(dataset: Callable[[], Dataset]) -> Iterator[pa.Table]:
-    """Run a dataset, twice where an earlier run left Ray Data's own actor on a node that has died since.
-
-    Ray 2.60 keeps that actor to the driver's node, and gives it up as this error is raised.
-    """
-    for attempt in range(2):
-        try:
-            yield from cast(Any, dataset().iter_batches(batch_size=None, batch_format="pyarrow"))
-            return
-        except ActorUnschedulableError:
-            if attempt:
-                raise
+def run_dataset(dataset: Dataset) -> Iterator[pa.Table]:
+    """Run a dataset, yield its rows. Raises DatasetLost."""
+    try:
+        yield from cast(Any, dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+    except (ActorUnschedulableError, StreamingGeneratorReplayInconsistentError) as error:
+        raise DatasetLost(str(error)) from error
 
 
 def build(pages: Dataset, job: BuildJob) -> Dataset:

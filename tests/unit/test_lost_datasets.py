@@ -1,0 +1,62 @@
+"""A dataset that a dead node takes down is begun again, and not for ever."""
+
+from types import SimpleNamespace
+
+import pytest
+from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
+
+from pipelines.indexing.building.cluster import DatasetLost, run_dataset
+from pipelines.indexing.gather import ATTEMPTS, Gatherer
+
+LOST = [ActorUnschedulableError("its node is gone"), StreamingGeneratorReplayInconsistentError("64 objects, not 110")]
+
+
+def dataset(*failures: Exception) -> SimpleNamespace:
+    """A dataset of a row, which fails after it."""
+
+    def iter_batches(**_: object):
+        yield "row"
+        for failure in failures:
+            raise failure
+
+    return SimpleNamespace(iter_batches=iter_batches)
+
+
+class Run:
+    """What a Gatherer needs to gather on Ray; a dataset for each attempt."""
+
+    def __init__(self, *datasets: SimpleNamespace) -> None:
+        self.datasets, self.rows, self.told = list(datasets), [], []
+        self._log = SimpleNamespace(tell=self.told.append)
+
+    def _on_ray(self) -> SimpleNamespace:
+        return self.datasets.pop(0)
+
+    def _consume(self, stored: object) -> None:
+        for row in stored:
+            self.rows.append(row)
+
+    def gather(self) -> None:
+        Gatherer._gather_on_ray(self, run_dataset)
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_what_a_dead_node_took_down_is_begun_again(lost):
+    run = Run(dataset(lost), dataset())
+    run.gather()
+    assert (run.rows, run.datasets) == (["row", "row"], [])
+    assert run.told == ["a node was lost: what is left of its work is begun again"]
+
+
+def test_it_is_given_up_after_some_attempts():
+    run = Run(*[dataset(LOST[1])] * (ATTEMPTS + 1))
+    with pytest.raises(DatasetLost, match="64 objects"):
+        run.gather()
+    assert len(run.datasets) == 1
+
+
+def test_another_failure_is_not_repeated():
+    run = Run(dataset(RuntimeError("the database is full")), dataset())
+    with pytest.raises(RuntimeError, match="full"):
+        run.gather()
+    assert len(run.datasets) == 1
