@@ -14,11 +14,13 @@ from kit.answering import WordEmbedder, make_hit
 from pipelines.answering.agents import AgentResult, ExtractiveAgent
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.citations import Support
+from pipelines.answering.grounding.confidence import CERTAIN
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
+from pipelines.answering.synthesis.passages import is_bare, split_passages
 from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, keep_signs, write
 from pipelines.records import Hit
 
@@ -251,3 +253,59 @@ def test_a_quote_shows_the_signs_of_its_source() -> None:
     hit = make_hit("https://d.test/new#init", "The method __init__() runs after \\. was read.", ("Objects", "__init__"))
     text, *_ = ask("What does the method __init__ run after?", hit)
     assert "`__init__()` runs after `\\.` was read" in text and "`__init__`**" in text
+
+
+LEVELS = (
+    "The level of a logger decides which logging records it handles. There are five levels, from debug to critical:"
+)
+ROUTES = "Records of the logging levels that a handler takes too are written by each logger above it in the tree."
+
+
+def certainty(question: str, *hits: Hit) -> float:
+    """Return the support of the first source, where both legs found it first and its cosine is as high as it gets."""
+    best = [replace(hit, ranks={"vector": 0, "bm25": 0}) for hit in hits]
+    candidates = Candidates(question, best)
+    return candidates.best_of([replace(one, cosine=0.95) for one in candidates.rank()])[0].support
+
+
+@pytest.mark.parametrize(
+    ("question", "heading", "text", "certain"),
+    [
+        ("which logging levels are there", ("Logging", "Logging levels"), f"{LEVELS} {ROUTES} {LEVELS}", True),
+        ("which logging levels are there", ("Logging levels", "Caveats"), f"{LEVELS} {ROUTES} {LEVELS}", False),
+        ("logging levels", ("Logging", "Passing records of levels upwards"), f"{ROUTES} {LEVELS} {ROUTES}", False),
+        (
+            "logging levels",
+            ("Logging", "Why are levels of logging passed upwards?"),
+            f"{ROUTES} {LEVELS} {ROUTES}",
+            True,
+        ),
+        ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} {LEVELS}", False),
+        ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} Set them by name.", True),
+        ("set logging levels", ("Set logging levels",), f"{LEVELS} {ROUTES}\n\nlog.set(\n    level,\n)", True),
+    ],
+)
+def test_headings_alone_make_no_quotation_certain(
+    question: str, heading: tuple[str, ...], text: str, certain: bool
+) -> None:
+    support = certainty(question, make_hit("https://d.test/logging#a", text, heading))
+    assert (support >= CERTAIN) == certain, support
+
+
+def test_a_quotation_without_the_code_of_its_section_is_not_certain() -> None:
+    why = "Settings are read from variables of the environment, as they differ from machine to machine. " * 4
+    more = "Names are those of the fields. Letters are large or small. Each value is checked when it is read. " * 3
+    code = "This is what a class of them looks like, with a default:\n\nclass Base(Model):\n    name: str = ''\n"
+    heading = ("Settings from variables of the environment",)
+    hits = [
+        make_hit("https://d.test/s#a", "\n\n".join(parts), heading) for parts in ((why, more), (why, more, more, code))
+    ]
+    prose, introduction = (certainty("settings from environment variables", hit) for hit in hits)
+    assert prose >= CERTAIN > introduction
+    assert certainty("What are settings from environment variables?", hits[1]) >= CERTAIN
+
+
+def test_sentences_that_promise_more_elsewhere_answer_nothing() -> None:
+    pointing = "You can learn more about GraphQL in its documentation. You can also read more about each library there."
+    assert is_bare(split_passages(pointing))
+    assert not is_bare(split_passages("You can find out whether the file is there. You can read a file with open."))

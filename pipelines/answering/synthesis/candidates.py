@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.hits import heading, own_heading
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.synthesis.passages import (
@@ -28,6 +29,7 @@ from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 
 ABOUT = 0.5  # share of a heading's words that a question has which is about that section
+BEYOND = 0.5  # share of the question's words that no heading has which a certain quotation says itself; by hand
 LEAD_SENTENCES = 3  # longer beginnings without code introduce, they do not answer
 USUAL_COSINE, USUAL_RANKS = 0.62, (0.28, 0.27)  # of a passage that is quoted, where they are not known
 NEAR = 4  # words between two words of the question that belong together
@@ -242,7 +244,29 @@ class Candidates:
         chosen = tuple(bound(passage, lambda text: self.share(frozenset(terms(text)))) for passage in chosen)
         words = frozenset(terms("\n".join(passage.text for passage in chosen))) | self._headings[one.hit]
         support = 0.0 if is_bare(chosen) else self._fit(one, chosen).support()
+        if not self._is_on_subject(one.hit, chosen) or self._leaves_out_code(one.hit, chosen):
+            support = min(support, UNCERTAIN)
         return Quote(one.hit, chosen, one.score, support, words)
+
+    def _is_on_subject(self, n: int, chosen: Sequence[Passage]) -> bool:
+        """Return whether a quotation says what the headings of hit `n` do not, or its section is what is asked about.
+
+        A section is not, if the headings above it name all that is asked and its own something else (its caveats), or
+        if its own is mostly about something else. One that is a question may be long.
+        """
+        hit, asked = self.hits[n], self._weights.keys()
+        own = frozenset(terms(own_heading(hit))) - STOP_TERMS
+        above = frozenset(terms(" ".join({*hit.headings[:-1], hit.title} - {own_heading(hit)})))
+        beyond = asked - own - above
+        if beyond:
+            said = frozenset(terms("\n".join(passage.substance for passage in chosen)))
+            return len(beyond & said) >= BEYOND * len(beyond)
+        mostly = self._covered(hit) >= ABOUT or own_heading(hit).endswith("?")
+        return mostly and not (asked <= above and own - asked)
+
+    def _leaves_out_code(self, n: int, chosen: Sequence[Passage]) -> bool:
+        """Return whether a quotation of hit `n` has no code and its section has: it only introduces what that shows."""
+        return not self._asks_what and not _has_code(chosen) and _has_code(self._passages[n])
 
     def _fit(self, one: Candidate, chosen: Sequence[Passage]) -> Fit:
         text, asked, hit = "\n".join(passage.substance for passage in chosen), self._weights.keys(), self.hits[one.hit]

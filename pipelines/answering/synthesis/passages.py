@@ -53,7 +53,8 @@ _ANNOUNCES = re.compile(
 _POINTS = re.compile(
     r"(?:See|Refer to|Consult|Check out|Read)\s"
     r"|(?:For|To|If|As|More|Details|Information)\b[^.]*\b(?:see|refer to|consult|read)\s"
-    r"|(?:Learn|Read) more\b|\S+(?: \S+){0,3} (?:is|are) (?:described|documented|explained|discussed|covered) in\b",
+    r"|(?:(?:You|We) (?:can|could|may|might|should|will) (?:also )?)?(?:learn|read|find|discover)(?: out)? more\b"
+    r"|\S+(?: \S+){0,3} (?:is|are) (?:described|documented|explained|discussed|covered) in\b",
     re.IGNORECASE,
 )
 _PLAIN = frozenset(
