@@ -92,6 +92,7 @@ class Pages(Database):
     ) -> list[DictRow]:
         """Return URL ranges {first, last, pages, bytes} of about `size` pages that neither `index` nor `run` holds yet.
 
+        Those are among them that `run` has staged and whose texts it has claimed but not embedded.
         Pages that could not be read `attempts` times are left out.
         """
         values = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}

@@ -105,15 +105,19 @@ with dropped as (
 delete from staged_chunk s using dropped where s.run = %(run)s and s.url = dropped.url;
 
 -- name: ranges_to_index
+-- A staged page whose claimed texts have no vector is to be read again: they were lost with the node that had read it.
+with lost as materialized (
+    select k.url from embedding_claim k
+    where k.run = %(run)s and not exists (select from staged_vector v where v.embed_hash = k.embed_hash))
 select min(url) as first, max(url) as last, count(*) as pages, sum(bytes)::bigint as bytes from (
     select p.url, octet_length(p.body) as bytes, (row_number() over (order by p.url) - 1) / %(size)s as part
     from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
     where p.collection = %(collection)s and p.body is not null and p.state in ('ok', 'failed')
       and i.input_hash is distinct from p.content_hash || %(rules)s
       and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
-      and not exists (
+      and (p.url in (select url from lost) or not exists (
         select from staged_page s
-        where s.run = %(run)s and s.url = p.url and s.input_hash = p.content_hash || %(rules)s)) todo
+        where s.run = %(run)s and s.url = p.url and s.input_hash = p.content_hash || %(rules)s))) todo
 group by part order by part;
 
 -- name: urls_in_range

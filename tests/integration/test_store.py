@@ -184,6 +184,30 @@ def test_known_urls_come_in_full_however_many(store):
     assert [url for row in ranges for url in store.urls_in_range("docs", row["first"], row["last"])] == urls
 
 
+def test_a_page_whose_claimed_texts_were_lost_on_their_way_is_still_to_do(store, workshop):
+    """As a node does that dies with what it had read: the page is staged, and nobody embeds its texts."""
+
+    def to_do() -> list[int]:
+        return [row["pages"] for row in store.ranges_to_index("docs", run, None, "", 10)]
+
+    run = begin(store)
+    store.save_pages("docs", run, [fetched(name, {"s": f"Text of {name}."}) for name in ("a", "b")])
+    assert to_do() == [2]
+    pages = [BASE + "a", BASE + "b"]
+    staged = [workshop.read(e.page, e.input_hash) for e in store.pages_to_index("docs", run, None, "", pages)]
+    store.stage_pages(run, staged)
+    wanted = {chunk.embed_hash: chunk.url for page in staged for chunk in page.chunks}
+    mine = sorted(store.claim(run, wanted))
+    assert to_do() == [2]
+    vectors = np.zeros((len(mine), 64), np.float32)
+    lost = [name for name in mine if wanted[name] == BASE + "b"]
+    kept = [name for name in mine if name not in lost]
+    store.stage_vectors(run, kept, vectors[: len(kept)])
+    assert to_do() == [1]
+    store.stage_vectors(run, lost, vectors[: len(lost)])
+    assert to_do() == []
+
+
 def test_pages_that_a_complete_run_did_not_see_are_gone_below_its_prefix_only(store):
     first, second = begin(store), begin(store)
     store.save_pages("docs", first, [fetched(path, {"s": path}) for path in ("in/a", "in/b", "out/c")])
