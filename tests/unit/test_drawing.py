@@ -51,6 +51,24 @@ def test_what_waits_at_the_end_of_the_sources_can_be_dropped() -> None:
         assert list(items) == []
 
 
+def test_a_thread_ends_while_it_waits_for_one_that_does_not() -> None:
+    """As an interrupted run does, whose crawler waits for a site that does not answer."""
+    over = threading.Event()
+
+    def silent() -> Generator[int]:
+        over.wait(60)
+        yield 1
+
+    def passed_on(items: Drawn[int]) -> Generator[int]:
+        yield from items
+
+    with Drawn([silent()], end_s=0.1) as first:
+        with Drawn([passed_on(first)], end_s=60) as second:
+            pass
+        assert not second._threads[0].is_alive() and first._threads[0].is_alive()
+    over.set()
+
+
 @pytest.mark.skipif(not hasattr(os, "getpriority"), reason="no niceness here")
 def test_a_thread_gives_way_and_its_owner_does_not() -> None:
     def mine() -> int:

@@ -12,8 +12,10 @@ T = TypeVar("T")
 
 # Between two looks whether the other side has ended.
 _LOOK_S = 0.05
-# At its end a thread may still be at one item: a slice of texts in the encoder, or a site that does not answer.
+# At its end a thread may still be at one item, as a slice of texts in the encoder.
 _END_S = 5.0
+# What tells a drawing thread to end, also while it waits for items that another one draws.
+_THREAD = threading.local()
 
 
 class Drawn(Generic[T]):
@@ -21,14 +23,20 @@ class Drawn(Generic[T]):
 
     Iterate over it within `with`: the end of the block ends the threads, and an error of an iterator is raised where
     its items are taken. `drop_rest` ends with the last of the iterators, whatever was not taken by then. The threads,
-    and all that they start, have at least this `niceness` (on Linux alone is it a thread's own).
+    and all that they start, have at least this `niceness` (on Linux alone is it a thread's own). One that is still at
+    an item `end_s` seconds after the end of the block is left behind.
     """
 
     def __init__(
-        self, sources: Sequence[Generator[T]], ahead: int = 0, drop_rest: bool = False, niceness: int = 0
+        self,
+        sources: Sequence[Generator[T]],
+        ahead: int = 0,
+        drop_rest: bool = False,
+        niceness: int = 0,
+        end_s: float = _END_S,
     ) -> None:
         self._items: queue.Queue[tuple[T] | BaseException] = queue.Queue(ahead)
-        self._stopped, self._drop_rest, self._niceness = threading.Event(), drop_rest, niceness
+        self._stopped, self._drop_rest, self._niceness, self._end_s = threading.Event(), drop_rest, niceness, end_s
         self._threads = [threading.Thread(target=self._draw, args=[source], daemon=True) for source in sources]
 
     def __enter__(self) -> "Drawn[T]":
@@ -39,10 +47,11 @@ class Drawn(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         for thread in self._threads:
-            thread.join(_END_S)
+            thread.join(self._end_s)
 
     def __iter__(self) -> Iterator[T]:
-        while self._goes_on():
+        mine: threading.Event | None = getattr(_THREAD, "stopped", None)
+        while self._goes_on() and not (mine and mine.is_set()):
             try:
                 item = self._items.get(timeout=_LOOK_S)
             except queue.Empty:
@@ -57,6 +66,7 @@ class Drawn(Generic[T]):
 
     def _draw(self, source: Generator[T]) -> None:
         _give_way(self._niceness)
+        _THREAD.stopped = self._stopped
         try:
             for item in source:
                 self._put((item,))

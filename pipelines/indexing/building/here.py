@@ -35,6 +35,8 @@ SLICE = 64
 # A block that is not full is embedded after this time: pages of a slow site do not wait for one another.
 GATHER_S = 2.0
 HOSTS_AT_ONCE = 8
+# A crawl that is ended may wait for a site that does not answer; its process ends with this one.
+CRAWL_ENDS_S = 1.0
 # How much longer a page may take that is read alone: its limit already is four times what an idle machine needs.
 PATIENCE = 4.0
 
@@ -65,7 +67,7 @@ class Here:
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`."""
         shares = [hosts[first::HOSTS_AT_ONCE] for first in range(min(len(hosts), HOSTS_AT_ONCE))]
-        with Drawn([self._crawl(share) for share in shares], drop_rest=True) as urls:
+        with Drawn([self._crawl(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S) as urls:
             yield from self._build(urls)
 
     def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
