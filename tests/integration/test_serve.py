@@ -167,9 +167,9 @@ def test_a_database_that_is_away_is_503_with_retry_after(
     client: httpx.Client, database: str, server: DatabaseServer
 ) -> None:
     name = database.rpartition("/")[2]
+    rename = sql.SQL("alter database {} rename to {}")
     with psycopg.connect(server.url, autocommit=True) as connection:
-        _end_sessions(connection, name)
-        rename = sql.SQL("alter database {} rename to {}")
+        _close(connection, name)
         connection.execute(rename.format(sql.Identifier(name), sql.Identifier("away")))
         try:
             reply = ask(client, "csv", collection="docs")
@@ -178,16 +178,23 @@ def test_a_database_that_is_away_is_503_with_retry_after(
             assert client.get("/health").status_code == 200
         finally:
             connection.execute(rename.format(sql.Identifier("away"), sql.Identifier(name)))
+            _allow_connections(connection, name, True)
     assert ask(client, "csv").status_code == 200
 
 
-def _end_sessions(connection: psycopg.Connection[Any], name: str) -> None:
-    """End every session of the database `name`, until none is left."""
-    for _ in itertools.repeat(None, 50):
+def _close(connection: psycopg.Connection[Any], name: str) -> None:
+    """End every session of the database `name`; none begins again, as the service's pool would at once."""
+    _allow_connections(connection, name, False)
+    for _ in itertools.repeat(None, 200):
         ending = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
         if not connection.execute(ending, [name]).fetchall():
             return
         time.sleep(0.05)
+
+
+def _allow_connections(connection: psycopg.Connection[Any], name: str, allowed: bool) -> None:
+    allow = sql.SQL("alter database {} allow_connections {}")
+    connection.execute(allow.format(sql.Identifier(name), sql.Literal(allowed)))
 
 
 def test_the_config_file_is_one_that_serve_takes(monkeypatch: pytest.MonkeyPatch) -> None:
