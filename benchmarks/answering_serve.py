@@ -29,9 +29,10 @@ import psutil
 
 from benchmarks import common
 from benchmarks.tables import as_table
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.question import Question
 from pipelines.store import Store
 from serve.settings import Settings
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.answering.grounding.attribution import Attributor
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.passages import sentences
+from pipelines.answering.writing.attribution import Attributor
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.records import Hit
 
@@ -52,16 +52,14 @@ async def answer(text: str, hits: Sequence[Hit], embedder: Embedder | None) -> t
         return await asyncio.to_thread(embedder.embed_chunks, list(texts)) if embedder else np.zeros((0, 0))
 
     sanitizer = AnswerSanitizer(len(hits), [hit.url for hit in hits])
-    attributor = Attributor(Passages(hits, embed)) if embedder else None
+    attributor = Attributor(Passages(hits, embed), lambda _: None) if embedder else None
     began, processor = time.perf_counter(), time.process_time()
     for at in range(0, len(text), DELTA):
         delta = sanitizer.feed(text[at : at + DELTA])
         if attributor:
-            async for _ in attributor.feed(delta):
-                pass
+            await attributor.feed(delta)
     if attributor:
-        async for _ in attributor.close():
-            pass
+        await attributor.close()
     return time.perf_counter() - began, time.process_time() - processor, attributor
 
 

@@ -15,10 +15,11 @@ from itertools import groupby
 from pathlib import Path
 
 from pipelines import embedded
-from pipelines.answering.engine import EngineSettings, QueryEngine
+from pipelines.answering.conversation.followup import complete
+from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_retriever
+from pipelines.answering.question import EngineSettings
 from pipelines.answering.settings import AnswerSettings
-from pipelines.answering.understanding.followup import complete
 from pipelines.records import Hit
 from pipelines.store import Store
 

@@ -22,7 +22,8 @@ from typing import TypeVar
 
 from benchmarks import common, tables
 from pipelines.answering import factory
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.cpu import multiplies_int8

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.environment import open_store, read_configuration
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.question import Question
 from pipelines.evaluation.questions.examples import choose_examples
 from pipelines.records import Hit
 

@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from pipelines import embedded
-from pipelines.answering.engine import EngineSettings, QueryEngine
+from pipelines.answering.conversation.followup import complete
+from pipelines.answering.conversation.rewriting import Rewriter
+from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_retriever
+from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.llm import LLMReranker
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.settings import AnswerSettings
-from pipelines.answering.understanding.followup import complete
 from pipelines.evaluation.dataset import Example, read_dataset, sample
 from pipelines.evaluation.metrics import HitSources, retrieval_score
 from pipelines.evaluation.statistics import paired_test

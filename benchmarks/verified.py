@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipelines.answering.verified.book import AnswerBook
+from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.likeness import LIKENESS, SHARED_WORDS, Meaning, may_mean_same, wording_key
 from pipelines.answering.verified.sections import pin
 from pipelines.embedding.embedder import load_embedder
@@ -117,7 +117,7 @@ def measure_cost(embed: Embed, count: int) -> None:
     asked = [row["other"][0] for row in map(json.loads, SET.read_text().splitlines())]
     questions = [f"How do I set option_{n} of part {n}?" for n in range(count - 1)] + [asked[0]]
     for name, answers in (("none", []), (f"{count:,}", questions)):
-        book = AnswerBook(Answered(answers), embed)
+        book = VerifiedFinder(Answered(answers), embed)
         asyncio.run(book.find("warm up"))
         began = time.perf_counter()
         for question in asked[1:]:

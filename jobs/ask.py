@@ -21,9 +21,10 @@ from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import home, open_store, read_configuration, service_key
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE
 from pipelines.llm.session import LOADING, READING, Status

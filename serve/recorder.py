@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from pipelines.answering.understanding.language import find_language
+from pipelines.answering.language import find_language
 from pipelines.records import Answer, Citation, Hit
 from pipelines.store import QuestionRow, StoreUnavailable
 

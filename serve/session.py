@@ -14,8 +14,9 @@ from typing import Protocol
 
 from fastapi import Request
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import Event, QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta, Event
+from pipelines.answering.question import Question
 from pipelines.records import Answer, Message
 from pipelines.store import Turn
 from serve.api.errors import ClientGone

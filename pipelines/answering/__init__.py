@@ -1,10 +1,12 @@
 """Answering: a question becomes an answer with checked citations.
 
-engine composes the steps and chain the agents; settings declares every setting and factory makes the steps that they
-describe. Each step has a folder: routing, retrieval, reranking, synthesis, grounding, sanitizing; rewriting is a file.
+Three stages with values between them: conversation reads what is meant (Reading), answerers find what to answer from
+(Draft), writing writes the answer. engine composes them; settings declares every setting, and factory makes the steps
+that they describe.
 """
 
-from pipelines.answering.engine import EngineSettings, QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.fusion import Fusion
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search

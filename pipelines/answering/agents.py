@@ -3,7 +3,6 @@
 Knows tasks and synthesizers, not how the hits were found nor where an agent runs.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pipelines.answering.events import pull
 from pipelines.answering.grounding.answerable import is_likely, unknown_answer
 from pipelines.answering.grounding.refusals import gives_up
 from pipelines.answering.grounding.support import Support
@@ -98,43 +98,31 @@ class LLMAgent:
         """Raise TemplateError if its prompts cannot take `variables`."""
         self._prompts.check(variables)
 
-    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
+    def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         """Yield deltas and Status, then an AgentResult, with the error if the model failed. Raises TemplateError."""
-        parts: asyncio.Queue[str | Status | None] = asyncio.Queue()
+        return pull(partial(self._write, task))
+
+    async def _write(self, task: Task, send: Callable[[AgentPart], None]) -> None:
         session = LLMSession(
             self._llm,
             system=self._system or self._prompts.render("system", {}, task.variables),
             assistant=self._assistant,
             history=self._recent(task.history),
             at_once=self._at_once,
-            tell=lambda status: parts.put_nowait(replace(status, agent=self.name)),
+            tell=lambda status: send(replace(status, agent=self.name)),
         )
-        writing = asyncio.create_task(self._write(task, session, parts))
-        try:
-            while (part := await parts.get()) is not None:
-                yield part
-            failed = await writing
-        finally:
-            writing.cancel()
-            await asyncio.gather(writing, return_exceptions=True)
-        yield AgentResult(session.usage, tuple(session.exchanges), failed)
-
-    async def _write(self, task: Task, session: LLMSession, parts: "asyncio.Queue[str | Status | None]") -> str:
-        """Put the deltas into `parts`, None at the end; return why the model failed, "" if it did not."""
-        text = ""
+        text = failed = ""
         try:
             synthesizer = self._own or self._by_mode(task.mode)
             async with aclosing(synthesizer.synthesize(task, session)) as deltas:
                 async for delta in deltas:
-                    parts.put_nowait(delta)
+                    send(delta)
                     text += delta
                     if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
                         break  # nothing that follows would be shown, and a slow model may write for long
         except LLMFailed as error:
-            return str(error)
-        finally:
-            parts.put_nowait(None)
-        return ""
+            failed = str(error)
+        send(AgentResult(session.usage, tuple(session.exchanges), failed))
 
     def _recent(self, history: Sequence[Message]) -> Sequence[Message]:
         """Return the newest turns that leave the passages their room."""

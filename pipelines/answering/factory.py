@@ -8,7 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from pipelines.answering.agents import Agent, LLMAgent
-from pipelines.answering.engine import EngineSettings, QueryEngine
+from pipelines.answering.conversation.rewriting import Rewriter
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
 from pipelines.answering.retrieval.fusion import Fusion
 from pipelines.answering.retrieval.interface import AsyncRetriever
@@ -16,7 +18,6 @@ from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings
-from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing import router
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
@@ -25,7 +26,7 @@ from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, Answer
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.synthesis.styles import PromptStyle
-from pipelines.answering.verified.book import AnswerBook
+from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
@@ -64,7 +65,7 @@ def make_engine(
         ),
     )
     if store is not None and settings.verified:
-        engine.verified = AnswerBook(store, retriever.aembed, settings.collection, settings.verified_likeness)
+        engine.verified = VerifiedFinder(store, retriever.aembed, settings.collection, settings.verified_likeness)
     return engine
 
 

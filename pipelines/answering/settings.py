@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.answering import rewriting
 from pipelines.answering.agents import ExtractiveAgent
-from pipelines.answering.engine import EngineSettings
+from pipelines.answering.conversation import rewriting
+from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.fusion import FUSIONS
 from pipelines.answering.retrieval.search import RetrievalSettings

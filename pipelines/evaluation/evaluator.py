@@ -15,7 +15,7 @@ import numpy as np
 from pipelines.answering.agents import ExtractiveAgent
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY
-from pipelines.answering.trace import TRUNCATED
+from pipelines.answering.writing.manuscript import TRUNCATED
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension
 from pipelines.evaluation.judging.judge import Judge, Judgement

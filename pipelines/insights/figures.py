@@ -9,7 +9,7 @@ from datetime import UTC, date, timedelta
 
 import numpy as np
 
-from pipelines.answering.engine import SMALLTALK
+from pipelines.answering.answerers import SMALLTALK
 from pipelines.records import LOW
 from pipelines.store import AskedQuestion
 

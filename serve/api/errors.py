@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.answering.agents import StepUnavailable
-from pipelines.answering.question_length import QuestionTooLong
+from pipelines.answering.question import QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError

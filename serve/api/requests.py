@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from pipelines.answering.engine import Question
+from pipelines.answering.question import Question
 from pipelines.answering.settings import MOST_HITS
 from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Message

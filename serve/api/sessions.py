@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from pipelines.answering.engine import Question
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.store import Key, Store, key_hash
 from serve.api.requests import FeedbackIn, SearchIn

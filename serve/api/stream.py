@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
-from pipelines.answering.engine import Event
+from pipelines.answering.events import Event
 from serve.api.errors import ClientGone
 
 T = TypeVar("T")

@@ -11,9 +11,10 @@ from typing import Any
 import anyio
 from starlette.requests import Request
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import Event, QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta, Event
 from pipelines.answering.hits import snippet
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.indexing.site_name import SiteNames

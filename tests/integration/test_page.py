@@ -10,8 +10,8 @@ from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
 from kit.chat import LAST, Site
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import Event, Question
+from pipelines.answering.events import Delta, Event
+from pipelines.answering.question import Question
 from pipelines.records import Claims
 from serve.api.routes import create_app
 

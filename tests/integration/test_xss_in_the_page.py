@@ -14,7 +14,7 @@ from kit.xss import INDEX, KINDS, PAYLOADS, QUESTION, PoisonedAnswers, PoisonedR
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.verified.book import AnswerBook
+from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.llm.client import LLM
 from pipelines.records import Citation
 from serve.api.routes import create_app
@@ -84,7 +84,7 @@ def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pyt
     with ScriptedLLM(default=repeat_in_pieces) as llm:
         engine = QueryEngine(retriever, llm=LLM("obedient", base_url=llm.url) if answering == "obedient" else None)
         if answering == "verified":
-            engine.verified = AnswerBook(book, engine.aembed, check_s=0.0)
+            engine.verified = VerifiedFinder(book, engine.aembed, check_s=0.0)
         app = create_app(engine, FakeStore())  # type: ignore[arg-type]
         with run_server(app) as url:
             browser.renew()

@@ -14,8 +14,8 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import Event, Question
+from pipelines.answering.events import Delta, Event
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.live import CollectionNotNamed
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode

@@ -14,8 +14,8 @@ from typing import Any
 from kit.api import FakeEngine, FakeStore, MemoryRecorder, run_server
 from kit.browser import Browser
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import Event, Question
+from pipelines.answering.events import Delta, Event
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.records import Answer
 from serve.api.routes import create_app

@@ -10,7 +10,7 @@ from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.agents import StepUnavailable
-from pipelines.answering.question_length import QuestionTooLong
+from pipelines.answering.question import QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.synthesis.prompts import TemplateError

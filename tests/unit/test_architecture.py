@@ -1,6 +1,7 @@
 """The house stands as docs and README say: which part may use which, and what belongs to one place only."""
 
 import ast
+import graphlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +121,22 @@ def test_inside_pipelines_arrows_point_one_way(path):
     assert own in MAY_USE, f"{name_of(path)} has no place: say here what it may import"
     used = {part(module) for module in imports(path) if module.startswith("pipelines.")}
     assert used - {own} <= MAY_USE[own]
+
+
+# Folders whose files and folders use each other in one direction only.
+WINGS = ("pipelines/answering", "pipelines/indexing", "pipelines/insights", "pipelines/training")
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_inside_a_wing_arrows_point_one_way(wing):
+    used = graphlib.TopologicalSorter[str]()
+    for path in files(wing):
+        own, *_ = path.relative_to(ROOT / wing).with_suffix("").parts
+        inside = [module.removeprefix(wing.replace("/", ".") + ".") for module in imports(path)]
+        rooms = {module.partition(".")[0] for module in inside if not module.startswith("pipelines.")}
+        there = {room for room in rooms if (ROOT / wing / room).exists() or (ROOT / wing / f"{room}.py").exists()}
+        used.add(own, *there - {own} if own != "__init__" else ())
+    used.prepare()
 
 
 @pytest.mark.parametrize("path", files(*CODE), ids=name_of)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.grounding.answerable import is_answerable
-from pipelines.answering.grounding.attribution import NO_SOURCE, Attributor
 from pipelines.answering.grounding.citations import count_claims, first_support, make_citations
 from pipelines.answering.grounding.support import Passages
+from pipelines.answering.writing.attribution import NO_SOURCE, Attributor
 from pipelines.records import Citation, Claims, Hit
 
 CSV = make_hit(
@@ -33,13 +33,15 @@ async def by_words(texts: Sequence[str]) -> np.ndarray:
 def attribute(
     *pieces: str, hits: Sequence[Hit] = HITS, embed: Embed | None = None
 ) -> tuple[list[str], Attributor, tuple[Citation, ...]]:
-    attributor = Attributor(Passages(hits, embed))
+    texts: list[str] = []
+    attributor = Attributor(Passages(hits, embed), texts.append)
 
-    async def follow() -> list[str]:
-        fed = [text for piece in pieces async for text in attributor.feed(piece)]
-        return [*fed, *[text async for text in attributor.close()]]
+    async def follow() -> None:
+        for piece in pieces:
+            await attributor.feed(piece)
+        await attributor.close()
 
-    texts = asyncio.run(follow())
+    asyncio.run(follow())
     return texts, attributor, make_citations(attributor.checked, hits)
 
 

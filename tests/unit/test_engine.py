@@ -11,29 +11,33 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.agents import LLMAgent
-from pipelines.answering.chain import FOUND_NONE, AgentChain, Delta
-from pipelines.answering.engine import EngineSettings, QueryEngine, Question
+from pipelines.answering.conversation.rewriting import Rewriter
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.question_length import QuestionTooLong
+from pipelines.answering.question import EngineSettings, Question, QuestionTooLong
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.routing.router import FixedRouter
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.synthesis.styles import EXAMPLE_NAME, MARKS, RULES, PromptStyle
 from pipelines.answering.trace import Trace
+from pipelines.answering.writing.draft import Draft
+from pipelines.answering.writing.writer import FOUND_NONE, AnswerWriter
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import LLMSession, Status
-from pipelines.records import Answer, Hit, Message, Usage
+from pipelines.records import Answer, Hit, Index, IndexSettings, Message, Route, Usage
 
 HITS = [
     make_hit(f"https://d.test/page{n // 2}#{n}", f"Topic {n} is about datasets. It has a part {n}.") for n in range(8)
 ]
+
+INDEX = Index(1, "docs", IndexSettings(), "live", 1)
 
 Make = Callable[..., QueryEngine]
 
@@ -264,14 +268,13 @@ def test_the_example_of_the_prompt_is_no_answer(make: Make) -> None:
 @pytest.mark.parametrize(("cosine", "asked"), [(0.8, False), (1.05, True)])
 def test_a_model_is_asked_where_the_index_may_have_an_answer(cosine: float, asked: bool) -> None:
     model = Says(REFUSALS[1])
-    chain, trace = AgentChain([LLMAgent("llm", model)]), Trace()
-    task = Task("topic 1 datasets?", tuple(HITS), evidence=Evidence(terms=3, texts=12_000, words=0.4, cosine=cosine))
+    writer, trace = AnswerWriter([LLMAgent("llm", model)]), Trace()
+    evidence = Evidence(terms=3, texts=12_000, words=0.4, cosine=cosine)
+    found = Retrieval("topic 1 datasets?", tuple(HITS), INDEX, 1, (), {}, evidence=evidence)
+    draft = Draft(found, Route("llm", ""), task=Task(found.question, found.hits, evidence=evidence))
 
-    async def run() -> str:
-        return "".join([part.text async for part in chain.answer(task, trace) if isinstance(part, Delta)])
-
-    said = asyncio.run(run())
-    assert bool(model.run) == asked and said.startswith(UNKNOWN) and not trace.known
+    answer = asyncio.run(writer.write(draft, trace, lambda event: None)).answer(Question(found.question))
+    assert bool(model.run) == asked and answer.text.startswith(UNKNOWN) and not answer.known
 
 
 def test_a_question_beyond_the_limit_is_refused_before_anything_is_done_with_it(make: Make) -> None:

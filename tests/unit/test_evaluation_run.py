@@ -10,7 +10,8 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.queued_model import QueuedModel
 
 import pipelines
-from pipelines.answering.engine import EngineSettings, QueryEngine
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import EngineSettings
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings import AnswerSettings

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
+from pipelines.answering.conversation.followup import complete
+from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.rewriting import Rewriter
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
-from pipelines.answering.understanding.followup import complete
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.errors import LLMFailed
 from pipelines.records import Message

@@ -9,8 +9,8 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.engine import QueryEngine
+from pipelines.answering.language import find_language, is_foreign, reads_only_english
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.understanding.language import find_language, is_foreign, reads_only_english
 from pipelines.lexical import LexicalIndex
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")

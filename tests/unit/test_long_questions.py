@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pipelines.answering.understanding.followup import complete
-from pipelines.answering.understanding.language import find_language
-from pipelines.answering.understanding.smalltalk import find_smalltalk, strip_smalltalk
+from pipelines.answering.conversation.followup import complete
+from pipelines.answering.conversation.smalltalk import find_smalltalk, strip_smalltalk
+from pipelines.answering.language import find_language
 from pipelines.lexical import terms
 
 UNITS = [

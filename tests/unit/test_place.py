@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
+from pipelines.answering.conversation.open_page import open_page
 from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retrieval.one_page import fragment_of, page_first, page_spellings
 from pipelines.answering.retrieval.prior import OTHER_VERSION, version_prior
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.understanding.place import fragment_of, open_page, page_first, page_spellings
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Filters
 from pipelines.store import Place, StoreUnavailable

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.legs import LegRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady, choose_collection

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.answering.rewriting import Rewrite, Rewriter, parse_passage, parse_queries, parse_standalone
+from pipelines.answering.conversation.rewriting import Rewrite, Rewriter, parse_passage, parse_queries, parse_standalone
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace

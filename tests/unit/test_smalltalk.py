@@ -9,11 +9,12 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.queued_model import QueuedModel
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.conversation.smalltalk import find_smalltalk, strip_smalltalk
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.understanding.smalltalk import find_smalltalk, strip_smalltalk
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex

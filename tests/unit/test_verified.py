@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.engine import QueryEngine, Question
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.verified.book import AnswerBook
+from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Filters, Hit, Index, Message, written_by
@@ -26,7 +27,7 @@ HITS = [
 ]
 
 
-class BookStore(MemoryStore):
+class AnswerStore(MemoryStore):
     """A store in memory that has verified answers too; `reads` counts how often they were read."""
 
     def __init__(self, *hits: Hit) -> None:
@@ -54,23 +55,23 @@ class BookStore(MemoryStore):
 
 
 @pytest.fixture
-def store() -> BookStore:
-    return BookStore(*HITS)
+def store() -> AnswerStore:
+    return AnswerStore(*HITS)
 
 
 @pytest.fixture
-def engine(store: BookStore, tmp_path: Path) -> QueryEngine:
+def engine(store: AnswerStore, tmp_path: Path) -> QueryEngine:
     embedder = WordEmbedder()
 
     def lexical(index: Index) -> LexicalIndex:
         return LexicalIndex(tmp_path / str(index.id))
 
     engine = QueryEngine(Retriever(store, lambda _: embedder, lexical))
-    engine.verified = AnswerBook(store, engine.aembed, likeness=0.6)
+    engine.verified = VerifiedFinder(store, engine.aembed, likeness=0.6)
     return engine
 
 
-def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: BookStore) -> None:
+def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     answer = engine.query("how can I read csv files")
     assert (answer.text, answer.agent, answer.written_by) == ("Use `read_csv` [1].", "verified", "person")
@@ -82,18 +83,18 @@ def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: BookStore) -
     assert answer.usage.calls == 0 and (answer.index, answer.revision) == (1, 1)
 
 
-def test_sections_are_cited_though_the_text_names_no_number(engine: QueryEngine, store: BookStore) -> None:
+def test_sections_are_cited_though_the_text_names_no_number(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv`.")
     assert [citation.source for citation in engine.query(ASKED).citations] == [READING]
 
 
-def test_other_questions_are_answered_from_the_documentation(engine: QueryEngine, store: BookStore) -> None:
+def test_other_questions_are_answered_from_the_documentation(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     answer = engine.query("How do I write a CSV file?")
     assert answer.agent != "verified" and answer.written_by == "quotes"
 
 
-def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: BookStore) -> None:
+def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
 
     async def events() -> list[str]:
@@ -102,12 +103,12 @@ def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: BookStor
     assert asyncio.run(events()) == [Retrieval.__name__, "Delta", "Answer"]
 
 
-def test_it_is_given_no_more_once_its_section_says_something_else(engine: QueryEngine, store: BookStore) -> None:
+def test_it_is_given_no_more_once_its_section_says_something_else(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     assert engine.query(ASKED).agent == "verified"
     store.publish(1, make_hit(READING, "Call load_csv with a path.", ("IO", "Reading"), version="2.9"), *HITS[1:])
     assert engine.query(ASKED).agent != "verified"
-    engine.verified = AnswerBook(store, engine.aembed, check_s=0.0)
+    engine.verified = VerifiedFinder(store, engine.aembed, check_s=0.0)
     store.publish(1, *HITS)
     assert engine.query(ASKED).agent == "verified", "the section is as it was"
     store.publish(1, *HITS[2:])
@@ -131,20 +132,20 @@ def test_a_section_is_not_its_neighbours() -> None:
     assert found["https://d.test/io.html#io"].passage == "Deep.", "it has no text of its own"
 
 
-def test_a_retired_answer_is_not_given(engine: QueryEngine, store: BookStore) -> None:
+def test_a_retired_answer_is_not_given(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     store.answers[0] = replace(store.answers[0], retired=True)
     assert engine.query(ASKED).agent != "verified"
 
 
-def test_filters_keep_its_sections_or_it_is_not_given(engine: QueryEngine, store: BookStore) -> None:
+def test_filters_keep_its_sections_or_it_is_not_given(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     assert engine.query(ASKED, filters=Filters(version="2.9")).agent == "verified"
     assert engine.query(ASKED, filters=Filters(version="2.10")).agent != "verified"
     assert engine.query(ASKED, filters=Filters(url_prefix="https://d.test/3.0/")).agent != "verified"
 
 
-def test_the_version_of_the_open_page_is_preferred(store: BookStore, engine: QueryEngine) -> None:
+def test_the_version_of_the_open_page_is_preferred(store: AnswerStore, engine: QueryEngine) -> None:
     newer = make_hit("https://d.test/3.0/io.html#reading", "Call load_csv.", ("IO", "Reading"), version="3.0")
     store.publish(1, *HITS, newer)
     store.write("Use `read_csv` [1].")
@@ -160,7 +161,7 @@ def test_the_version_of_the_open_page_is_preferred(store: BookStore, engine: Que
     ]  # fmt: skip
 
 
-def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngine, store: BookStore) -> None:
+def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `write_csv` [1].", "How do I write a CSV file?", source="https://d.test/2.9/io.html#writing")
     history = (Message("user", "How do I read a CSV file?"), Message("assistant", "Use read_csv."))
     answer = engine.query("and how do I write it?", history=history)
@@ -168,20 +169,20 @@ def test_a_follow_up_gets_it_and_is_told_what_was_searched_for(engine: QueryEngi
     assert answer.text.startswith("Searched for: ")
 
 
-def test_what_may_not_leave_a_models_answer_does_not_leave_a_persons(engine: QueryEngine, store: BookStore) -> None:
+def test_what_may_not_leave_a_models_answer_does_not_leave_a_persons(engine: QueryEngine, store: AnswerStore) -> None:
     remote = "![a](https://evil.test/a.png) [b](https://evil.test/)"
     store.write(f"<img src=https://evil.test onerror=alert(1)> {remote} [2] ok [1]")
     text = engine.query(ASKED).text
     assert "evil.test" not in text and "onerror" not in text and "[2]" not in text and text.endswith("ok [1]")
 
 
-def test_a_collection_without_any_costs_one_look_a_second(engine: QueryEngine, store: BookStore) -> None:
+def test_a_collection_without_any_costs_one_look_a_second(engine: QueryEngine, store: AnswerStore) -> None:
     for _ in range(20):
         engine.query(ASKED)
     assert store.marks <= 3 and store.reads == 0
 
 
-def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEngine, store: BookStore) -> None:
+def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEngine, store: AnswerStore) -> None:
     def broken(collection: str) -> VerifiedMark:
         raise StoreUnavailable("away")
 
@@ -190,7 +191,7 @@ def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEng
     assert answer.agent == "extractive" and "verified" in answer.degraded
 
 
-def test_modes_that_do_not_search_give_none(engine: QueryEngine, store: BookStore) -> None:
+def test_modes_that_do_not_search_give_none(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     assert engine.query(ASKED, mode="no_text").agent != "verified"
     assert engine.query(ASKED, mode="context_only", context=("Call read_csv.",)).agent != "verified"

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from starlette.testclient import TestClient
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.verified.book import AnswerBook
+from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
 from serve.api.openai.sources import SourcesPlace, make_writer
@@ -59,7 +59,7 @@ def answers(payload: str) -> Iterator[str]:
     book.payload = payload
     for model, verified in ((None, False), (ObedientModel(), False), (None, True)):
         engine = QueryEngine(PoisonedRetriever(payload), llm=model)
-        engine.verified = AnswerBook(book, engine.aembed) if verified else None
+        engine.verified = VerifiedFinder(book, engine.aembed) if verified else None
         answer = engine.query(QUESTION)
         assert (answer.agent == "verified") == verified
         for place in get_args(SourcesPlace):

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
-from pipelines.answering.understanding.language import is_foreign
+from pipelines.answering.language import is_foreign
 from pipelines.records import Hit
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipelines.answering.retrieval.legs import BM25, PREVIOUS
+from pipelines.answering.retrieval.one_page import PageItemT
 from pipelines.answering.retrieval.prior import Prior, no_prior, reference_prior
-from pipelines.answering.understanding.place import PageItemT
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 from pipelines.store.search import ScoredChunk

@@ -1,7 +1,7 @@
 """The retriever as the engine sees it, and the wait until it has loaded what a question needs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -32,15 +32,15 @@ class AsyncRetriever(Protocol):
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix: ...
 
 
-async def load(retriever: AsyncRetriever, collection: str | None) -> AsyncGenerator[Status, None]:
-    """Wait until `collection` can be asked in full, and yield a Status if that takes a while. Raises as `aload`."""
+async def load(retriever: AsyncRetriever, collection: str | None, tell: Callable[[Status], None]) -> None:
+    """Wait until `collection` can be asked in full, and `tell` if that takes a while. Raises as `aload`."""
     if retriever.has_loaded(collection):
         return
     loading = asyncio.ensure_future(retriever.aload(collection))
     try:
         done, _ = await asyncio.wait([loading], timeout=WORTH_SAYING_S)
         if not done:
-            yield Status(LOADING)
+            tell(Status(LOADING))
         await loading
     finally:
         loading.cancel()

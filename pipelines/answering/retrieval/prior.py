@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
 
-from pipelines.answering.understanding.language import same_language
+from pipelines.answering.language import same_language
 from pipelines.store.chunks import RankableChunk
 
 Prior = Callable[[RankableChunk], float]

@@ -24,8 +24,8 @@ from pipelines.answering.retrieval.live import (
     QueryEmbedder,
     Vector,
 )
+from pipelines.answering.retrieval.one_page import fragment_of, page_spellings
 from pipelines.answering.retrieval.search import IndexStore, Retrieval, RetrievalSettings, Search, Searcher
-from pipelines.answering.understanding.place import fragment_of, page_spellings
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Index
 from pipelines.store import NoSuchIndex, Place, StoreUnavailable, is_copy

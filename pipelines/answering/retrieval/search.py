@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.answering.language import find_language, is_foreign, same_language
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.fusion import FusedText, Fusion, RankedList
 from pipelines.answering.retrieval.legs import (
@@ -23,9 +24,8 @@ from pipelines.answering.retrieval.legs import (
 )
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
+from pipelines.answering.retrieval.one_page import Focus, page_first
 from pipelines.answering.retrieval.prior import Prior, no_prior, version_prior
-from pipelines.answering.understanding.language import find_language, is_foreign, same_language
-from pipelines.answering.understanding.place import Focus, page_first
 from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index

@@ -16,8 +16,8 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from sse_starlette import ServerSentEvent
 
-from pipelines.answering.chain import Delta
-from pipelines.answering.engine import Event, QueryEngine
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.events import Delta, Event
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from pipelines.answering.engine import Question
+from pipelines.answering.question import Question
 from pipelines.records import Filters, Message
 from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipelines.answering.trace import Trace
 from pipelines.characters import clean_for_model
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.replies import item_key, read_items, read_prose
@@ -103,6 +104,12 @@ class Rewrite:
     exchanges: tuple[Exchange, ...] = ()
     failed: bool = False
     passage: str = ""
+
+    def record(self, trace: Trace) -> None:
+        """Record its cost, and that a part is missing."""
+        trace.add_usage(self.usage, self.exchanges)
+        if self.failed:
+            trace.mark_degraded("rewrite")
 
 
 class Rewriter:

@@ -26,7 +26,7 @@ Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 CHECK_S = 1.0
 
 
-class BookStore(Protocol):
+class AnswerStore(Protocol):
     """The part of the store that has verified answers and their sections."""
 
     def live_index(self, collection: str, /) -> Index: ...
@@ -64,7 +64,7 @@ class _Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class _Edition:
+class _Snapshot:
     """The verified answers of a collection that can be given, as of one revision of its index and one mark."""
 
     index: Index
@@ -76,7 +76,7 @@ class _Edition:
         return (self.index.id, self.index.revision, self.mark) == (index.id, index.revision, mark)
 
 
-class AnswerBook:
+class VerifiedFinder:
     """The verified answers of all collections. `embed` gives vectors of questions by the model of a collection.
 
     `collection` is used where a question names none ("": the default or only one). A question gets the answer to a
@@ -85,7 +85,7 @@ class AnswerBook:
 
     def __init__(
         self,
-        store: BookStore,
+        store: AnswerStore,
         embed: CollectionEmbed,
         collection: str = "",
         likeness: float = LIKENESS,
@@ -93,7 +93,7 @@ class AnswerBook:
     ) -> None:
         self._store, self._embed, self._collection = store, embed, collection
         self._likeness, self._check_s = likeness, check_s
-        self._editions: dict[str, tuple[float, _Edition]] = {}
+        self._snapshots: dict[str, tuple[float, _Snapshot]] = {}
 
     async def find(
         self, question: str, collection: str | None = None, filters: Filters = Filters(), version: str | None = None
@@ -103,24 +103,24 @@ class AnswerBook:
         `filters` keep its sections, and none is of another `version` than that of the reader's page.
         """
         name = collection or self._collection
-        edition = await self._edition(name, self._check_s)
-        match = await self._match(edition, question, name, filters, version)
+        snapshot = await self._snapshot(name, self._check_s)
+        match = await self._match(snapshot, question, name, filters, version)
         if match is None:
             return None
-        now = await self._edition(name, 0.0)
-        return match if now is edition else await self._match(now, question, name, filters, version)
+        now = await self._snapshot(name, 0.0)
+        return match if now is snapshot else await self._match(now, question, name, filters, version)
 
-    async def _edition(self, name: str, most_age_s: float) -> _Edition:
-        """Return the edition of a collection, read or checked at most that many seconds ago."""
-        checked, edition = self._editions.get(name, (0.0, None))
-        if edition is not None and time.monotonic() - checked < most_age_s:
-            return edition
-        edition = await asyncio.to_thread(self._read, name, edition)
-        self._editions[name] = time.monotonic(), edition
-        return edition
+    async def _snapshot(self, name: str, most_age_s: float) -> _Snapshot:
+        """Return the snapshot of a collection, read or checked at most that many seconds ago."""
+        checked, snapshot = self._snapshots.get(name, (0.0, None))
+        if snapshot is not None and time.monotonic() - checked < most_age_s:
+            return snapshot
+        snapshot = await asyncio.to_thread(self._read, name, snapshot)
+        self._snapshots[name] = time.monotonic(), snapshot
+        return snapshot
 
-    def _read(self, name: str, before: _Edition | None) -> _Edition:
-        """Return the newest edition, which is the one `before` if nothing has changed."""
+    def _read(self, name: str, before: _Snapshot | None) -> _Snapshot:
+        """Return the newest snapshot, which is the one `before` if nothing has changed."""
         index = self._store.live_index(name or choose_collection(self._store.collections()))
         mark = self._store.verified_mark(index.collection)
         if before and before.is_of(index, mark):
@@ -133,32 +133,32 @@ class AnswerBook:
             for text in answer.questions
         ]
         same_model = before is not None and before.index.settings == index.settings
-        return _Edition(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
+        return _Snapshot(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
 
     async def _match(
-        self, edition: _Edition, question: str, name: str, filters: Filters, version: str | None
+        self, snapshot: _Snapshot, question: str, name: str, filters: Filters, version: str | None
     ) -> VerifiedMatch | None:
-        kept = [one for one in edition.wordings if are_kept(one.sections, filters, version)]
+        kept = [one for one in snapshot.wordings if are_kept(one.sections, filters, version)]
         same = next((one for one in reversed(kept) if wording_key(one.text) == wording_key(question)), None)
         if same:
-            return _match(edition, same, 1.0)
+            return _match(snapshot, same, 1.0)
         meaning = Meaning.of(question) if kept else None
         near = [one for one in kept if meaning and may_mean_same(meaning, one.meaning)]
         if not near:
             return None
-        cosines = await self._cosines(edition, question, name, near)
+        cosines = await self._cosines(snapshot, question, name, near)
         best = int(np.argmax(cosines))
-        return _match(edition, near[best], float(cosines[best])) if cosines[best] >= self._likeness else None
+        return _match(snapshot, near[best], float(cosines[best])) if cosines[best] >= self._likeness else None
 
-    async def _cosines(self, edition: _Edition, question: str, name: str, wordings: Sequence[_Wording]) -> Vector:
-        new = [one.text for one in wordings if one.text not in edition.vectors]
+    async def _cosines(self, snapshot: _Snapshot, question: str, name: str, wordings: Sequence[_Wording]) -> Vector:
+        new = [one.text for one in wordings if one.text not in snapshot.vectors]
         vector, *others = await self._embed([question, *new], name or None)
-        edition.vectors.update(zip(new, others, strict=True))
-        return np.array([edition.vectors[one.text] @ vector for one in wordings], np.float32)
+        snapshot.vectors.update(zip(new, others, strict=True))
+        return np.array([snapshot.vectors[one.text] @ vector for one in wordings], np.float32)
 
 
 def given_answers(
-    store: BookStore, index: Index, answers: Iterable[VerifiedAnswer]
+    store: AnswerStore, index: Index, answers: Iterable[VerifiedAnswer]
 ) -> list[tuple[VerifiedAnswer, tuple[Hit, ...]]]:
     """Return the answers that may be given, each with its sections: none is retired, no section has changed."""
     active = [answer for answer in answers if not answer.retired]
@@ -172,7 +172,7 @@ def given_answers(
     ]
 
 
-def _match(edition: _Edition, wording: _Wording, likeness: float) -> VerifiedMatch:
+def _match(snapshot: _Snapshot, wording: _Wording, likeness: float) -> VerifiedMatch:
     answer, hits = wording.answer, wording.sections
     text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [hit.passage for hit in hits])
-    return VerifiedMatch(answer.id, wording.text, likeness, text, hits, edition.index)
+    return VerifiedMatch(answer.id, wording.text, likeness, text, hits, snapshot.index)

@@ -1,8 +1,8 @@
 """Says what an answer begins with: the search that was made instead, and what may mislead."""
 
 from pipelines.answering.grounding.words import content_words
+from pipelines.answering.language import is_foreign, reads_only_english
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.understanding.language import is_foreign, reads_only_english
 
 
 def make_notes(asked: str, unclear: str, retrieval: Retrieval, astray: str = "") -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.answering.understanding.smalltalk import find_smalltalk, strip_smalltalk
+from pipelines.answering.conversation.smalltalk import find_smalltalk, strip_smalltalk
 from pipelines.lexical import STOP_TERMS, terms
 
 _CONNECTOR = re.compile(r"(?:(?:and|but|or|so|then|also|ok|okay|now|next|yes|no)\b[\s,]*)+", re.IGNORECASE)

@@ -5,7 +5,7 @@ Knows statements and passages; no engine, no prompt and no second model call. do
 
 import re
 import time
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pipelines.answering.grounding.citations import CheckedStatement
 from pipelines.answering.grounding.statements import YES_OR_NO, Statement, StatementKind, StatementReader
@@ -19,45 +19,43 @@ NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 
 class Attributor:
-    """Passes an answer on at once, and cites for each claim as soon as it is whole.
+    """Passes an answer on to `say` at once, and cites for each claim as soon as it is whole.
 
     A claim whose own numbers do not support it gets one that does, a claim without any too; one that no passage
     supports stays as it is. `checked` are the statements so far, `seconds` the time that their checks took.
+    Text that is `numbered` is passed on as it is.
     """
 
-    def __init__(self, passages: Passages) -> None:
-        self._passages = passages
+    def __init__(self, passages: Passages, say: Callable[[str], None], *, numbered: bool = False) -> None:
+        self._passages, self._say, self._numbered = passages, say, numbered
         self._reader = StatementReader()
         self.checked: list[CheckedStatement] = []
         self.seconds = 0.0
 
-    async def feed(self, text: str) -> AsyncGenerator[str, None]:
-        """Yield `text` and the numbers that are certain now that it has come."""
-        async for out in self._write(self._reader.feed(text)):
-            yield out
+    async def feed(self, text: str) -> None:
+        """Say `text` and the numbers that are certain now that it has come."""
+        await self._write([text] if self._numbered else self._reader.feed(text))
 
-    async def close(self) -> AsyncGenerator[str, None]:
-        """Yield the rest, as no more text comes; at last the closest passages, if none supports anything."""
-        async for out in self._write(self._reader.close()):
-            yield out
-        if closest := self._cite_closest():
-            yield closest
+    async def close(self) -> None:
+        """Say the rest, as no more text comes; at last the closest passages, if none supports anything."""
+        await self._write(self._reader.close())
+        await self._write([self._cite_closest()])
 
-    async def _write(self, parts: Sequence[str | Statement]) -> AsyncGenerator[str, None]:
+    async def _write(self, parts: Sequence[str | Statement]) -> None:
         said = ""
         for part in parts:
             if isinstance(part, str):
                 said += part
                 continue
             if said:  # a reader need not wait for the check of what follows
-                yield said
+                self._say(said)
             began = time.perf_counter()
             checked = await self._check(part)
             self.checked.append(checked)
             self.seconds += time.perf_counter() - began
             said = _write_numbers(part, tuple(checked.added))
         if said:
-            yield said
+            self._say(said)
 
     async def _check(self, statement: Statement) -> CheckedStatement:
         text, numbers = self._claim_of(statement), [n for n in statement.numbers if 1 <= n <= len(self._passages.hits)]

@@ -1,0 +1,157 @@
+"""The ways to answer a question, in order: small talk, a person's answer, hits, given texts."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Protocol
+
+from pipelines.answering.agents import StepUnavailable
+from pipelines.answering.conversation.notes import make_notes, note_search
+from pipelines.answering.conversation.reader import Reading
+from pipelines.answering.finding import HitFinder
+from pipelines.answering.grounding.citations import cite_sections
+from pipelines.answering.grounding.subject import subject_first
+from pipelines.answering.retrieval.interface import AsyncRetriever
+from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.routing.router import Router
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
+from pipelines.answering.trace import Trace
+from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.writing.draft import Draft
+from pipelines.answering.writing.writer import AnswerWriter
+from pipelines.records import VERIFIED, Hit, Index, IndexSettings, Route
+from pipelines.store import StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
+
+
+class Answerer(Protocol):
+    """A way to answer questions."""
+
+    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
+        """Return what to write the answer from; None for a question that is not its own."""
+        ...
+
+
+class SmallTalkAnswerer:
+    """Answers greetings and thanks. No step is asked but for the collection's name."""
+
+    def __init__(self, retriever: AsyncRetriever) -> None:
+        self._retriever = retriever
+
+    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
+        """See `Answerer.take`. Raises NoLiveIndex."""
+        if reading.smalltalk is None:
+            return None
+        retrieval = replace(_from_context(reading), queries=())
+        names = [reading.question.collection] if reading.question.collection else []
+        try:
+            index = await self._retriever.aready(reading.question.collection)
+            retrieval = replace(retrieval, index=index, revision=index.revision)
+            names = [index.collection]
+        except CollectionNotNamed as error:
+            names = list(error.names)
+        except NotReady as error:
+            names = [error.collection] if error.collection else names
+        except (StoreUnavailable, StepUnavailable) as error:
+            log.info("a greeting is answered all the same: %s", error)
+        route = Route(SMALLTALK, f"all of it is {reading.smalltalk.kind}")
+        return Draft(retrieval, route, text=reading.smalltalk.reply(names))
+
+
+class VerifiedAnswerer:
+    """Gives `answers`, which people wrote; there may be none."""
+
+    def __init__(self, answers: VerifiedFinder | None = None) -> None:
+        self.answers = answers
+
+    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
+        """See `Answerer.take`: not to a question about the open page, nor to one that is unclear."""
+        question, page, standalone = reading.question, reading.page, reading.standalone
+        if self.answers is None or not reading.may_be_given or reading.unclear or page.focus:
+            return None
+        version = page.place.version if page.place else None
+        finding = self.answers.find(standalone, question.collection, question.filters, version)
+        match = await trace.attempt(VERIFIED, finding, None)
+        if match is None:
+            return None
+        why = f"a person answered {match.question!r} (likeness {match.likeness:.2f}, verified answer {match.id})"
+        return Draft(
+            Retrieval(standalone, match.hits, match.index, match.index.revision, (), {}, (standalone,)),
+            Route(VERIFIED, why),
+            note_search(reading.asked, standalone),
+            text=match.text,
+            cited=cite_sections(match.text, match.hits),
+        )
+
+
+class RetrievingAnswerer:
+    """Answers from the hits that `finder` finds, by the agent that `router` chooses."""
+
+    def __init__(self, router: Router, writer: AnswerWriter, finder: HitFinder) -> None:
+        self._router, self._writer, self._finder = router, writer, finder
+
+    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
+        """See `Answerer.take`. Raises TemplateError and as `HitFinder.find`."""
+        if not uses_retrieval(reading.mode):
+            return None
+        route = await _route(reading, self._router, self._writer, trace)
+        retrieval = await self._finder.find(reading, trace, quoted=self._writer.quotes(route.agent))
+        about = "" if reading.page.focus else reading.about
+        hits, found = subject_first(about, retrieval.hits)
+        retrieval, astray = replace(retrieval, hits=hits), "" if found else about
+        notes = make_notes(reading.asked, reading.unclear, retrieval, astray)
+        if reading.mode == NO_TEXT:
+            return Draft(retrieval, route, notes)
+        task = await self._writer.prepare(_task(reading, retrieval), route.agent, trace)
+        return Draft(replace(retrieval, hits=task.hits), route, notes, task, astray=astray)
+
+
+class GivenAnswerer:
+    """Answers from the texts that came with the question, or from none."""
+
+    def __init__(self, router: Router, writer: AnswerWriter) -> None:
+        self._router, self._writer = router, writer
+
+    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
+        """See `Answerer.take`. Raises TemplateError."""
+        route = await _route(reading, self._router, self._writer, trace)
+        retrieval = _from_context(reading)
+        task = await self._writer.prepare(_task(reading, retrieval), route.agent, trace)
+        return Draft(replace(retrieval, hits=task.hits), route, task=task)
+
+
+async def _route(reading: Reading, router: Router, writer: AnswerWriter, trace: Trace) -> Route:
+    with trace.step("route"):
+        route = await asyncio.to_thread(router.route, reading.standalone)
+    writer.check(route.agent, reading.question.variables)
+    return route
+
+
+def _task(reading: Reading, retrieval: Retrieval) -> Task:
+    question = reading.question
+    return Task(
+        retrieval.question,
+        retrieval.hits,
+        question.history,
+        reading.mode,
+        question.variables,
+        question.context,
+        question.collection,
+        evidence=retrieval.evidence,
+        about=reading.about,
+    )
+
+
+def _from_context(reading: Reading) -> Retrieval:
+    """Return the texts that came with a question as hits."""
+    hits = tuple(
+        Hit(f"context:{n}", f"context:{n}", (), f"Context {n}", (), text, "", 1.0, "given")
+        for n, text in enumerate(reading.question.context, 1)
+    )
+    nowhere = Index(0, reading.question.collection or "", IndexSettings(), "live", 0)
+    return Retrieval(reading.standalone, hits, nowhere, 0, (), {}, (reading.standalone,))

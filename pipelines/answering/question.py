@@ -1,0 +1,59 @@
+"""A question, its options, and how the engine answers those that name none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.search import HITS
+from pipelines.records import Filters, Message
+
+
+class QuestionTooLong(ValueError):
+    """A question has more characters than the engine takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and its options.
+
+    `k` is the number of hits for the answer; `previous` are the ids of the chunks that the turn before cited; `mode`
+    names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
+    URL of the page that the reader has open, which "this page" means.
+    """
+
+    question: str
+    collection: str | None = None
+    k: int | None = None
+    filters: Filters = Filters()
+    history: tuple[Message, ...] = ()
+    previous: tuple[str, ...] = ()
+    mode: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    context: tuple[str, ...] = ()
+    id: str = ""
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How many and which hits an answer is made from, and how.
+
+    `mode` names the synthesizer and `k` is the number of hits, for questions that name none. The reranker gets `depth`
+    hits. With `pages_first` the hits are of as many pages as possible; at most `max_per_page` are of one page (0: any
+    number). `longest_question` is in characters.
+    """
+
+    mode: str = "compact"
+    k: int = HITS
+    depth: int = 30
+    pages_first: bool = Fusion().pages_first
+    max_per_page: int = 0
+    longest_question: int = 8_000
+
+
+def check_length(question: str, most: int) -> None:
+    """Raise QuestionTooLong if `question` has more than `most` characters."""
+    if len(question) > most:
+        raise QuestionTooLong(
+            f"the question has {len(question):,} characters, and at most {most:,} are answered: shorten it"
+        )

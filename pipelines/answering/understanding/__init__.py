@@ -1,1 +1,0 @@
-"""Understanding: what a reader means by a message, without a language model."""

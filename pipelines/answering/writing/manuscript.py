@@ -1,0 +1,146 @@
+"""The text of one answer while it is written: what was sent of it, by whom, and how it ended."""
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+
+from pipelines.answering.agents import AgentResult
+from pipelines.answering.events import Delta, Send
+from pipelines.answering.grounding.answerable import UNKNOWN, likelihood, unknown_answer
+from pipelines.answering.grounding.citations import (
+    CheckedStatement,
+    cite_closest,
+    cite_quotes,
+    count_claims,
+    count_quotes,
+    first_support,
+    make_citations,
+)
+from pipelines.answering.grounding.confidence import rate_confidence
+from pipelines.answering.grounding.support import Support
+from pipelines.answering.question import Question
+from pipelines.answering.trace import Trace
+from pipelines.answering.writing.draft import Draft
+from pipelines.records import FINISHED, HIGH, Answer, Citation, Claims, Hit, Route
+
+log = logging.getLogger(__name__)
+
+# Stands in `degraded` where a call of the language model was cut off.
+TRUNCATED = "truncated"
+
+
+class Manuscript:
+    """The text of the answer to `draft`. What is said is sent at once, the notes first.
+
+    An agent that begins after another one voids what that one sent.
+    """
+
+    def __init__(self, draft: Draft, trace: Trace, send: Send) -> None:
+        self.draft, self.trace, self.send = draft, trace, send
+        self.agent, self.text = "", ""
+        self.failed = self.refused = False
+        self.checked: Sequence[CheckedStatement] = ()
+        self._route, self._notes = draft.route, draft.notes
+        self._quoted: Mapping[int, Support] = {}
+        self._known, self._whole, self._finish_reason = True, True, FINISHED
+        self._sent = False
+        if self._notes and (draft.task or draft.text):
+            send(Delta(self._preface))
+
+    @property
+    def _preface(self) -> str:
+        """The notes as the first paragraphs of the answer."""
+        return "".join(f"{note}\n\n" for note in self._notes)
+
+    def begin(self, agent: str) -> None:
+        """Let an agent begin; the text of the one before it is void."""
+        self._sent = self._sent or bool(self.text)
+        self.agent, self.text, self.failed, self.refused, self.checked = agent, "", False, False, ()
+
+    def append_text(self, text: str) -> None:
+        """Send more of the text; the first text of a further agent comes with the notes, which are void as well."""
+        reset = self._sent and not self.text
+        self.trace.mark_first("first_delta")
+        self.send(Delta(f"{self._preface}{text}" if reset else text, reset))
+        self.text += text
+
+    def end(self, result: AgentResult) -> None:
+        """Take the result of the agent."""
+        self.trace.add_usage(result.usage, result.exchanges)
+        if result.failed:
+            self.fail(result.failed)
+            return
+        self._quoted = result.quoted
+        for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
+            self._finish_reason = cut
+            self.trace.mark_degraded(TRUNCATED)
+
+    def fail(self, why: str) -> None:
+        """Take note that the agent failed and another stands in for it; the route names both."""
+        log.warning("agent %s failed: %s", self.agent, why)
+        self.failed, self._whole = True, False
+        self.trace.mark_degraded(f"llm:{self.agent}")
+        self._route = Route(self._route.agent, f"{self._route.why}; {self.agent} failed: {why}")
+
+    def fall_back(self, note: str) -> None:
+        """Take note that the agent found no answer and another one stands in for it, which `note` tells the reader."""
+        self._route = Route(self._route.agent, f"{self._route.why}; {self.agent} found no answer")
+        self._notes += (note,)
+        if not self._sent and not self.text:
+            self.send(Delta(f"{note}\n\n"))
+
+    def add_closest(self, hits: Sequence[Hit]) -> None:
+        """Name the closest sources in an answer that only says that it does not know."""
+        self._known = not self.text.lstrip().startswith(UNKNOWN)
+        if self.text.strip() == UNKNOWN and (closest := unknown_answer(hits).removeprefix(UNKNOWN)):
+            self.append_text(closest)
+
+    def answer(self, question: Question) -> Answer:
+        """Return the answer to `question` with its citations."""
+        retrieval, trace = self.draft.retrieval, self.trace
+        with trace.step("cite"):
+            citations, claims = self._cite(retrieval.hits)
+        held = all(citation.supported for citation in citations)
+        confidence = rate_confidence(
+            claims,
+            self._first_support(),
+            likelihood(retrieval.evidence) if retrieval.evidence else None,
+            known=self._known and not self.draft.astray,
+            whole=self._whole and self._finish_reason == FINISHED and held,
+            quoted=bool(self._quoted),
+        )
+        return Answer(
+            question=question.question,
+            text=f"{self._preface}{self.text}" if self.text else "",
+            agent=self.agent,
+            citations=citations if self.draft.cited is None else self.draft.cited,
+            hits=retrieval.hits,
+            degraded=tuple(trace.degraded),
+            timings=trace.all_timings(),
+            index=retrieval.index.id,
+            revision=retrieval.revision,
+            id=question.id or uuid.uuid4().hex,
+            known=self._known,
+            route=self._route,
+            queries=retrieval.queries,
+            notes=self._notes,
+            usage=trace.usage,
+            exchanges=tuple(trace.exchanges),
+            finish_reason=self._finish_reason,
+            claims=claims,
+            collection=retrieval.index.collection,
+            confidence=confidence if self.draft.cited is None else HIGH,
+        )
+
+    def _cite(self, hits: Sequence[Hit]) -> tuple[tuple[Citation, ...], Claims]:
+        """Return the citations and the count of the claims; an answer that it does not know claims nothing."""
+        if self._quoted:
+            return cite_quotes(self._quoted, hits), count_quotes(self._quoted) if self._known else Claims()
+        if not self._known:
+            return cite_closest(self.text, hits), Claims()
+        return make_citations(self.checked, hits), count_claims(self.checked)
+
+    def _first_support(self) -> float:
+        """Return how well a passage supports the first claim, or the first quoted source answers the question."""
+        quoted = next(iter(self._quoted.values()), None)
+        return quoted.score if quoted else first_support(self.checked)

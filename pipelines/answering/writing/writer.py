@@ -1,0 +1,126 @@
+"""Writes the answer of a draft: its own text, or that of the first agent that succeeds.
+
+Knows agents and what may leave the service; not how hits are found.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+
+from pipelines.answering.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent
+from pipelines.answering.events import Send
+from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_likely
+from pipelines.answering.grounding.refusals import RefusalFilter
+from pipelines.answering.grounding.support import Passages
+from pipelines.answering.hits import full_text
+from pipelines.answering.sanitizing.stream import AnswerSanitizer
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
+from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.synthesis.styles import EXAMPLE_NAME
+from pipelines.answering.trace import Trace
+from pipelines.answering.writing.attribution import Attributor
+from pipelines.answering.writing.draft import Draft
+from pipelines.answering.writing.manuscript import Manuscript
+from pipelines.answering.writing.stages import TextStages
+from pipelines.llm.session import Status
+
+# Said before the quotes that stand in for the answer of a model that says that there is none.
+FOUND_NONE = "The language model found no answer in the passages, so they are quoted."
+
+
+class AnswerWriter:
+    """Writes answers by the first of `agents` that succeeds, at last by the extractive agent.
+
+    `embed` gives the vectors by which claims are compared with passages.
+    """
+
+    def __init__(self, agents: Sequence[Agent], embed: CollectionEmbed | None = None) -> None:
+        self._embed, self._extractive = embed, ExtractiveAgent(embed)
+        self._agents: list[Agent] = [*agents, self._extractive]
+        self.names = tuple(agent.name for agent in self._agents)
+
+    def check(self, name: str, variables: Mapping[str, str]) -> None:
+        """Raise TemplateError if the prompts of the agent `name`, else of the first, cannot take `variables`."""
+        next((agent for agent in self._agents if agent.name == name), self._agents[0]).check(variables)
+
+    def quotes(self, name: str) -> bool:
+        """Return whether the agent `name` answers by quoting."""
+        return name == self._extractive.name or len(self._agents) == 1
+
+    async def prepare(self, task: Task, agent: str, trace: Trace) -> Task:
+        """Return the task, with its hits in the order in which the answer quotes them if no model is asked."""
+        if self._order(agent, task)[0] is not self._extractive:
+            return task
+        with trace.step("choose"):
+            return await self._extractive.prepare(task)
+
+    async def write(self, draft: Draft, trace: Trace, send: Send) -> Manuscript:
+        """Write the answer, and send its text and what its agents are at as they come. Raises TemplateError."""
+        paper = Manuscript(draft, trace, send)
+        if draft.text:
+            paper.begin(draft.route.agent)
+            paper.append_text(draft.text)
+        elif draft.task:
+            await self._by_agents(draft.task, paper)
+            paper.add_closest(draft.task.hits)
+        return paper
+
+    async def _by_agents(self, task: Task, paper: Manuscript) -> None:
+        for agent in self._order(paper.draft.route.agent, task):
+            await self._by_agent(agent, task, paper)
+            if not paper.failed:
+                break
+        if paper.refused and _is_likely(task):  # the index probably has an answer: the passages are quoted
+            paper.fall_back(FOUND_NONE)
+            await self._by_agent(self._extractive, task, paper)
+        elif paper.refused:
+            paper.begin(paper.agent)
+            paper.append_text(UNKNOWN)
+
+    def _order(self, first: str, task: Task) -> list[Agent]:
+        """Return the agent `first`, then its stand-ins, the extractive one last.
+
+        Where no hit could support an answer it is the extractive agent alone, which says so: no model is tempted.
+        """
+        if uses_retrieval(task.mode) and not is_askable(
+            task.question, task.hits, task.evidence, again=bool(task.history)
+        ):
+            return self._agents[-1:]
+        return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
+
+    async def _by_agent(self, agent: Agent, task: Task, paper: Manuscript) -> None:
+        """Write what one agent says: sanitized, without refusals, with the numbers of the passages that support it."""
+        sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
+        refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME, question=task.question)
+        refuses = agent is not self._extractive and may_refuse(task.mode)
+        stages = TextStages([sanitizer, refusals] if refuses else [sanitizer])
+        paper.begin(agent.name)
+        cited = Attributor(self._passages(task), paper.append_text, numbered=agent is self._extractive)
+        with paper.trace.step("synthesize"):
+            try:
+                async with aclosing(agent.answer(task)) as parts:
+                    async for part in parts:
+                        if isinstance(part, AgentResult):
+                            paper.end(part)
+                        elif isinstance(part, Status):
+                            paper.send(part)
+                        else:
+                            await cited.feed(stages.feed(part))
+                if not paper.failed:
+                    await cited.feed(stages.close())
+                    await cited.close()
+            except TemplateError:
+                raise
+            except Exception as error:
+                paper.fail(f"{type(error).__name__}: {error}")
+        paper.refused, paper.checked = not paper.failed and refusals.refused, cited.checked
+        paper.trace.add_seconds("cite", cited.seconds)
+
+    def _passages(self, task: Task) -> Passages:
+        embed = partial(self._embed, collection=task.collection) if self._embed and uses_retrieval(task.mode) else None
+        return Passages(task.hits, embed)
+
+
+def _is_likely(task: Task) -> bool:
+    return task.evidence is not None and is_likely(task.evidence)
