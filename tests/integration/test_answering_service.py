@@ -1,6 +1,6 @@
 """The deployed application with language models behind it, over real HTTP: modes, streams, failures, cancelling.
 
-Run twice: every step in the ingress process, and every step in a deployment of its own.
+Every step has a deployment of its own; the exhaustive tier runs all of it in the ingress process as well.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ def models() -> Iterator[tuple[ScriptedLLM, ScriptedLLM]]:
         yield strong, weak
 
 
-@pytest.fixture(scope="module", params=["ingress", "deployment"])
+@pytest.fixture(scope="module", params=[pytest.param("ingress", marks=pytest.mark.exhaustive), "deployment"])
 def deployed(
     request: pytest.FixtureRequest,
     service: Service,

@@ -161,7 +161,7 @@ def reads(process: subprocess.Popen) -> list[int]:
     return [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
 def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded_twice(
     jobs: Jobs, run: subprocess.Popen, model: CountingModel, end: signal.Signals
 ) -> None:

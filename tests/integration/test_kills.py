@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def bench(local_ray: None, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Bench]:
     with kill_bench(tmp_path_factory, request.config) as bench:
         yield bench
 
@@ -84,13 +84,15 @@ def survive(bench: Bench, kills: Sequence[Callable[[Run], Kill]], moments: Seque
         report(bench, database, kill, SURVIVED[hit])
 
 
+@pytest.mark.exhaustive
 def test_a_run_survives_its_actor_a_sinks_session_and_postgres(bench):
     kills = bench.random.sample(list(SURVIVED), len(SURVIVED))
     survive(bench, kills, [(0.05, 0.2), (0.25, 0.4), (0.45, 0.6)])
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("hit", SURVIVED)
+@pytest.mark.parametrize(
+    "hit", [kill_actor, *(pytest.param(hit, marks=pytest.mark.exhaustive) for hit in (end_session, kill_postgres))]
+)
 def test_a_run_survives_one_kill_at_any_moment(bench, hit):
     survive(bench, [hit], [(0.05, 0.7)])
 

@@ -91,7 +91,7 @@ def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
         return done.stdout, [request.path for request in proxy.requests]
 
 
-@pytest.mark.parametrize(("what", "niceness"), [("service", 0), ("job", 15)])
+@pytest.mark.parametrize(("what", "niceness"), [pytest.param("service", 0, marks=pytest.mark.exhaustive), ("job", 15)])
 def test_a_local_ray_asks_no_cloud_and_its_job_gives_way_to_others(what, niceness):
     said, asked = run_locally(what)
     assert f"niceness {niceness}" in said

@@ -70,6 +70,7 @@ def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
+@pytest.mark.exhaustive
 def test_what_fails_in_the_process_that_exports_is_said_here(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()

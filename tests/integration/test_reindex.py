@@ -274,7 +274,6 @@ def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
     assert chunks["embedded"] >= chunks["written"] == chunks["total"] > 0 and chunks["reused"] == 0
 
 
-@ON_RAY
 def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
     jobs.reindex()
     short = jobs.reindex("--max-pages", 3)

@@ -2,7 +2,7 @@
 
 Clients ask all the time over real HTTP. Each question must end in an answer or in a 503 with Retry-After (a
 stream that has begun: in its `answer` or in an `error` event that says when to ask again): never in a 500, a torn
-reply or silence. Every step has its own deployment, of one replica, so that nothing stands in for the dead one; the
+reply or silence. The step that is killed has its own deployment, of one replica, so that nothing stands in for it; the
 ingress has two. RAYDEX_KILL_SEED repeats the moments of an earlier run.
 """
 
@@ -222,20 +222,21 @@ def model() -> ScriptedLLM:
 def bench(
     service: Service, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Bench]:
-    home = tmp_path_factory.mktemp("home")
+    """The retriever has a deployment of its own; so has each other step where a test asks for `all` by the parameter."""
+    home, others = tmp_path_factory.mktemp("home"), "deployment" if hasattr(request, "param") else "ingress"
     seed = kill_seed()
     with embedded.run_postgres(home) as url, model() as llm:
         with Store(url) as store:
             store.migrate()
             Workshop(store).reindex(SITE)
-        with service.deployed(settings(url, home, llm)):
+        with service.deployed(settings(url, home, llm, others)):
             bench = Bench(service.url, home, llm, random.Random(seed))
             yield bench
     head = ("killed", "well again after", "longest wait", "how the questions ended")
     leave_table(request.config, f"kills under load (RAYDEX_KILL_SEED={seed}, {CLIENTS} clients)", head, bench.table)
 
 
-def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
+def settings(url: str, home: Path, llm: ScriptedLLM, others: str) -> Settings:
     return Settings.model_validate(
         {
             "database_url": url,
@@ -248,23 +249,28 @@ def settings(url: str, home: Path, llm: ScriptedLLM) -> Settings:
             "reranker_url": llm.url,
             "reranker_model": "scripted",
             "retriever_placement": "deployment",
-            "reranker_placement": "deployment",
-            "agents_placement": "deployment",
+            "reranker_placement": others,
+            "agents_placement": others,
             "step_timeout_s": 10,
             "vector_weight": 0.1,
         }
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "deployment",
-    ["Retriever", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("Reranker", "Agent-strong"))],
-)
+def test_the_only_retriever(bench: Bench) -> None:
+    ends = bench.under_load("Retriever", lambda: kill_9(*replicas("Retriever")))
+    assert set(ends.values()) <= {ANSWER, DEGRADED}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bench", ["all"], indirect=True)
+@pytest.mark.parametrize("deployment", ["Reranker", "Agent-strong"])
 def test_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
     ends = bench.under_load(deployment, lambda: kill_9(*replicas(deployment)))
     assert set(ends.values()) <= {ANSWER, DEGRADED}  # what was retrieved is answered, by another agent if need be
 
 
+@pytest.mark.exhaustive
 def test_one_of_two_ingress_replicas(bench: Bench) -> None:
     bench.under_load("Raydex, one of two", lambda: kill_9(bench.random.choice(replicas("Raydex"))))
 

@@ -78,7 +78,9 @@ def check(browser: Browser, url: str, payload: str) -> None:
     assert [address for address in browser.requests() if not address.startswith((url, "data:,"))] == [], payload
 
 
-@pytest.mark.parametrize("answering", ["quoting", "obedient", "verified"])
+@pytest.mark.parametrize(
+    "answering", ["obedient", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in ("quoting", "verified"))]
+)
 def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pytest.FixtureRequest) -> None:
     retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:

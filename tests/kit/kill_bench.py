@@ -70,7 +70,7 @@ class Bench:
 
     def reindex(self, database: str) -> ReindexSummary:
         """Run undisturbed, in this process."""
-        options = ReindexOptions(resources=BuildResources("64MB", 0), embedding_url=self.model.url)
+        options = ReindexOptions(resources=BuildResources("64MB", 0), no_ray=True, embedding_url=self.model.url)
         with Store(database) as store:
             store.migrate()
             return reindex(store, Collection(**yaml.safe_load(self.file.read_text())), options)
@@ -78,7 +78,7 @@ class Bench:
 
 @contextlib.contextmanager
 def kill_bench(tmp_path_factory: pytest.TempPathFactory, config: pytest.Config) -> Iterator[Bench]:
-    """Index the corpus undisturbed, yield the bench, and leave its table. A Ray must be connected."""
+    """Index the corpus undisturbed, yield the bench, and leave its table."""
     folder, home = tmp_path_factory.mktemp("corpus"), tmp_path_factory.mktemp("home")
     for page in range(PAGES):
         text = f"Subject {page * 7919 % 100_003} is treated on this page, and so is matter {page * 104_729 % 99_991}."

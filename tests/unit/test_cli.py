@@ -113,34 +113,31 @@ HOMELESS = {"index": ["x", "--base-url", "https://x.test/"], "ask": ["hi"], "key
 HOMELESS |= {verb: [] for verb in ("serve", "mcp", "status", "default", "database", "insights")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verb", HOMELESS)
-def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path):
+def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path, monkeypatch, capsys):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "page.html").write_text("<h1>Page</h1>")
     (tmp_path / "file").write_text("")
-    environment = os.environ | {"RAYDEX_HOME": str(tmp_path / "file" / "home"), "PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-m", "jobs", verb, *HOMELESS[verb]]
-    done = subprocess.run(words, cwd=tmp_path, text=True, capture_output=True, env=environment, check=False)
-    assert done.returncode == 1
-    *before, last = done.stderr.splitlines()
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert ending(verb, *HOMELESS[verb]) == 1
+    said = capsys.readouterr().err
+    *before, last = said.splitlines()
     assert last.startswith(f"raydex {verb}: RAYDEX_HOME '{tmp_path}/file/home' can't be used: ")
-    assert len(before) <= 1 and "Traceback" not in done.stderr
+    assert len(before) <= 1 and "Traceback" not in said
 
 
-def test_serve_passes_its_flags_on_as_settings():
-    refused = run("serve", "--port", "99999")
-    assert refused.returncode == 2
-    assert "raydex serve: setting port: Input should be less than or equal to 65535" in refused.stderr
+def test_serve_passes_its_flags_on_as_settings(capsys):
+    assert ending("serve", "--port", "99999") == 2
+    assert "raydex serve: setting port: Input should be less than or equal to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["status", "serve"])
-def test_a_relative_home_is_refused(verb, tmp_path):
-    environment = os.environ | {"RAYDEX_HOME": "data", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-m", "jobs", verb], cwd=tmp_path, text=True, capture_output=True,
-                          env=environment, check=False)  # fmt: skip
-    assert done.returncode == 2
-    assert f"'data' is relative, another home in each folder: write {tmp_path / 'data'}" in done.stderr
+def test_a_relative_home_is_refused(verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RAYDEX_HOME", "data")
+    monkeypatch.chdir(tmp_path)
+    assert ending(verb) == 2
+    assert f"'data' is relative, another home in each folder: write {tmp_path / 'data'}" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
