@@ -47,7 +47,7 @@ demo: install
 
 # Each worker has a Postgres of its own, one has Ray and another one Serve (tests/kit/scheduling.py). Models under test
 # are tiny: threads of two workers would only wait for each other.
-WORKERS ?= 3
+WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 test: $(VENV)/.installed

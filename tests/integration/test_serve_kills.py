@@ -222,7 +222,7 @@ def model() -> ScriptedLLM:
 def bench(
     service: Service, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Bench]:
-    """The retriever has a deployment of its own; so has each other step where a test asks for `all` by the parameter."""
+    """The retriever has a deployment of its own; so has each other step where a test asks for `all`."""
     home, others = tmp_path_factory.mktemp("home"), "deployment" if hasattr(request, "param") else "ingress"
     seed = kill_seed()
     with embedded.run_postgres(home) as url, model() as llm:
