@@ -47,6 +47,9 @@ from serve.telemetry import log_as_json, process_metrics
 # A dead replica is noticed and replaced after at most that long. Ray's default of 10 s is a long wait for a question
 # whose step has a single replica; the check is an empty call.
 HEALTH_CHECK_S = 1.0
+# So long a new replica loads models and BM25 before it gets questions: a large index is loaded faster than that, and
+# the BM25 folder of one that is not is built beside the questions.
+LOAD_S = 60.0
 LOOPBACK = "127.0.0.1"
 
 
@@ -82,6 +85,16 @@ def _listen_on_loopback(app: ASGIApp, options: HTTPOptions, **more: Any) -> Any:
     return start_asgi_http_server(app, mine, **more)
 
 
+def load_first(retriever: Retriever, patience_s: float = LOAD_S) -> None:
+    """Load the live collections of a new replica: it gets questions once its constructor has returned.
+
+    What is not loaded after `patience_s` goes on loading beside the questions.
+    """
+    loading = threading.Thread(target=retriever.warm, daemon=True)
+    loading.start()
+    loading.join(patience_s)
+
+
 class RetrieverStep:
     """The retriever with its embedding model, as a deployment."""
 
@@ -89,7 +102,7 @@ class RetrieverStep:
         settings = prepare_replica(settings)
         store = Store(settings.database_url, settings.database_connections)
         self._retriever = make_retriever(settings, store)
-        threading.Thread(target=self._retriever.warm, daemon=True).start()
+        load_first(self._retriever)
 
     async def aretrieve(self, search: Search) -> Retrieval:
         return await self._retriever.aretrieve(search)
@@ -206,7 +219,7 @@ class Raydex:
 
     def _own_retriever(self) -> Retriever:
         retriever = make_retriever(self._settings, self._store)
-        threading.Thread(target=retriever.warm, daemon=True).start()
+        load_first(retriever)
         return retriever
 
     def _agent(self, agent: AgentSettings, handle: Handle | None) -> Agent:

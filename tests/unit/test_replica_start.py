@@ -1,0 +1,37 @@
+"""A new replica gets questions once its collections are loaded, but it does not wait for ever."""
+
+import threading
+from typing import Any, cast
+
+import pytest
+
+from serve.app import load_first
+
+
+class Loading:
+    """A retriever that has loaded once it may."""
+
+    def __init__(self) -> None:
+        self.may, self.has = threading.Event(), threading.Event()
+
+    def warm(self) -> None:
+        self.may.wait(30)
+        self.has.set()
+
+
+@pytest.fixture
+def retriever() -> Loading:
+    return Loading()
+
+
+def test_a_replica_is_there_once_its_collections_are_loaded(retriever: Loading) -> None:
+    threading.Timer(0.3, retriever.may.set).start()
+    load_first(cast(Any, retriever))
+    assert retriever.has.is_set()
+
+
+def test_what_takes_too_long_is_loaded_beside_the_questions(retriever: Loading) -> None:
+    load_first(cast(Any, retriever), patience_s=0.05)
+    assert not retriever.has.is_set()
+    retriever.may.set()
+    assert retriever.has.wait(30)
