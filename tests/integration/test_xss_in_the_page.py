@@ -10,7 +10,7 @@ from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
-from kit.xss import INDEX, KINDS, PAYLOADS, QUESTION, PoisonedAnswers, PoisonedRetriever
+from kit.xss import INDEX, PAYLOADS, QUESTION, SAMPLE, PoisonedAnswers, PoisonedRetriever, held
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
@@ -79,9 +79,18 @@ def check(browser: Browser, url: str, payload: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answering", ["obedient", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in ("quoting", "verified"))]
+    ("answering", "payloads"),
+    [
+        pytest.param("obedient", SAMPLE, id="obedient, some"),
+        *(
+            pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive)
+            for way in ("quoting", "obedient", "verified")
+        ),
+    ],
 )
-def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pytest.FixtureRequest) -> None:
+def test_nothing_runs_in_the_page(
+    browser: Browser, answering: str, payloads: list[tuple[str, str]], request: pytest.FixtureRequest
+) -> None:
     retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:
         engine = QueryEngine(retriever, llm=LLM("obedient", base_url=llm.url) if answering == "obedient" else None)
@@ -91,7 +100,7 @@ def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pyt
         with run_server(app) as url:
             browser.renew()
             browser.open(f"{url}/")
-            for n, (_, retriever.payload) in enumerate(PAYLOADS):
+            for n, (_, retriever.payload) in enumerate(payloads):
                 if n % 12 == 0:
                     browser.click("[aria-label='New conversation'], .side .outlined")
                 book.payload, book.asked = retriever.payload, f"{QUESTION} {n}"
@@ -102,8 +111,7 @@ def test_nothing_runs_in_the_page(browser: Browser, answering: str, request: pyt
             for n in range(browser.count(".side .open")):
                 browser.evaluate(f"document.querySelectorAll('.side .open')[{n}].click()")
                 check(browser, url, "a conversation that was kept")
-    rows = [(kind, str(len(payloads)), str(len(payloads))) for kind, payloads in KINDS.items()]
-    leave_table(request.config, f"XSS suite in chromium ({answering})", ("payloads", "tried", "held"), rows)
+    leave_table(request.config, f"XSS suite in chromium ({answering})", ("payloads", "tried", "held"), held(payloads))
 
 
 def test_nothing_runs_in_what_markdown_becomes(browser: Browser) -> None:
