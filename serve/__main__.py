@@ -29,10 +29,9 @@ from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build
+from serve.chat.running import ChatRefused
 from serve.port import AddressUnusable, claim_port, is_of_this_machine, url_of
 from serve.settings import Settings
-from serve.slack.settings import SlackRefused
-from serve.slack.workspaces import BadWorkspaces
 
 APP = "raydex"
 LOCAL = "local"
@@ -66,7 +65,7 @@ def main() -> int:
         return _failed(describe_errors(error), 2)
     except SettingsError as error:
         return _failed(f"{error}: write it as JSON", 2)
-    except (SlackRefused, BadWorkspaces) as error:
+    except ChatRefused as error:
         return _failed(str(error), 2)
     except (
         AddressUnusable,

@@ -6,6 +6,7 @@ deployment of its own. `raydex serve`, `serve run serve.app:build` and `serve ru
 
 import asyncio
 import itertools
+import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Sequence
@@ -34,15 +35,17 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.records import Hit, Index
 from pipelines.store import Place, Store
 from serve.api.routes import create_app
+from serve.bots import Bot, wanted_bots
+from serve.chat.running import BackgroundBot
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
 from serve.proxy.always import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
-from serve.slack.settings import find_tokens
-from serve.slack.workspaces import Workspaces, read_workspaces
 from serve.telemetry import log_as_json, process_metrics
+
+log = logging.getLogger(__name__)
 
 # A dead replica is noticed and replaced after at most that long. Ray's default of 10 s is a long wait for a question
 # whose step has a single replica; the check is an empty call.
@@ -154,15 +157,13 @@ class AgentStep:
             yield part
 
 
-class SlackStep:
-    """The Slack bot as a deployment: one replica, whose successor takes over what it left unanswered."""
+class BotStep:
+    """A chat bot as a deployment: one replica, whose successor takes over what it left unanswered."""
 
-    def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
-        from serve.slack.running import BackgroundBot
-
+    def __init__(self, settings: Settings, bot: Bot) -> None:
         settings = prepare_replica(settings)
-        service = settings.slack_service or url_of(settings.host, settings.port)
-        self._bot = BackgroundBot(settings, workspaces, service, settings.home / "slack")
+        folder, service = settings.home / bot.name.lower(), url_of(settings.host, settings.port)
+        self._bot = BackgroundBot(bot.name, lambda stop: bot.run(settings, service, folder, stop, log.warning))
 
     def check_health(self) -> None:
         self._bot.check()
@@ -176,7 +177,7 @@ class SlackStep:
 class Raydex:
     """The ingress: the API, and every step without a deployment of its own.
 
-    `slack` stands here so that Serve deploys it with the application: it asks over HTTP.
+    `bots` stand here so that Serve deploys them with the application: they ask over HTTP.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class Raydex:
         retriever: Handle | None,
         reranker: Handle | None,
         agents: dict[str, Handle],
-        slack: Handle | None = None,
+        bots: Sequence[Handle] = (),
     ) -> None:
         self._settings = settings = prepare_replica(settings)
         self._store = Store(settings.database_url, settings.database_connections)
@@ -247,7 +248,7 @@ def _policy(settings: Settings) -> Policy:
 
 
 def build(settings: Settings) -> Application:
-    """Return the application for `settings`. Raises NoDatabase, SlackRefused and BadWorkspaces.
+    """Return the application for `settings`. Raises NoDatabase and ChatRefused.
 
     Deployments are named Raydex, Retriever, Reranker, Agent-<name> and Slack: set the replicas, resources and
     autoscaling of each under `deployments` in serve/config.yaml.
@@ -264,9 +265,8 @@ def build(settings: Settings) -> Application:
         if settings.agents_placement == "deployment"
     }
     options = _options(settings, num_replicas=settings.replicas, ray_actor_options={"num_cpus": settings.cpus})
-    return serve.deployment(name="Raydex", **options)(Raydex).bind(
-        settings, retriever, reranker, agents, _slack(settings)
-    )
+    bots = [_bot(bot, settings) for bot in wanted_bots(settings, os.environ)]
+    return serve.deployment(name="Raydex", **options)(Raydex).bind(settings, retriever, reranker, agents, bots)
 
 
 def __getattr__(name: str) -> Application:
@@ -281,16 +281,11 @@ def _step(step: type, name: str, settings: Settings, *more: object) -> Applicati
     return serve.deployment(name=name, **options)(step).bind(settings, *more)
 
 
-def _slack(settings: Settings) -> Application | None:
-    """Return the Slack bot as a deployment, if it is wanted; the tokens of workspaces come from the environment."""
-    if not settings.slack:
-        return None
-    workspaces = read_workspaces(settings.slack_workspaces, os.environ)
-    find_tokens(settings, workspaces)
-    slack = serve.deployment(
-        name="Slack", num_replicas=1, health_check_period_s=HEALTH_CHECK_S, ray_actor_options={"num_cpus": 0.1}
+def _bot(bot: Bot, settings: Settings) -> Application:
+    deployment = serve.deployment(
+        name=bot.name, num_replicas=1, health_check_period_s=HEALTH_CHECK_S, ray_actor_options={"num_cpus": 0.1}
     )
-    return slack(SlackStep).bind(settings, workspaces)
+    return deployment(BotStep).bind(settings, bot)
 
 
 def _options(settings: Settings, **more: Any) -> dict[str, Any]:

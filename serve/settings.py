@@ -11,10 +11,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pipelines.answering.settings import AnswerSettings, Home
 from pipelines.store.keys import normal_origin
 from serve.api.openai.sources import SourcesPlace
+from serve.bots import BotSettings
 from serve.guard.origin import parse_networks
 from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
-from serve.slack.settings import SlackSettings
 
 Placement = Literal["ingress", "deployment"]
 HOME_OF_NODE = Path()  # as a home folder: each node's own, see `Settings.for_any_node`
@@ -34,7 +34,7 @@ def _read_origins(texts: list[str]) -> list[str]:
 Origins = Annotated[list[str], AfterValidator(_read_origins)]
 
 
-class Settings(BaseSettings, AnswerSettings, SlackSettings):
+class Settings(BaseSettings, AnswerSettings, BotSettings):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
     A value given to the constructor overrides the environment. Settings are read once, at the entry point.
@@ -53,7 +53,6 @@ class Settings(BaseSettings, AnswerSettings, SlackSettings):
     retriever_placement: Placement = "ingress"  # in the ingress process, or as a deployment of its own
     reranker_placement: Placement = "ingress"
     agents_placement: Placement = "ingress"  # "deployment": one per language model
-    slack: bool = False  # whether the Slack bot runs beside it, as a deployment
     replicas: Annotated[int, Field(ge=1)] = 1  # replicas of the ingress
     cpus: Annotated[float, Field(ge=0)] = 0.5  # CPUs that Ray reserves for a replica of the ingress
     at_once: Annotated[int, Field(ge=1)] = POLICY.at_once  # questions in progress in a replica; beyond: 503

@@ -4,25 +4,21 @@ Words: `check` ends once the tokens, the workspaces and the service were checked
 """
 
 import asyncio
-import logging
 import os
-import signal
 import sys
 from pathlib import Path
 
 from platformdirs import user_data_path
-from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipelines.answering.settings import Home, describe_errors
-from pipelines.services import find_services
-from serve.slack.installations import SlackUnreachable
-from serve.slack.running import run_bot
-from serve.slack.settings import SlackRefused, SlackSettings
-from serve.slack.workspaces import BadWorkspaces, read_workspaces
+from pipelines.answering.settings import Home
+from serve.chat.command import own_service, run_command
+from serve.chat.running import Say
+from serve.slack.bot import run_bot
+from serve.slack.settings import SlackSettings
+from serve.slack.workspaces import read_workspaces
 
 MANIFEST = Path(__file__).with_name("manifest.yaml")
-OWN_SERVICE = "http://127.0.0.1:8000"
 
 
 class SlackVariables(BaseSettings, SlackSettings):
@@ -41,35 +37,14 @@ def main(words: list[str]) -> int:
     if words == ["manifest"]:
         print(MANIFEST.read_text("utf-8"), end="")
         return 0
-    if words not in ([], ["check"]):
-        return _failed(f"{words[0]}: `python -m serve.slack` takes no flags, `raydex slack` does", 2)
-    logging.basicConfig(format="raydex slack: %(message)s", level=logging.WARNING)
-    try:
-        well = asyncio.run(_run(SlackVariables(), only_check=bool(words)))
-    except ValidationError as error:
-        return _failed(describe_errors(error), 2)
-    except (BadWorkspaces, SlackRefused, SlackUnreachable) as error:
-        return _failed(str(error), 1 if isinstance(error, SlackUnreachable) else 2)
-    return 0 if well or not words else 1
+    return run_command("slack", words, _run)
 
 
-async def _run(settings: SlackVariables, *, only_check: bool) -> bool:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+async def _run(stop: asyncio.Event, *, say: Say, only_check: bool) -> bool:
+    settings = SlackVariables()
     workspaces = read_workspaces(settings.slack_workspaces, os.environ, settings.collection)
-    url = settings.slack_service or next((one.url for one in find_services(settings.home)), OWN_SERVICE)
-    folder = settings.home / "slack"
-    return await run_bot(settings, workspaces, url, folder, stop, say=_say, only_check=only_check)
-
-
-def _failed(message: str, code: int) -> int:
-    _say(message)
-    return code
-
-
-def _say(message: str) -> None:
-    print(f"raydex slack: {message}", file=sys.stderr, flush=True)
+    url = settings.slack_service or own_service(settings.home)
+    return await run_bot(settings, workspaces, url, settings.home / "slack", stop, say=say, only_check=only_check)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """Checks the tokens of the bot against Slack, and says in words what is wrong with one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from serve.slack.calls import error_of
+from serve.chat.running import ChatUnreachable
+from serve.slack.channel import error_of
 from serve.slack.settings import TELL, BotToken, SlackRefused
 
 # What the bot's token must allow: hear mentions and direct messages, write, and look into a thread for an answer of
@@ -24,7 +26,7 @@ REFUSED = {
 }
 
 
-class SlackUnreachable(RuntimeError):
+class SlackUnreachable(ChatUnreachable):
     """Slack can't be reached, or fails."""
 
 
@@ -39,15 +41,16 @@ class Installation:
     token: str = field(repr=False)
     missing: tuple[str, ...] = ()  # scopes that it can do without
 
+    @property
+    def described(self) -> str:
+        """The workspace, for the operator."""
+        lacks = f"; without {', '.join(self.missing)} a redelivered message may be answered twice"
+        return f"workspace {self.name or self.team} ({self.team}){lacks if self.missing else ''}"
+
 
 async def install(client: AsyncWebClient, bot: BotToken) -> Installation:
     """Return what a bot token stands for. Raises SlackRefused and SlackUnreachable."""
-    try:
-        reply = await client.auth_test(token=bot.token)
-    except SlackApiError as error:
-        raise _refused(bot.variable, error) from error
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise SlackUnreachable(f"Slack can't be reached at {client.base_url}: {error}") from error
+    reply = await _reply(client.auth_test(token=bot.token), bot.variable, client.base_url)
     scopes = _scopes(reply.headers)
     if missing := _missing(SCOPES, scopes):
         raise SlackRefused(
@@ -62,21 +65,22 @@ async def install(client: AsyncWebClient, bot: BotToken) -> Installation:
 
 async def open_socket(client: AsyncWebClient, app_token: str) -> str:
     """Return the address of a new socket. Raises SlackRefused and SlackUnreachable."""
+    reply = await _reply(client.apps_connections_open(app_token=app_token), "SLACK_APP_TOKEN", client.base_url)
+    return str(reply["url"])
+
+
+async def _reply(call: Awaitable[AsyncSlackResponse], variable: str, url: str) -> AsyncSlackResponse:
     try:
-        return str((await client.apps_connections_open(app_token=app_token))["url"])
-    except SlackApiError as error:
-        if error_of(error) == "missing_scope":
-            raise SlackRefused("SLACK_APP_TOKEN lacks the scope connections:write: make a new one with it") from error
-        raise _refused("SLACK_APP_TOKEN", error) from error
+        return await call
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise SlackUnreachable(f"Slack can't be reached at {client.base_url}: {error}") from error
-
-
-def _refused(place: str, error: SlackApiError) -> Exception:
-    name = error_of(error)
-    if name in REFUSED:
-        return SlackRefused(f"{place} is refused ({name}): {REFUSED[name]}. {TELL}")
-    return SlackUnreachable(f"Slack does not accept {place} now: {name or error}")
+        raise SlackUnreachable(f"Slack can't be reached at {url}: {error}") from error
+    except SlackApiError as error:
+        name = error_of(error)
+        if name == "missing_scope":
+            raise SlackRefused(f"{variable} lacks the scope connections:write: make a new one with it") from error
+        if name in REFUSED:
+            raise SlackRefused(f"{variable} is refused ({name}): {REFUSED[name]}. {TELL}") from error
+        raise SlackUnreachable(f"Slack does not accept {variable} now: {name or error}") from error
 
 
 def _missing(wanted: Sequence[str], given: frozenset[str] | None) -> tuple[str, ...]:
@@ -85,6 +89,5 @@ def _missing(wanted: Sequence[str], given: frozenset[str] | None) -> tuple[str, 
 
 def _scopes(headers: Mapping[str, object]) -> frozenset[str] | None:
     """Return the scopes that Slack says a token has; None if it does not say."""
-    said = {str(name).lower(): value for name, value in headers.items()}.get("x-oauth-scopes")
-    text = ",".join(said) if isinstance(said, list | tuple) else str(said or "")
+    text = str(headers.get("x-oauth-scopes") or "")
     return frozenset(scope.strip() for scope in text.split(",")) if text else None

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, SecretStr
 
+from serve.chat.running import ChatRefused
 from serve.slack.workspaces import Workspaces
 
 SLACK_API = "https://slack.com/api/"
@@ -20,7 +21,7 @@ def _check_url(url: str) -> str:
 Url = Annotated[str, AfterValidator(_check_url)]
 
 
-class SlackRefused(ValueError):
+class SlackRefused(ChatRefused):
     """A token is missing, is not what it should be, or allows too little; the message says what to do."""
 
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pipelines.answering.settings import describe_errors
+from serve.chat.running import ChatRefused
 
 
 def _check_team(id: str) -> str:
@@ -28,7 +29,7 @@ TeamId = Annotated[str, AfterValidator(_check_team)]
 ChannelId = Annotated[str, AfterValidator(_check_channel)]
 
 
-class BadWorkspaces(ValueError):
+class BadWorkspaces(ChatRefused):
     """The file of workspaces can't be used; the message names the file, the place and the remedy."""
 
 

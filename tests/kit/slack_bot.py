@@ -16,13 +16,13 @@ from kit.scripted_server import Raw
 from kit.slack_server import APP_TOKEN, SlackServer
 from pydantic import SecretStr
 
-from serve.slack.calls import SlackCalls
-from serve.slack.running import run_bot
+from serve.slack.bot import run_bot
+from serve.slack.channel import SlackChannel
 from serve.slack.settings import SlackSettings
 from serve.slack.workspaces import Workspaces
 
 ROOT = Path(__file__).parents[2]
-QUICK = partial(SlackCalls, channel_s=0.05, edits_s=0.05)
+QUICK = partial(SlackChannel, channel_s=0.05, edits_s=0.05)
 NONE = Workspaces()
 SOURCE = "https://d.test/data#csv"
 
@@ -42,7 +42,13 @@ class RunningBot:
             slack_api_url=slack.url,
         )
         self._run = lambda stop: run_bot(
-            settings, workspaces, service, folder, stop, say=self.said.append, make_calls=SlackCalls if paced else QUICK
+            settings,
+            workspaces,
+            service,
+            folder,
+            stop,
+            say=self.said.append,
+            make_channel=SlackChannel if paced else QUICK,
         )
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)

@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 from kit.slack_bot import answer, citation
 from kit.xss import PAYLOADS
 
-from serve.slack.text.answer import AnswerView
-from serve.slack.text.mrkdwn import FENCE, escape, link, to_fragments
-from serve.slack.text.packing import MOST_BLOCKS, MOST_MESSAGE, MOST_SECTION, pack_messages, pack_sections
-from serve.slack.text.question import Asked, read_question, read_text
+from serve.chat.packing import FENCE, pack
+from serve.chat.question import Asked
+from serve.chat.reply import AnswerView
+from serve.slack.text.answer import MOST_BLOCKS, MOST_MESSAGE, MOST_SECTION, pack_messages, to_messages
+from serve.slack.text.mrkdwn import escape, link, to_fragments
+from serve.slack.text.question import read_question, read_text
+
+
+def pack_sections(fragments):
+    return pack(fragments, MOST_SECTION)
+
 
 LINKS = {1: "https://d.test/data#csv", 2: "https://d.test/two"}
 
@@ -99,7 +106,7 @@ def test_every_text_keeps_its_brackets_escaped(text):
 )
 def test_a_link_is_never_cut_however_long_its_address_and_its_label(url):
     hits = [{"source": f"{url}{n}", "title": "T & " * 200, "headings": []} for n in range(3)]
-    view = AnswerView()
+    view = AnswerView(to_messages)
     view.take("hits", {"hits": hits})
     shown = [*blocks_of(view, "context"), *pack_sections(to_fragments(f"[{'label ' * 900}]({url}) [x]({url})", {}))]
     for text in shown:
@@ -156,7 +163,7 @@ def blocks_of(view: AnswerView, kind: str) -> list[str]:
 
 
 def whole(**more):
-    view = AnswerView()
+    view = AnswerView(to_messages)
     view.take("answer", answer(**more))
     return view
 
@@ -193,7 +200,7 @@ def test_many_sources_with_long_names_keep_the_limits():
 
 
 def test_the_view_follows_the_stream():
-    view = AnswerView("ray")
+    view = AnswerView(to_messages, "ray")
     assert blocks_of(view, "section") == ["_Looking in *ray* …_"]
     view.take("hits", {"hits": [{"source": LINKS[1], "title": "Data", "headings": ["Data", "CSV"]}]})
     assert blocks_of(view, "context") == ["Found:", f"<{LINKS[1]}|Data › CSV>"]

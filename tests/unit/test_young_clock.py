@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# What reads the clock at intervals: Slack's inbox, limits, sessions, keys, the recorder, retrieval, awaited bodies.
+# What reads the clock at intervals: inbox, limits, sessions, keys, the recorder, retrieval, awaited bodies.
 DEPENDENT = (
-    "tests/unit/test_slack_inbox.py",
+    "tests/unit/test_chat_inbox.py",
     "tests/unit/test_public.py",
     "tests/unit/test_sessions.py",
     "tests/unit/test_keys.py",

@@ -1,149 +1,80 @@
-"""An answer while it comes and when it is whole, as messages of Slack."""
+"""Writes a reply as messages of Slack, in blocks within its limits.
 
-from collections.abc import Mapping, Sequence
+Limits: https://docs.slack.dev/reference/block-kit/blocks/section-block (3,000 characters of text), chat.postMessage and
+chat.update (50 blocks; `text` should have up to 4,000 characters, and an update with more is refused).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from serve.slack.text.mrkdwn import Fragment, escape, link, to_fragments
-from serve.slack.text.packing import Block, SlackMessage, context, pack_messages, pack_sections, section
+from serve.chat.packing import Fragment, pack
+from serve.chat.reply import NO_ANSWER, NamedSection, Reply
+from serve.slack.text.mrkdwn import escape, link, to_fragments
 
-MOST_SOURCES = 10  # more help nobody; the page has them all
-CLOSEST = 3  # sections that are named while a model reads them
-WORTH_SAYING_S = 2.0  # a shorter wait needs no message
+MOST_SECTION = 3_000
+MOST_BLOCKS = 50
+# Below 4,000, so that the text of a message, which screen readers and notifications use, is the whole of it.
+MOST_MESSAGE = 3_800
 RATE_UP, RATE_DOWN = "raydex_rate_up", "raydex_rate_down"
-HELP = (
-    "Ask me a question about the documentation: mention me with it in a channel, or write to me directly. "
-    "Ask on in the same thread: I know what was said there."
-)
-# What an answer may go without, where a reader understands it.
-LOST = {"truncated": "cut off by the length limit", "conversation": "without what was said before"}
-CONFIDENCE = {
-    "high": "supported by the sources",
-    "some": "mostly supported by the sources",
-    "low": "hardly supported by the sources: check them",
-}
+
+Block = dict[str, Any]
 
 
-class AnswerView:
-    """Takes the events of a stream and gives the messages that show what has come so far.
+@dataclass(frozen=True, slots=True)
+class SlackMessage:
+    """One message: its blocks, and the text that stands for them where blocks are not shown."""
 
-    `collection` is the one that is asked, "" for the service's default.
-    """
-
-    def __init__(self, collection: str = "") -> None:
-        self._where = f"*{escape(collection)}*" if collection else "the documentation"
-        self._hits: Sequence[Mapping[str, Any]] = ()
-        self._status, self._text, self._failure = "", "", ""
-        self._shown: list[SlackMessage] | None = None
-        self.answer: Mapping[str, Any] | None = None
-
-    def take(self, name: str, data: Mapping[str, Any]) -> None:
-        """Take one event of /query/stream."""
-        self._shown = None
-        match name:
-            case "hits":
-                self._hits = data["hits"]
-            case "status":
-                self._status = _describe(data)
-            case "delta":
-                self._text = ("" if data.get("reset") else self._text) + str(data["text"])
-            case "answer":
-                self.answer = data
-
-    def fail(self, why: str) -> None:
-        """Say, after what has come, why no more comes."""
-        self._failure, self._shown = why, None
-
-    def wait(self, why: str) -> None:
-        """Begin again: say what is waited for."""
-        self._hits, self._text, self._status, self._shown = (), "", why, None
-
-    def messages(self) -> list[SlackMessage]:
-        """Return what to show now."""
-        if self._shown is None:
-            self._shown = self._messages()
-        return self._shown
-
-    def _messages(self) -> list[SlackMessage]:
-        if self.answer is not None:
-            return _whole(self.answer)
-        fragments = to_fragments(self._text, _links(self._hits)) if self._text.strip() else []
-        if self._failure:
-            said = [Fragment(f":warning: {escape(self._failure)}")]
-            return pack_messages([*fragments, *said])
-        if fragments:
-            return _with(pack_messages(fragments), [context("_Writing …_")])
-        return _with(pack_messages([Fragment(self._progress())]), self._found())
-
-    def _progress(self) -> str:
-        if self._status:
-            return f"_{self._status}_"
-        if self._hits:
-            return f"_Reading in {self._where} …_"
-        return f"_Looking in {self._where} …_"
-
-    def _found(self) -> list[Block]:
-        """Return the closest sections, which a reader may open while a model still reads them."""
-        hits = {str(hit["source"]): hit for hit in reversed(self._hits[:CLOSEST])}
-        names = [link(source, _title(hit)) for source, hit in reversed(hits.items())]
-        return [context("Found:", *names)] if names else []
+    text: str
+    blocks: list[Block] = field(default_factory=list)
 
 
-def help_message() -> list[SlackMessage]:
-    """Return what is said to a mention without a question."""
-    return pack_messages([Fragment(HELP)])
+def to_messages(reply: Reply) -> list[SlackMessage]:
+    """Return the messages that show `reply`: the last one has its sources, how sure it is, and the buttons."""
+    fragments = to_fragments(reply.text, reply.links)
+    if reply.rated and not fragments:
+        fragments = to_fragments(NO_ANSWER, {})
+    if reply.failure:
+        return pack_messages([*fragments, Fragment(f":warning: {escape(reply.failure)}")])
+    tail = [_context("_Writing …_")] if reply.writing else []
+    if reply.found:  # a reader may open them while a model still reads
+        tail.append(_context("Found:", *(link(one.url, one.title) for one in reply.found)))
+    tail += map(_section, pack(_sources(reply), MOST_SECTION))
+    if reply.notes:
+        tail.append(_context(" · ".join(map(escape, reply.notes))))
+    if reply.rated:
+        tail.append(_buttons(reply.rated))
+    *before, last = pack_messages(fragments)
+    return [*before, SlackMessage(last.text, [*last.blocks, *tail])]
 
 
-def _whole(answer: Mapping[str, Any]) -> list[SlackMessage]:
-    """Return the messages of a whole answer: the last one has its sources, how sure it is, and the buttons."""
-    fragments = to_fragments(answer["answer"], _links(answer["citations"])) or [Fragment("_There is no answer._")]
-    notes = _notes(answer)
-    tail = [*_sources(answer), *([context(" · ".join(notes))] if notes else []), _buttons(answer["id"])]
-    return _with(pack_messages(fragments), tail)
+def pack_messages(fragments: Iterable[Fragment]) -> list[SlackMessage]:
+    """Return the messages for `fragments`, in order; at least one."""
+    messages: list[list[str]] = [[]]
+    for text in pack(fragments, MOST_SECTION):
+        if messages[-1] and sum(map(len, messages[-1])) + len(text) > MOST_MESSAGE:
+            messages.append([])
+        messages[-1].append(text)
+    return [SlackMessage("\n\n".join(texts), [_section(text) for text in texts]) for texts in messages]
 
 
-def _with(messages: list[SlackMessage], blocks: list[Block]) -> list[SlackMessage]:
-    *before, last = messages
-    return [*before, SlackMessage(last.text, [*last.blocks, *blocks])]
+def _sources(reply: Reply) -> list[Fragment]:
+    lines = [f"*{reply.heading}*", *map(_source, reply.sources)] if reply.sources else []
+    return [Fragment(line, gap="\n") for line in [*lines, *([f"_and {reply.more} more_"] if reply.more else [])]]
 
 
-def _links(sources: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the URL of each number: of citations by their own, of hits by their place."""
-    return {int(source.get("n", place)): str(source["source"]) for place, source in enumerate(sources, 1)}
+def _source(source: NamedSection) -> str:
+    return f"[{source.n}] {link(source.url, source.title)}{' _(weak support)_' if source.weak else ''}"
 
 
-def _sources(answer: Mapping[str, Any]) -> list[Block]:
-    citations = answer["citations"]
-    if not citations:
-        return []
-    known = answer.get("known", True)
-    lines = [Fragment("*Sources*" if known else "*The closest sections*")]
-    lines += [Fragment(_source(citation, known), gap="\n") for citation in citations[:MOST_SOURCES]]
-    if len(citations) > MOST_SOURCES:
-        lines.append(Fragment(f"_and {len(citations) - MOST_SOURCES} more_", gap="\n"))
-    return [section(text) for text in pack_sections(lines)]
+def _section(text: str) -> Block:
+    """Return a block of mrkdwn. Verbatim: Slack looks for no names and addresses in it, and shows the whole of it."""
+    return {"type": "section", "expand": True, "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
-def _source(citation: Mapping[str, Any], known: bool) -> str:
-    weak = known and not citation.get("supported", True)
-    return f"[{citation['n']}] {link(citation['source'], _title(citation))}{' _(weak support)_' if weak else ''}"
-
-
-def _title(source: Mapping[str, Any]) -> str:
-    return " › ".join(source.get("headings") or ()) or source.get("title") or source["source"]
-
-
-def _notes(answer: Mapping[str, Any]) -> list[str]:
-    """Return what is said quietly about an answer: who wrote it, how sure it is, what it went without."""
-    notes = []
-    if answer.get("written_by") == "person":
-        notes.append("Answer written by a person")
-    elif answer.get("known", True) and answer.get("confidence") in CONFIDENCE and answer["citations"]:
-        notes.append(f"Confidence {answer['confidence']}: {CONFIDENCE[answer['confidence']]}")
-    lost = set(answer.get("degraded", ()))
-    parts = [LOST[part] for part in LOST if part in lost]
-    if lost - LOST.keys():
-        parts.append("some steps failed")
-    return [escape(note) for note in (*notes, *parts)]
+def _context(*texts: str) -> Block:
+    """Return a block of up to ten texts in small grey letters."""
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": text, "verbatim": True} for text in texts]}
 
 
 def _buttons(id: str) -> Block:
@@ -154,16 +85,3 @@ def _buttons(id: str) -> Block:
     up = button(RATE_UP, ":thumbsup: Helpful", "This answer is helpful")
     down = button(RATE_DOWN, ":thumbsdown: Not helpful", "This answer is not helpful: say why")
     return {"type": "actions", "block_id": "raydex_rating", "elements": [up, down]}
-
-
-def _describe(status: Mapping[str, Any]) -> str:
-    """Return in words what is under way; "" if that is not worth saying."""
-    if status["stage"] == "loading":
-        return "Loading the index …"
-    if status["stage"] == "thinking":
-        return "Thinking …"
-    seconds = status.get("seconds")
-    if seconds is not None and seconds < WORTH_SAYING_S:
-        return ""
-    passages = f"{status['passages']} passage{'' if status['passages'] == 1 else 's'}"
-    return f"Reading {passages}{'' if seconds is None else f', about {seconds:.0f} s'} …"

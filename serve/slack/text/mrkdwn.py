@@ -4,15 +4,16 @@ Whatever came from a page or a model is escaped: it can neither mention anyone n
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
+from rich.cells import cell_len, set_cell_size
+
+from serve.chat.packing import FENCE, Fragment
 
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-FENCE = "```"
 MARKS = {"strong": "*", "em": "_", "s": "~"}
 # Together, escaped, they fit into a section. A longer address is left out, a longer label cut.
 MOST_URL, MOST_LABEL = 2_000, 150
@@ -26,22 +27,6 @@ _BROADCAST = re.compile(r"@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE
 # A space without width is needed only within a word.
 _NEEDLESS = re.compile(rf"(?<!\w){ZERO_WIDTH_SPACE}(?=[*_~])|(?<=[*_~]){ZERO_WIDTH_SPACE}(?!\w)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """Mrkdwn that should stay in one section; of code, the escaped lines without their fence.
-
-    `gap` is what stands before it, after another fragment.
-    """
-
-    text: str
-    code: bool = False
-    gap: str = "\n\n"
-    heading: bool = False
-
-    def __str__(self) -> str:
-        return f"{FENCE}\n{self.text}\n{FENCE}" if self.code else self.text
 
 
 def to_fragments(markdown: str, links: Mapping[int, str]) -> list[Fragment]:
@@ -170,15 +155,6 @@ def _quoted(fragment: Fragment) -> Fragment:
 def _table(node: SyntaxTreeNode) -> str:
     """Return a table as lines of equal columns: Slack has no tables in mrkdwn."""
     rows = [[" ".join(plain(cell).split()) for cell in row.children] for part in node.children for row in part.children]
-    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    lines = [" | ".join(_pad(cell, wide) for cell, wide in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = [" | ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
     return "\n".join([lines[0], "-+-".join("-" * wide for wide in widths), *lines[1:]])
-
-
-def _pad(text: str, wide: int) -> str:
-    return text + " " * (wide - width(text))
-
-
-def width(text: str) -> int:
-    """Return how many columns `text` takes in a font of equal widths: East Asian characters take two."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

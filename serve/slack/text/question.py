@@ -1,40 +1,19 @@
-"""Reads the question out of a message of Slack, and names its conversation.
+"""Reads the question out of a message of Slack.
 
 A question names no person: mentions are left out, and neither names nor ids of users leave this file.
 """
 
-import hashlib
 import html
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from serve.chat.question import Asked
 
 # <@U1>, <@U1|name>, <!here>, <!subteam^S1|@team>, <!date^…|text>, <#C1|name>, <https://…|text>
 _ENTITY = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 # What is no question of a person: edits, joins, topics, messages of bots. Files and thread replies sent to the channel
 # are messages like any other.
 ANSWERED_SUBTYPES = frozenset({"", "file_share", "thread_broadcast"})
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question and its place: workspace, channel, thread (its first message) and the message itself."""
-
-    team: str
-    channel: str
-    thread: str
-    ts: str
-    question: str
-
-    @property
-    def id(self) -> str:
-        """The id of the message, the same however often and to whichever process Slack delivers it."""
-        return _digest("message", self.team, self.channel, self.ts)
-
-    @property
-    def conversation(self) -> str:
-        """The id of the thread's conversation: derived, so that nothing needs to be kept for a follow-up."""
-        return f"slack-{_digest('thread', self.team, self.channel, self.thread)}"
 
 
 def read_question(event: dict[str, Any], team: str, bot_user: str) -> Asked | None:
@@ -80,7 +59,3 @@ def _read_entity(found: re.Match[str]) -> str:
     if target.startswith(("mailto:", "tel:")):
         return label or target.partition(":")[2]
     return f"{label} ({target})" if label and label not in target else target
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
 """Which messages were taken to be answered, so that each is answered once, and by someone.
 
-Slack delivers a message again if it saw no acknowledgement, to this process or another one. A file for each message
-says who has it: a lock on it lasts as long as its process, its text as long as the answer is not complete. So what a
-killed process has left is found and answered. Without a folder all this holds within one process.
+A platform delivers a message again if it saw no acknowledgement, to this process or another one. A file for each
+message says who has it: a lock on it lasts as long as its process, its text as long as the answer is not complete. So
+what a killed process has left is found and answered. Without a folder all this holds within one process.
 """
 
 import fcntl
@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
-from serve.slack.text.question import Asked
+from serve.chat.question import Asked
 
 log = logging.getLogger(__name__)
 
-# Slack delivers again for about an hour; a day is far beyond that, and a small folder.
+# Slack delivers a message again for about an hour; a day is far beyond that, and a small folder.
 KEEP_S = 24 * 3600.0
 SWEEP_EVERY_S = 3600.0
 ANSWERED = "{}"
@@ -28,7 +28,7 @@ ANSWERED = "{}"
 
 @dataclass(frozen=True, slots=True)
 class TakenMessage:
-    """A message to answer; `first` is the reply in Slack that an earlier process began, "" if there is none."""
+    """A message to answer; `first` is the reply that an earlier process began, "" if there is none."""
 
     asked: Asked
     first: str = ""

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from serve.slack.inbox import KEEP_S, Inbox
-from serve.slack.text.question import Asked
+from serve.chat.inbox import KEEP_S, Inbox
+from serve.chat.question import Asked
 
 ASKED = Asked("T1", "C1", "1.0", "1.1", "How?")
 

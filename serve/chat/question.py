@@ -1,0 +1,32 @@
+"""A question that someone asked in a chat, and its place there."""
+
+import hashlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and its place: workspace, channel, thread (its first message) and the message itself.
+
+    It names no person.
+    """
+
+    team: str
+    channel: str
+    thread: str
+    ts: str
+    question: str
+
+    @property
+    def id(self) -> str:
+        """The id of the message, the same however often and to whichever process the platform delivers it."""
+        return _digest("message", self.team, self.channel, self.ts)
+
+    @property
+    def conversation(self) -> str:
+        """The id of the thread's conversation: derived, so that nothing needs to be kept for a follow-up."""
+        return _digest("thread", self.team, self.channel, self.thread)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,34 @@
+"""What people say about an answer, as any chat platform asks for it."""
+
+import hmac
+import logging
+from collections.abc import Sequence
+
+from serve.chat.service import AskFailed, ServiceClient
+
+log = logging.getLogger(__name__)
+
+REASONS = {
+    "wrong": "It is wrong",
+    "incomplete": "It is incomplete",
+    "outdated": "It is outdated",
+    "not_asked": "It is not what I asked",
+}
+THANKS, NOT_TAKEN = "Thank you: that helps.", "Your rating could not be stored. Please try again."
+
+
+async def store_rating(
+    service: ServiceClient, answer: str, rating: int, rater: str, comment: str = "", reasons: Sequence[str] = ()
+) -> str:
+    """Send a rating to the service, and return what to tell the person who gave it."""
+    try:
+        await service.rate(answer, rating, rater, comment, [reason for reason in reasons if reason in REASONS])
+    except AskFailed as error:
+        log.warning("a rating was not stored: %s", error.detail)
+        return NOT_TAKEN
+    return THANKS
+
+
+def rater_of(secret: str, answer: str, user: str) -> str:
+    """Return who rates an answer: a hash that only the holder of the bot's `secret` can make or guess."""
+    return hmac.new(secret.encode(), f"{answer}\0{user}".encode(), "sha256").hexdigest()[:32]

@@ -1,0 +1,156 @@
+"""An answer while it comes and when it is whole, as any chat platform can write it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+MOST_SOURCES = 10  # more help nobody; the page has them all
+CLOSEST = 3  # sections that are named while a model reads them
+WORTH_SAYING_S = 2.0  # a shorter wait needs no message
+HELP = (
+    "Ask me a question about the documentation: mention me with it in a channel, or write to me directly. "
+    "Ask on in the same thread: I know what was said there."
+)
+NO_ANSWER = "*There is no answer.*"
+# What an answer may go without, where a reader understands it.
+LOST = {"truncated": "cut off by the length limit", "conversation": "without what was said before"}
+CONFIDENCE = {
+    "high": "supported by the sources",
+    "some": "mostly supported by the sources",
+    "low": "hardly supported by the sources: check them",
+}
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSection:
+    """A section that a reply leads to; `n` is its number in the text, 0 for none."""
+
+    url: str
+    title: str
+    n: int = 0
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is to be shown of an answer; `text` is Markdown, all other texts are plain.
+
+    `links` has the URLs of the numbers in brackets of the text, `found` the sections that a model reads now, and
+    `rated` is the id of the answer to rate, "" for none.
+    """
+
+    text: str = ""
+    links: Mapping[int, str] = field(default_factory=dict)
+    failure: str = ""
+    writing: bool = False
+    found: Sequence[NamedSection] = ()
+    heading: str = ""  # of the sources
+    sources: Sequence[NamedSection] = ()
+    more: int = 0  # sources that are not named
+    notes: Sequence[str] = ()
+    rated: str = ""
+
+
+class AnswerView(Generic[M]):
+    """Takes the events of a stream and gives the messages that show what has come so far.
+
+    `render` writes a reply as messages; `collection` is the one that is asked, "" for the service's default.
+    """
+
+    def __init__(self, render: Callable[[Reply], list[M]], collection: str = "") -> None:
+        self._render, self._where = render, f"**{collection}**" if collection else "the documentation"
+        self._hits: Sequence[Mapping[str, Any]] = ()
+        self._status, self._text, self._failure = "", "", ""
+        self._answer: Mapping[str, Any] | None = None
+        self._shown: list[M] | None = None
+
+    def take(self, name: str, data: Mapping[str, Any]) -> None:
+        """Take one event of /query/stream."""
+        self._shown = None
+        match name:
+            case "hits":
+                self._hits = data["hits"]
+            case "status":
+                self._status = _describe(data)
+            case "delta":
+                self._text = ("" if data.get("reset") else self._text) + str(data["text"])
+            case "answer":
+                self._answer = data
+
+    def fail(self, why: str) -> None:
+        """Say, after what has come, why no more comes."""
+        self._failure, self._shown = why, None
+
+    def wait(self, why: str) -> None:
+        """Begin again: say what is waited for."""
+        self._hits, self._text, self._status, self._shown = (), "", why, None
+
+    def messages(self) -> list[M]:
+        """Return what to show now."""
+        if self._shown is None:
+            self._shown = self._render(self.reply())
+        return self._shown
+
+    def reply(self) -> Reply:
+        """Return what to show now, as no platform in particular writes it."""
+        if self._answer is not None:
+            return _whole(self._answer)
+        if self._text.strip() or self._failure:
+            return Reply(self._text, _links(self._hits), self._failure, writing=True)
+        closest = {str(hit["source"]): hit for hit in reversed(self._hits[:CLOSEST])}
+        found = [NamedSection(source, _title(hit)) for source, hit in reversed(closest.items())]
+        doing = "Reading" if self._hits else "Looking"
+        return Reply(f"*{self._status or f'{doing} in {self._where} …'}*", found=found)
+
+
+def _whole(answer: Mapping[str, Any]) -> Reply:
+    """Return the reply of a whole answer: with its sources, how sure it is, and the id to rate."""
+    citations, known = answer["citations"], answer.get("known", True)
+    return Reply(
+        answer["answer"],
+        _links(citations),
+        heading="Sources" if known else "The closest sections",
+        sources=[
+            NamedSection(one["source"], _title(one), one["n"], known and not one.get("supported", True))
+            for one in citations[:MOST_SOURCES]
+        ],
+        more=max(0, len(citations) - MOST_SOURCES),
+        notes=_notes(answer),
+        rated=answer["id"],
+    )
+
+
+def _links(sources: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the URL of each number: of citations by their own, of hits by their place."""
+    return {int(source.get("n", place)): str(source["source"]) for place, source in enumerate(sources, 1)}
+
+
+def _title(source: Mapping[str, Any]) -> str:
+    return " › ".join(source.get("headings") or ()) or source.get("title") or source["source"]
+
+
+def _notes(answer: Mapping[str, Any]) -> list[str]:
+    """Return what is said quietly about an answer: who wrote it, how sure it is, what it went without."""
+    notes = []
+    if answer.get("written_by") == "person":
+        notes.append("Answer written by a person")
+    elif answer.get("known", True) and answer.get("confidence") in CONFIDENCE and answer["citations"]:
+        notes.append(f"Confidence {answer['confidence']}: {CONFIDENCE[answer['confidence']]}")
+    lost = set(answer.get("degraded", ()))
+    notes += [LOST[part] for part in LOST if part in lost]
+    return [*notes, "some steps failed"] if lost - LOST.keys() else notes
+
+
+def _describe(status: Mapping[str, Any]) -> str:
+    """Return in words what is under way; "" if that is not worth saying."""
+    if status["stage"] == "loading":
+        return "Loading the index …"
+    if status["stage"] == "thinking":
+        return "Thinking …"
+    seconds = status.get("seconds")
+    if seconds is not None and seconds < WORTH_SAYING_S:
+        return ""
+    passages = f"{status['passages']} passage{'' if status['passages'] == 1 else 's'}"
+    return f"Reading {passages}{'' if seconds is None else f', about {seconds:.0f} s'} …"

@@ -1,0 +1,135 @@
+"""A chat platform is a `Channel` and someone who hears: a small one answers as Slack does, without a line of Slack."""
+
+import asyncio
+
+import pytest
+from kit.scripted_server import Raw, ScriptedServer
+from kit.slack_bot import answer, citation, stream
+
+from serve.chat.bot import ChatBot
+from serve.chat.channel import ChannelRefused, MessageGone, WritingTurns
+from serve.chat.inbox import Inbox
+from serve.chat.packing import Fragment, pack
+from serve.chat.question import Asked
+from serve.chat.rating import NOT_TAKEN, THANKS, rater_of, store_rating
+from serve.chat.reply import HELP
+from serve.chat.running import BackgroundBot, ChatRefused, check_service
+from serve.chat.service import ServiceClient
+
+ASKED = Asked("team", "channel", "1", "1", "How?")
+MOST = 80
+
+
+class PinBoard:
+    """A platform of plain notes of up to 80 characters."""
+
+    def __init__(self, refuses=None):
+        self.turns, self.refuses = WritingTurns(0.0, 0.0), refuses
+        self.notes, self.written = {}, []
+
+    def render(self, reply):
+        lines = [reply.text, reply.failure, *(f"{one.n} {one.url}" for one in reply.sources)]
+        return pack([Fragment(line) for line in lines if line], MOST) or [""]
+
+    async def write(self, asked, part, message, id=""):
+        if self.refuses and len(self.written) == 1:
+            raise self.refuses
+        id = id or f"note {len(self.written)}"
+        self.notes[id] = message
+        self.written.append((id, part, message))
+        return id
+
+    async def delete(self, asked, id):
+        del self.notes[id]
+
+    async def replied(self, asked):
+        return bool(self.notes)
+
+
+def served(reply, asked=None):
+    def take(body):
+        if asked is not None:
+            asked.append(body)
+        return reply
+
+    return ScriptedServer({"/query/stream": take, "/feedback": take, "/collections": [{"name": "ray", "index": 1}]})
+
+
+async def answered(board, service, question=ASKED, folder=None, **how):
+    bot = ChatBot("pins", ServiceClient(service.url), Inbox(folder), lambda team: board, lambda asked: "ray")
+    began = bot.take(question, **how)
+    assert bot.take(question) is None
+    await began.wait()
+    await bot.end()
+    return list(board.notes.values())
+
+
+def test_a_question_gets_a_note_at_once_that_becomes_the_answer_and_more_notes():
+    bodies, text = [], " ".join(f"word{n}" for n in range(30))
+    with served(stream(answer(text, [citation()])), bodies) as service:
+        board = PinBoard()
+        notes = asyncio.run(answered(board, service))
+    assert board.written[0] == ("note 0", 0, "*Looking in **ray** …*")
+    assert " ".join(notes).split() == [*text.split(), "1", "https://d.test/data#csv"] and max(map(len, notes)) <= MOST
+    assert bodies == [{
+        "question": "How?", "conversation": f"pins-{ASKED.conversation}", "channel": "pins", "collection": "ray",
+    }]  # fmt: skip
+
+
+def test_without_a_question_it_says_how_to_ask():
+    with served(stream(answer("So."))) as service:
+        notes = asyncio.run(answered(PinBoard(), service, Asked("team", "channel", "1", "1", "")))
+    assert " ".join(notes).split() == HELP.split()
+
+
+def test_what_is_delivered_again_and_answered_elsewhere_is_left_alone():
+    board = PinBoard()
+    board.notes["of another process"] = "So."
+    with served(stream(answer("No."))) as service:
+        assert asyncio.run(answered(board, service, again=True)) == ["So."]
+
+
+@pytest.mark.parametrize(("refuses", "left"), [
+    (MessageGone("deleted"), "{}"), (ChannelRefused("no"), "{}"), (OSError("away"), '{"asked"'),
+])  # fmt: skip
+def test_what_the_platform_refuses_is_over_and_what_does_not_reach_it_is_left_to_the_next_process(
+    tmp_path, refuses, left
+):
+    with served(stream(answer("So."))) as service:
+        asyncio.run(answered(PinBoard(refuses), service, folder=tmp_path))
+    (file,) = tmp_path.glob("*.json")
+    assert file.read_text().startswith(left)
+
+
+def test_a_rating_names_no_person_and_what_became_of_it_is_told():
+    async def rated(service):
+        client = ServiceClient(service.url)
+        return await store_rating(client, "a1", -1, rater_of("secret", "a1", "ann"), "old", ["outdated", "odd"])
+
+    bodies = []
+    with served({"id": "a1", "rating": -1}, bodies) as service:
+        assert asyncio.run(rated(service)) == THANKS
+    (body,) = bodies
+    assert body.pop("rater") == rater_of("secret", "a1", "ann") != rater_of("secret", "a1", "bob")
+    assert body == {"id": "a1", "rating": -1, "comment": "old", "reasons": ["outdated"]}
+    with served(Raw(503)) as service:
+        assert asyncio.run(rated(service)) == NOT_TAKEN
+
+
+def test_a_service_without_the_named_collections_is_said():
+    said = []
+    with served({}) as service:
+        assert asyncio.run(check_service(ServiceClient(service.url), {"ray"}, said.append)) and not said
+        assert not asyncio.run(check_service(ServiceClient(service.url), {"gone"}, said.append))
+    assert said == ["the service has no published index of gone; those that it has: ray"]
+
+
+def test_a_bot_that_the_platform_refuses_is_well_until_it_ends():
+    async def refuse(stop):
+        raise ChatRefused("the token is not good")
+
+    bot = BackgroundBot("Pins", refuse)
+    bot.check()
+    bot.close()
+    with pytest.raises(RuntimeError, match="the Pins bot has ended"):
+        bot.check()
