@@ -28,7 +28,6 @@ from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
-from pipelines.characters import clean_for_model
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.evaluation.dataset import Example, page_of, read_dataset
 from pipelines.lexical import LexicalIndex
@@ -37,7 +36,8 @@ from pipelines.llm.replies import read_prose
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
 from pipelines.store.chunks import RankableChunk
-from pipelines.store.search import SearchResult
+from pipelines.store.indexes import SearchResult
+from pipelines.text.cleaning import clean_for_model
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PAGE_WORDS, PART_WORDS, SENTENCE_TOKENS = 25, 60, 30  # what the model reads of page and chunk, and writes

@@ -13,10 +13,10 @@ from math import isqrt
 from pathlib import Path
 
 from benchmarks import common
+from pipelines.files.atomic_files import whole_file
 from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import IndexSettings, Page
-from pipelines.whole import whole_file
 
 SITE = "https://synthetic.example/"
 # Words that are changed in copies: not among this many most frequent ones.

@@ -38,7 +38,7 @@ from pipelines.records import Index
 from pipelines.store import Store
 from pipelines.store.chunks import chunk_table
 from pipelines.store.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH
-from pipelines.store.search import IndexSnapshot, ScoredChunk
+from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 
 REAL = "raydocs"
 K, DEPTH, NEAREST = 5, RetrievalSettings().leg_depth, 10  # hits, chunks of each leg, chunks of recall

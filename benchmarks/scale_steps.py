@@ -34,7 +34,7 @@ from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.lexical import LexicalIndex
 from pipelines.records import FetchedPage, Filters, VectorType
 from pipelines.store import BuildResources, Store, build_index, promote_index
-from pipelines.store.search import IndexSnapshot, ScoredChunk
+from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 
 K, DEPTH = 5, 10
 CLIENTS = 8

@@ -27,9 +27,9 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE
+from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer
-from pipelines.services import find_services
 from pipelines.store import NoSuchCollection
 
 MOST_HITS = 100

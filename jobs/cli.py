@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 from jobs.environment import debugging, describe_trouble_at_home
-from pipelines.progress import Passing
+from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

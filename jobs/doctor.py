@@ -63,8 +63,8 @@ def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
     from pipelines.diagnosis import cluster, machine
     from pipelines.diagnosis.database import DatabaseCheck
     from pipelines.diagnosis.models import ModelCheck
+    from pipelines.files.services import find_services
     from pipelines.records import IndexSettings
-    from pipelines.services import find_services
 
     settings, problem = read_settings()
     yield Check("Raydex", lambda: check_settings(problem), QUICK_S)

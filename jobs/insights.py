@@ -17,8 +17,8 @@ from pipelines.answering.factory import make_embedder
 from pipelines.insights.groups import EmbedderOf
 from pipelines.insights.report import write_report
 from pipelines.insights.run import Period, gather_insights
-from pipelines.progress import describe_seconds
 from pipelines.store import Store
+from pipelines.text.progress import describe_seconds
 
 SHOWN = 5
 OUT = "a folder for insights.html and insights.json, or the name of one file (.html or .json)"

@@ -9,11 +9,11 @@ from typing import Any
 from jobs.cli import DONE, add_json, add_name, command, finish, main
 from jobs.environment import home, open_store
 from pipelines.answering.verified.writing import REVIEW, review_answers
+from pipelines.files.services import RunningService, find_services
 from pipelines.indexing.summary import describe_layouts
-from pipelines.progress import describe_seconds
-from pipelines.services import RunningService, find_services
 from pipelines.store import Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
+from pipelines.text.progress import describe_seconds
 
 NOTHING = "no collection yet: create one with `raydex index URL`"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.whole import keep_private
+from pipelines.files.atomic_files import keep_private
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOK_S = 1.0

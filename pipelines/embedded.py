@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipelines.files.atomic_files import keep_private
 from pipelines.keeper import read_url
 from pipelines.store import can_connect
-from pipelines.whole import keep_private
 
 START_TIMEOUT_S = 60.0
 # Between two looks of each user whether the keeper lives: a system call.

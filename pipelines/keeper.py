@@ -24,8 +24,8 @@ from types import FrameType
 from typing import TextIO
 from urllib.parse import urlsplit
 
+from pipelines.files.atomic_files import whole_file, whole_folder
 from pipelines.store import StoreUnavailable, can_connect, give_database
-from pipelines.whole import whole_file, whole_folder
 
 SUPERUSER, OWNER, DATABASE = "raydex", "raydex_owner", "postgres"
 # An unprivileged account that every Unix has: Postgres refuses to run as root.

@@ -24,8 +24,8 @@ from pipelines import embedded
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.settings import describe_errors
 from pipelines.cluster import SERVICE_NICENESS, connect_ray
+from pipelines.files.services import announce
 from pipelines.llm.servers import find_llm
-from pipelines.services import announce
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve import proxy
 from serve.app import build

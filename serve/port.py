@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 
-from pipelines.services import find_services
+from pipelines.files.services import find_services
 
 PROC = Path("/proc")
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where it can be listened, but not asked

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pipelines.files.atomic_files import whole_folder
 from pipelines.store import Store
-from pipelines.whole import whole_folder
 
 # Questions with their vectors, rows of length 1.
 Questions = tuple[list[str], np.ndarray]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.llm.servers.asking import OutOfTime, within
+from pipelines.llm.servers.http import OutOfTime, within
 
 State = Literal["ok", "warn", "failed"]
 

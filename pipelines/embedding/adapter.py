@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.cards import BadCard, read_card
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
+from pipelines.files.model_cards import BadCard, read_card
 
 WEIGHTS_FILE = "adapter.npz"
 KIND = "query-adapter"

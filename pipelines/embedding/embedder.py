@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.tokens import INT8, TokenCounter, hash_words, load_tokenizer
+from pipelines.text.cleaning import clean_for_tokenizer
 
 Vectors = NDArray[np.float32]
 Backend = Literal["auto", "torch", "onnx"]

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.cpu import count_cpus
 from pipelines.embedding.embedder import Embedder, Vectors, normalised
 from pipelines.embedding.int8 import quantise
 from pipelines.embedding.questions import WIDEST, QuestionSessions
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer, untruncated_tokenizer, weights_digest
+from pipelines.files.atomic_files import whole_file
 from pipelines.records import digest
-from pipelines.whole import whole_file
+from pipelines.text.cleaning import clean_for_tokenizer
 
 # Tokens in a batch, padding included. A longer text is a batch of its own: its activations (166 tokens: 1 MB) then stay
 # in a core's cache. In 16 texts at once a chunk costs 53 ms of CPU, alone 35 (Ray docs, fp32, two threads).

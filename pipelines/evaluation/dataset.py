@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from pipelines.files.atomic_files import whole_file
 from pipelines.records import digest
-from pipelines.whole import whole_file
 
 # Mistakes that an error names; further ones are only counted.
 MOST_NAMED = 20

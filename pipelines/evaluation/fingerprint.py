@@ -19,8 +19,9 @@ from pipelines.records import Index, digest
 ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
 # The files whose change may change an answer or its scores.
 CODE = (
-    "*.py", "lexical/*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py", "store/search.*",
-    "evaluation/evaluator.py", "evaluation/metrics.py", "evaluation/answer_scores.py",
+    "*.py", "text/*.py", "lexical/*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py",
+    "store/indexes.py", "store/search.sql", "evaluation/evaluator.py", "evaluation/metrics.py",
+    "evaluation/answer_scores.py",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, 
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
 from pipelines.evaluation.results import summarise
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check_models, make_judge, open_worker
-from pipelines.llm.servers.asking import is_loopback
+from pipelines.llm.servers.http import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, NoSuchCollection, Store, is_copy
 

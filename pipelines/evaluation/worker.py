@@ -15,9 +15,9 @@ from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, failed_agents, has_reply
 from pipelines.evaluation.judging.judge import Judge, StoreCache
 from pipelines.evaluation.questions.sections import section_passages
-from pipelines.progress import describe_seconds
 from pipelines.records import Index
 from pipelines.store import DATABASE_PATIENCE_S, EvaluatedQuestion, Store
+from pipelines.text.progress import describe_seconds
 
 # An evaluation waits for BM25: it does not measure answers made in a hurry.
 PATIENCE_S = 60.0

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
 from pipelines.embedding.tokens import INT8
-from pipelines.indexing.building.drawing import Drawn
 from pipelines.indexing.building.estimate import PAGE_BYTES, Costs, Estimate, actors_for, costs_of, estimate
-from pipelines.indexing.building.here import Here
-from pipelines.indexing.building.pools import Node, Pools, has_room, is_little, plan_here, plan_pools
+from pipelines.indexing.building.local import LocalBuilder
+from pipelines.indexing.building.pools import Node, Pools, has_room, is_little, plan_local, plan_pools
 from pipelines.indexing.building.steps import BuildJob
+from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
@@ -30,12 +30,12 @@ from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
 from pipelines.indexing.watch import RunWatch
-from pipelines.progress import Passing
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, NoLiveIndex, Store
+from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
-    from pipelines.indexing.building.cluster import OnRay
+    from pipelines.indexing.building.ray_builder import RayBuilder
 
 # Stored pages that are given out at once, how many times as many a task of Ray takes, and how many such parts this
 # process embeds from the moment when Ray is up until its actors are: 100 pages are 15 s of work (Ray docs, 2 threads).
@@ -103,7 +103,7 @@ class Gatherer:
                     if self._wants_ray():
                         self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
                     else:
-                        self._consume(self._here.crawled(self.hosts))
+                        self._consume(self._local.crawled(self.hosts))
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             self._learn_layouts()
@@ -133,12 +133,12 @@ class Gatherer:
         """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
         with self._log.timed("learn_layouts"):
             self.layouts = learn_layouts(self._store, self._name)
-        if "_here" in self.__dict__:
-            self._here.use(self.layouts)
+        if "_local" in self.__dict__:
+            self._local.use(self.layouts)
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):
-            self._consume(self._here.mixed(ranges))
+            self._consume(self._local.mixed(ranges))
         elif self._wants_ray() or self._settings.model.startswith("openai:"):  # an endpoint bears so many clients
             self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(ranges, on_ray.embedders)))
         else:
@@ -147,11 +147,11 @@ class Gatherer:
     def _retry_slow_pages(self) -> None:
         """Try pages once more that took too long, alone, now that nothing else is at work."""
         if slow := self._store.pages_failed_with(self._name, self._run, TOO_SLOW):
-            self._consume(self._here.patiently(slow[:MOST_RETRIED]))
+            self._consume(self._local.patiently(slow[:MOST_RETRIED]))
 
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
         """Embed in this process until Ray is up, and the next few ranges while its actors start."""
-        with Drawn([self._here.stored(taken(ranges))]) as early:
+        with ThreadedIterator([self._local.stored(taken(ranges))]) as early:
             _, rest = self._ray, deque[dict[str, Any]]()  # it is up before they are shared out
             while len(ranges) > WHILE_ACTORS_START:
                 rest.appendleft(ranges.pop())
@@ -159,16 +159,16 @@ class Gatherer:
                 self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(rest, on_ray.embedders)))
             self._consume(early)
 
-    def _gather_on_ray(self, stored: "Callable[[OnRay], Iterator[Any]]") -> None:
+    def _gather_on_ray(self, stored: "Callable[[RayBuilder], Iterator[Any]]") -> None:
         """Consume what is stored on Ray; what a lost node takes down as a whole is begun again on those that are left.
 
         What was stored by then is not done again.
         """
-        from pipelines.indexing.building.cluster import DatasetLost
+        from pipelines.indexing.building.ray_builder import DatasetLost
 
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
-                self._consume(stored(self._on_ray()))
+                self._consume(stored(self._ray_builder()))
                 return
             except DatasetLost:
                 if not attempts_left:
@@ -188,8 +188,8 @@ class Gatherer:
         return self._options.no_ray or is_little(pages, size, count_cpus(), has_gpu())
 
     @cached_property
-    def _here(self) -> Here:
-        return self._stack.enter_context(Here(self._job(plan_here(count_cpus()))))
+    def _local(self) -> LocalBuilder:
+        return self._stack.enter_context(LocalBuilder(self._job(plan_local(count_cpus()))))
 
     @cached_property
     def _ray(self) -> RayCluster:
@@ -199,9 +199,9 @@ class Gatherer:
         check_reach(self._store.url, cluster.machines())
         return cluster
 
-    def _on_ray(self) -> "OnRay":
+    def _ray_builder(self) -> "RayBuilder":
         """Return what builds on the nodes that are up now."""
-        from pipelines.indexing.building.cluster import OnRay
+        from pipelines.indexing.building.ray_builder import RayBuilder
 
         if not has_room([*self._free_nodes()]):
             self._log.tell(f"no node has room: waiting up to {NODE_STARTS_S:g} s for one that starts or is done")
@@ -209,7 +209,7 @@ class Gatherer:
         pools, message = self._plan_pools([*self._free_nodes()])
         if message:
             self._log.warn(message)
-        return OnRay(self._job(pools))
+        return RayBuilder(self._job(pools))
 
     def _free_nodes(self) -> Iterable[Node]:
         """Return what is free on each node; of one that was up before, as it was: this run may still hold a part."""

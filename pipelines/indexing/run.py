@@ -31,9 +31,9 @@ from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
 from pipelines.indexing.watch import PUBLISH_S
-from pipelines.progress import Passing, Progress, describe_seconds
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Publication, RunLock, Store, StoreUnavailable
+from pipelines.text.progress import Passing, Progress, describe_seconds
 
 DEFAULTS = ReindexOptions()
 INDEX_COUNTS = ("chunks", "sections", "pages", "listings")

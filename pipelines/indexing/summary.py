@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from pipelines.progress import Progress
+from pipelines.text.progress import Progress
 
 SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
 

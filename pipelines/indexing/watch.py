@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from pipelines.progress import LEAST_SHARE, Passing, Progress, WorkPace, describe_seconds
 from pipelines.store import Store, StoreUnavailable
+from pipelines.text.progress import LEAST_SHARE, Passing, Progress, WorkPace, describe_seconds
 
 # Between two looks: a person sees a line move; and at least so many times as long as the look itself takes.
 EVERY_S, LEAST_PAUSE = 2.0, 20.0

@@ -14,8 +14,8 @@ from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import is_smalltalk, is_unknown
 from pipelines.insights.gaps import is_elsewhere, is_troubled
-from pipelines.progress import Passing
 from pipelines.store import AskedQuestion
+from pipelines.text.progress import Passing
 
 # Wordings of a collection that are clustered: with 20,000, two cores take about a minute, and 150 MB.
 MOST_WORDINGS = 20_000

@@ -6,7 +6,7 @@ Knows patterns only: a name in a sentence stays. `Store.named_question` takes th
 import ipaddress
 import re
 
-from pipelines.characters import clean_for_storage
+from pipelines.text.cleaning import clean_for_storage
 
 # Every repetition has an upper bound, so that no text takes long.
 EMAIL = re.compile(r"[\w.+'-]{1,64}(?:@|%40)[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from pipelines.insights.groups import MOST_WORDINGS, EmbedderOf, Meanings
 from pipelines.insights.masking import mask
 from pipelines.insights.view import AskedSite, as_record, make_view
-from pipelines.progress import Passing
 from pipelines.store import AskedQuestion, NoSuchCollection
+from pipelines.text.progress import Passing
 
 # Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
 MOST_QUESTIONS = 100_000

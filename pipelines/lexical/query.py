@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import tantivy
 from tantivy import Occur, Query
 
-from pipelines.characters import clean_for_storage
 from pipelines.lexical.terms import STOP_TERMS, terms
 from pipelines.records import Filters
+from pipelines.text.cleaning import clean_for_storage
 
 # A question with more terms than this is searched by its rarest ones: frequent terms cost most and tell least.
 MAX_TERMS = 32

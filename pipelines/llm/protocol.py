@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pipelines.records import FINISHED, Message
-from pipelines.retry_after import parse_retry_after
+from pipelines.text.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
     from openai import AsyncStream

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pipelines.characters import clean_for_model
+from pipelines.text.cleaning import clean_for_model
 
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pipelines.characters import clean_for_tokenizer
+from pipelines.text.cleaning import clean_for_tokenizer
 
 # What every current tokenizer splits at: a word, here in tokens of three ASCII letters, a digit (Llama 2 and Gemma keep
 # each apart), line breaks and tabs, any other sign.

@@ -34,6 +34,7 @@ from pipelines.store.connection import (
     wait_for_database,
 )
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
+from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.insights import FOUND, AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,
@@ -64,7 +65,6 @@ from pipelines.store.publish import (
 )
 from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
-from pipelines.store.search import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
 

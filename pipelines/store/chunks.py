@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from psycopg import sql
 
-from pipelines.characters import clean_for_storage
 from pipelines.records import Hit
 from pipelines.store.connection import Connection, Database, statement
+from pipelines.text.cleaning import clean_for_storage
 
 
 class RankableChunk(NamedTuple):

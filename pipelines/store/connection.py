@@ -28,7 +28,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from pipelines.characters import clean_for_storage
+from pipelines.text.cleaning import clean_for_storage
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

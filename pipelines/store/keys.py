@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from psycopg.rows import DictRow
 
-from pipelines.characters import clean_for_storage
 from pipelines.store.connection import Database
+from pipelines.text.cleaning import clean_for_storage
 
 SCOPES = ("query", "admin")
 # The scope of publishable keys, and of readers without a key: to ask, and no more.

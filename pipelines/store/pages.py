@@ -11,9 +11,9 @@ from typing import Any
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from pipelines.characters import clean_for_storage
 from pipelines.records import FetchedPage, KnownPage, Page, content_hash
 from pipelines.store.connection import Connection, Database, statement
+from pipelines.text.cleaning import clean_for_storage
 
 # A page that could not be read is tried this often (the machine may have been busy), then only on request.
 READ_ATTEMPTS = 3

@@ -22,8 +22,8 @@ from pipelines.store.connection import (
     Connection,
     statement,
 )
+from pipelines.store.indexes import CHANGES_KEPT, NoSuchIndex
 from pipelines.store.runs import RunLock
-from pipelines.store.search import CHANGES_KEPT, NoSuchIndex
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from pipelines.characters import clean_for_storage
 from pipelines.store.connection import Database, to_jsonb
+from pipelines.text.cleaning import clean_for_storage
 
 RATINGS = (-1, 0, 1)
 # Why an answer was rated down.

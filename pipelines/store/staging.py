@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.characters import clean_for_storage
 from pipelines.records import Chunk
 from pipelines.store.chunks import ChunkTables, vectors_of
 from pipelines.store.connection import Connection, statement
+from pipelines.text.cleaning import clean_for_storage
 
 
 @dataclass(frozen=True, slots=True)

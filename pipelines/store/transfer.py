@@ -18,13 +18,13 @@ from psycopg.errors import ProgramLimitExceeded
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter, ValidationError
 
+from pipelines.files.atomic_files import whole_file
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
 from pipelines.store.collections.verified import dump_answers, restore_answers
 from pipelines.store.connection import Connection, StoreUnavailable, snapshot, statement
 from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
-from pipelines.whole import whole_file
 
 FORMAT = "raydex index 1"
 MOST_MANIFEST_BYTES = 1 << 20

@@ -16,16 +16,16 @@ from pydantic import Field
 
 from pipelines.answering.factory import make_embedder, make_retriever
 from pipelines.answering.settings import AnswerSettings
-from pipelines.cards import write_card
 from pipelines.embedding.adapter import KIND, QueryAdapter
 from pipelines.evaluation.dataset import Example
+from pipelines.files.atomic_files import whole_folder
+from pipelines.files.model_cards import write_card
 from pipelines.records import Index
 from pipelines.store import Store
 from pipelines.training import card
 from pipelines.training.card import GateVerdict, ModelFolder, Progress, TrainingPlan, TrainingResult, silent
 from pipelines.training.mining import Corpus, NothingToLearn, page_folds, select_answered
 from pipelines.training.ranking import vector_ranks
-from pipelines.whole import whole_folder
 
 Matrix = NDArray[np.float32]
 

@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipelines.cards import CARD_FILE, VERSION, write_card
 from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
+from pipelines.files.atomic_files import replace_folder
+from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
-from pipelines.whole import replace_folder
 
 # Numbers of hits that are scored, and the one that the gate uses: the Ray assistant's study decided by 9.
 KS = (1, 5, 9, 18)

@@ -15,11 +15,11 @@ from pydantic import Field
 
 from pipelines.answering.reranking.base import document
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
-from pipelines.characters import clean_for_tokenizer
 from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import Feedback, from_ratings, question_key
 from pipelines.records import Hit
+from pipelines.text.cleaning import clean_for_tokenizer
 from pipelines.training import card, fine_tuning, mining
 from pipelines.training.card import ModelFolder, Progress, RerankingPlan, TrainingResult, silent
 from pipelines.training.fine_tuning import FineTuningPlan, FineTuningSelection

@@ -15,8 +15,8 @@ from pipelines.answering.question import QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.characters import clean_for_storage
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
+from pipelines.text.cleaning import clean_for_storage
 from serve.failure import RETRY_AFTER_S, Failure, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
 

@@ -9,9 +9,9 @@ from sse_starlette import ServerSentEvent
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
 from pipelines.store import Store
+from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
 from serve.api.replies import AnswerOut, CitationOut, HitOut, SearchOut, StatusOut
 from serve.api.requests import QueryIn, SearchIn

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, CitedBy, Claims, Confidence, Exchange, Hit, WrittenBy
+from pipelines.text.cleaning import clean_for_storage
 
 
 class CitationOut(BaseModel):

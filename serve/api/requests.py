@@ -9,8 +9,8 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, C
 
 from pipelines.answering.question import Question
 from pipelines.answering.settings import MOST_HITS
-from pipelines.characters import clean_for_storage
 from pipelines.records import Filters, Message
+from pipelines.text.cleaning import clean_for_storage
 
 # Of one message before the question, of one text to answer from.
 MOST_CHARACTERS = 100_000

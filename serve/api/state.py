@@ -14,10 +14,10 @@ from starlette.exceptions import HTTPException
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Search
-from pipelines.characters import clean_for_storage
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
+from pipelines.text.cleaning import clean_for_storage
 from serve.api.requests import Name
 from serve.api.sessions import check_collection, seen
 from serve.guard.keys import key_of

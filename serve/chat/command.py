@@ -11,7 +11,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from pipelines.answering.settings import describe_errors
-from pipelines.services import find_services
+from pipelines.files.services import find_services
 from serve.chat.running import ChatRefused, ChatUnreachable, Say
 
 OWN_SERVICE = "http://127.0.0.1:8000"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
-from pipelines.characters import clean_for_storage
+from pipelines.text.cleaning import clean_for_storage
 
 MOST_QUESTION_CHARACTERS = 2_000  # what a reader without a key may ask over HTTP too: a few paragraphs
 MOST_HITS, HITS = 10, 5  # more sections than ten fill a context window with what answers nothing

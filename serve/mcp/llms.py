@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.live import choose_collection
-from pipelines.characters import clean_for_model
 from pipelines.indexing.site_name import SiteNames
 from pipelines.records import Index
 from pipelines.store import ListedPage, Store
+from pipelines.text.cleaning import clean_for_model
 from serve.api.requests import Name
 from serve.api.sessions import check_collection, seen
 from serve.failure import RETRY_AFTER_S, Failure

@@ -32,11 +32,11 @@ from pipelines.store import (
     build_index,
     promote_index,
 )
+from pipelines.store import indexes as searching_module
 from pipelines.store import publish as publishing_module
-from pipelines.store import search as searching_module
 from pipelines.store.chunks import chunk_table
 from pipelines.store.connection import statement
-from pipelines.store.search import IndexSnapshot
+from pipelines.store.indexes import IndexSnapshot
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 from kit.web import Answer, Handler, Site, redirect
 from ray.data import DataContext
 
-from pipelines.indexing.building import cluster
+from pipelines.indexing.building import ray_builder
 from pipelines.indexing.building.pools import plan_pools
 from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.chunking.url_rules import UrlRules
@@ -314,11 +314,11 @@ def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
             embedded.set()
 
         threading.Thread(target=watch, daemon=True).start()
-        cluster.configure(slow_source=True)
+        ray_builder.configure(slow_source=True)
         context = DataContext.get_current()
         kept, context.execution_no_progress_timeout_s = context.execution_no_progress_timeout_s, 8
         try:
-            cluster.build(cluster.crawled_pages([host], job), job).materialize()
+            ray_builder.build(ray_builder.crawled_pages([host], job), job).materialize()
         finally:
             context.execution_no_progress_timeout_s = kept
         assert store.staged_counts(run)["chunks"] == 37

@@ -8,8 +8,8 @@ from kit.workshop import Workshop, small_site
 
 from jobs import status
 from jobs.cli import run_job
+from pipelines.files.services import announce
 from pipelines.indexing.collection import Collection, Site
-from pipelines.services import announce
 from pipelines.store import RunLock, Store
 
 

@@ -12,7 +12,7 @@ from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, Place, StoreUnavailable
 from pipelines.store.chunks import RankableChunk
-from pipelines.store.search import ScoredChunk, SearchResult
+from pipelines.store.indexes import ScoredChunk, SearchResult
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.records import Block, Chunk, Document, FetchedPage, Filters, Hit, Index, IndexSettings, Page, Section
 from pipelines.store import BuildResources, Publication, RunLock, SearchResult, StagedPage, Store
-from pipelines.store.search import IndexSnapshot
+from pipelines.store.indexes import IndexSnapshot
 
 BASE = "https://docs.test/"
 Sections = Mapping[str, str]

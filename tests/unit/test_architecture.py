@@ -14,33 +14,29 @@ ROOT = Path(__file__).parents[2]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"characters", "progress", "records", "retry_after", "standalone", "whole", "cards", "llm", "embedding", "store"}
+BASE = {"files", "records", "text", "standalone", "llm", "embedding", "store"}
 MAY_USE = {
-    "characters": set(),
+    "files": set(),
     "records": set(),
-    "retry_after": set(),
-    "whole": set(),
-    "progress": set(),
-    "services": set(),
+    "text": set(),
     "standalone": set(),
-    "cards": {"whole"},
     "formats": {"records"},
-    "llm": {"characters", "records", "retry_after"},
-    "embedding": {"characters", "records", "whole", "cards"},
-    "store": {"characters", "records", "whole"},
-    "keeper": {"store", "whole"},
-    "embedded": {"keeper", "store", "whole"},
-    "cluster": {"whole"},
-    "lexical": {"characters", "records", "whole", "store"},
+    "llm": {"records", "text"},
+    "embedding": {"files", "records", "text"},
+    "store": {"files", "records", "text"},
+    "keeper": {"files", "store"},
+    "embedded": {"files", "keeper", "store"},
+    "cluster": {"files"},
+    "lexical": {"files", "records", "store", "text"},
     "indexing": BASE | {"cluster", "formats"},
     "answering": BASE | {"lexical"},
     "insights": BASE | {"lexical", "answering"},
-    "diagnosis": BASE | {"cluster", "keeper", "embedded", "services", "answering"},
+    "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
 }
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
-RAY = {"pipelines/indexing/building/cluster.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
+RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
 # switches exist in the environment only: they are set, nothing is read.
 ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environment.py"}

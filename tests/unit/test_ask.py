@@ -10,7 +10,7 @@ import pytest
 
 from jobs import ask
 from jobs.cli import run_job
-from pipelines.services import announce
+from pipelines.files.services import announce
 
 REPLY = {"question": "Why?", "answer": "So [1].", "citations": [{"n": 1, "title": "Page", "source": "https://d.test/#a"}],
          "agent": "extractive", "timings": {"total": 0.01}, "degraded": []}  # fmt: skip

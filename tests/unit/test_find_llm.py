@@ -8,8 +8,8 @@ import pytest
 from kit.scripted_server import HANG, Raw, ScriptedServer
 
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.llm.servers import asking, find_llm, listing
-from pipelines.llm.servers.finding import ollama_url
+from pipelines.llm.servers import find_llm, http, models
+from pipelines.llm.servers.discovery import ollama_url
 from serve.settings import Settings
 
 DEAD = "127.0.0.1:9"
@@ -131,7 +131,7 @@ def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping
 
 
 def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "HERE_S", 0.2)
+    monkeypatch.setattr(models, "HERE_S", 0.2)
     settings, text, _ = find({"/api/tags": HANG})
     assert settings == {"no_llm": "True"} and "did not answer within 0.2 s" in text
     settings, _, _ = find(ollama(CHAT) | {"/api/ps": HANG, "/api/show": HANG})
@@ -156,7 +156,7 @@ def test_what_is_no_server_of_http_is_said() -> None:
                 client.recv(100)
                 client.sendall(b"220 smtp ready\r\n")
 
-        asking.threading.Thread(target=greet, daemon=True).start()
+        http.threading.Thread(target=greet, daemon=True).start()
         [line] = find_llm({"OLLAMA_HOST": host}).lines
     assert f"something answers at http://{host}, but not in HTTP" in line
 
@@ -242,7 +242,7 @@ def test_a_missing_v1_is_added() -> None:
 
 
 def test_a_server_of_another_host_with_several_models_waits_for_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.llm.servers.finding.is_loopback", lambda url: False)
+    monkeypatch.setattr("pipelines.llm.servers.discovery.is_loopback", lambda url: False)
     settings, text, _ = find(listed("small", "large"), "OPENAI_BASE_URL")
     assert settings == {"no_llm": "True"} and "2 models for chats: RAYDEX_LLM_MODEL must name one" in text
     settings, _, _ = find(listed("small", "large"), "OPENAI_BASE_URL", RAYDEX_LLM_MODEL="large")

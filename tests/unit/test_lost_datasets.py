@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
-from pipelines.indexing.building.cluster import DatasetLost, run_dataset
+from pipelines.indexing.building.ray_builder import DatasetLost, run_dataset
 from pipelines.indexing.gather import ATTEMPTS, Gatherer
 
 LOST = [ActorUnschedulableError("its node is gone"), StreamingGeneratorReplayInconsistentError("64 objects, not 110")]
@@ -29,7 +29,7 @@ class Run:
         self.datasets, self.rows, self.told = list(datasets), [], []
         self._log = SimpleNamespace(tell=self.told.append)
 
-    def _on_ray(self) -> SimpleNamespace:
+    def _ray_builder(self) -> SimpleNamespace:
         return self.datasets.pop(0)
 
     def _consume(self, stored: object) -> None:

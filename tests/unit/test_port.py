@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs import demo
-from pipelines.services import announce
+from pipelines.files.services import announce
 from serve.port import AddressUnusable, claim_port, describe_holder, is_of_this_machine
 
 ROOT = Path(__file__).parents[2]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.progress import WorkPace, describe_seconds
+from pipelines.text.progress import WorkPace, describe_seconds
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 from jobs.cli import Messages
-from pipelines.progress import Passing
+from pipelines.text.progress import Passing
 with Messages() as tell:
     tell(Passing("1 of 3 pages")); tell(Passing("2 of 3 pages")); tell("warning: slow"); tell(Passing("3 of 3 pages"))
 """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.retry_after import parse_retry_after
+from pipelines.text.retry_after import parse_retry_after
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.services import announce, find_services
+from pipelines.files.services import announce, find_services
 
 KILLED = """
 import sys, time
 from pathlib import Path
-from pipelines.services import announce
+from pipelines.files.services import announce
 with announce(Path(sys.argv[1]), "http://127.0.0.1:1", "docs"):
     print("announced", flush=True)
     time.sleep(600)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.cards import write_card
 from pipelines.embedding.tokens import ModelNotAccepted, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
+from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
 from pipelines.training.card import ModelFolder, judge_ranks, make_card
 from pipelines.training.embedder import EmbedderPlan, extend_vocabulary, fine_tune, frequent_words

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.answering.trace import Trace
-from pipelines.characters import clean_for_model
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.replies import item_key, read_items, read_prose
 from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import shorten
 from pipelines.records import FINISHED, Exchange, Message, Usage
+from pipelines.text.cleaning import clean_for_model
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from pipelines.answering.reranking.base import (
     by_score,
     document,
 )
-from pipelines.cards import may_be_used
-from pipelines.characters import clean_for_tokenizer
+from pipelines.files.model_cards import may_be_used
 from pipelines.records import Hit
+from pipelines.text.cleaning import clean_for_tokenizer
 
 # BERT-like cross-encoders read 512 tokens, of question and passage together; chunks are of that size.
 MAX_LENGTH = 512

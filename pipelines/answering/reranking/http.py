@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, by_score, document
-from pipelines.characters import clean_for_tokenizer
 from pipelines.records import Hit
+from pipelines.text.cleaning import clean_for_tokenizer
 
 if TYPE_CHECKING:
     import httpx

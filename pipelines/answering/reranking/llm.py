@@ -9,12 +9,12 @@ from typing import ClassVar
 from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, with_score
 from pipelines.answering.synthesis.prompts import Piece, passages
 from pipelines.answering.synthesis.trimming import trim
-from pipelines.characters import clean_for_model
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import shorten, squeeze
 from pipelines.records import Hit
+from pipelines.text.cleaning import clean_for_model
 
 LLM_TIMEOUT_S = 10.0
 PICK_TOKENS = 5  # for each passage: "12, " are 4, and a small model that repeats itself is cut off early

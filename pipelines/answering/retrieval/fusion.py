@@ -14,7 +14,7 @@ from pipelines.answering.retrieval.one_page import PageItemT
 from pipelines.answering.retrieval.prior import Prior, no_prior, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
-from pipelines.store.search import ScoredChunk
+from pipelines.store.indexes import ScoredChunk
 
 FUSIONS = ("rrf", "insert")
 

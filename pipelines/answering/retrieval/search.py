@@ -31,7 +31,7 @@ from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Place
 from pipelines.store.chunks import RankableChunk
-from pipelines.store.search import ScoredChunk, SearchResult
+from pipelines.store.indexes import ScoredChunk, SearchResult
 
 T = TypeVar("T")
 

@@ -22,8 +22,8 @@ from pipelines.answering.routing.classifier_folder import (
     read_classifier_card,
     read_estimator,
 )
-from pipelines.cards import VERSION, write_card
-from pipelines.whole import whole_folder
+from pipelines.files.atomic_files import whole_folder
+from pipelines.files.model_cards import VERSION, write_card
 
 # Chosen on both labelled sets of the Ray assistant (1,801 routed and 2,906 tagged questions, 4-fold accuracy): single
 # words with C=10 give 0.840 and 0.766; pairs of words too 0.842 and 0.764, with a fit that takes three times as long;

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.cards import CARD_FILE, BadCard, read_card
+from pipelines.files.model_cards import CARD_FILE, BadCard, read_card
 
 MODEL_FILE = "model.skops"
 # The entries of a card that describe the classifier itself; the others are its metadata.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from pipelines.answering.sanitizing.markdown import MarkdownFilter
 from pipelines.answering.sanitizing.urls import AllowedURLs, origin
-from pipelines.characters import clean_for_reader
+from pipelines.text.cleaning import clean_for_reader
 
 
 def sanitize(text: str, hits: int, origins: Collection[str], passages: Iterable[str] = ()) -> str:

@@ -17,9 +17,9 @@ from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.answering.synthesis.trimming import choose_parts, trim
-from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
+from pipelines.text.cleaning import clean_for_model
 
 # Between the answers of the modes that accumulate.
 SEPARATOR = "\n\n---\n\n"

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutralize, passages
-from pipelines.characters import clean_for_model
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
+from pipelines.text.cleaning import clean_for_model
 
 # A question may take this share of a prompt; a longer one loses its middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25

@@ -12,8 +12,8 @@ from string import Formatter
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.hits import heading
 from pipelines.answering.synthesis.styles import DEFAULT_STYLE, EXAMPLE_TEXT, EXAMPLE_TITLE, PLAIN, TAGS, PromptStyle
-from pipelines.characters import clean_for_model
 from pipelines.records import Hit
+from pipelines.text.cleaning import clean_for_model
 
 # The opening or closing mark of a delimiter, also in forms that a model reads as one.
 _DELIMITER = re.compile(r"[<＜﹤‹〈](?=\s*[/／∕]?\s*(?:passage|draft)\b)", re.IGNORECASE)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.answering.synthesis.prompts import Template
-from pipelines.characters import clean_for_model
 from pipelines.evaluation.dataset import Example
 from pipelines.records import Answer
+from pipelines.text.cleaning import clean_for_model
 
 LOWEST, HIGHEST = 1, 5  # the study's scale; higher is better in every dimension
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Literal
 
 from pipelines.answering.synthesis.prompts import Template
-from pipelines.characters import clean_for_model
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import SYSTEM, quote
 from pipelines.evaluation.statistics import Interval, bootstrap
@@ -20,6 +19,7 @@ from pipelines.llm.replies import read_objects, strip_reasoning
 from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
 from pipelines.llm.session import ChatModel
 from pipelines.records import Usage
+from pipelines.text.cleaning import clean_for_model
 
 Choice = Literal["A", "B", "tie"]
 

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.characters import clean_for_model
 from pipelines.llm.replies import read_objects, strip_reasoning
 from pipelines.llm.retry import UnusableReply
+from pipelines.text.cleaning import clean_for_model
 
 Score = int | float
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.characters import clean_for_model
 from pipelines.llm.replies import read_items, read_json
 from pipelines.llm.retry import UnusableReply
+from pipelines.text.cleaning import clean_for_model
 
 FEWEST_WORDS, LONGEST = 3, 300  # least words and most characters of a question
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipelines.progress import describe_seconds
+from pipelines.text.progress import describe_seconds
 
 # Measured on two cores with the Ray documentation (docs/scale.md): fetching and storing a page, one host; embedding a
 # text by the default model in int8 with two threads; publishing a chunk.

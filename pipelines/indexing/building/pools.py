@@ -101,7 +101,7 @@ def has_room(nodes: Sequence[Node]) -> bool:
     return any(node.get("CPU", 0.0) >= LEAST_CPUS for node in nodes)
 
 
-def plan_here(cpus: int) -> Pools:
+def plan_local(cpus: int) -> Pools:
     """Return the pools of a run in one process that may use `cpus` CPUs."""
     return Pools(1, 1, 1, cpus, min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, tasks=None, crawls=0)
 

@@ -32,7 +32,7 @@ from pipelines.formats import accept_header
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
 from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, page_refusal
-from pipelines.retry_after import parse_retry_after
+from pipelines.text.retry_after import parse_retry_after
 
 ACCEPT = accept_header()
 RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))

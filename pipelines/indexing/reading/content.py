@@ -9,10 +9,10 @@ from itertools import islice
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.characters import clean_page
 from pipelines.indexing.reading.html import FRAME_SIZE, HEADINGS, drop_element, prose_size
 from pipelines.indexing.reading.markup import rewrite
 from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
+from pipelines.text.cleaning import clean_page
 
 
 def _names(text: str) -> frozenset[str]:

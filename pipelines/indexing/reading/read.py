@@ -8,7 +8,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from pipelines.characters import clean_for_storage, clean_page
 from pipelines.formats import format_of_page
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.reading.content import main_content
@@ -29,6 +28,7 @@ from pipelines.indexing.reading.html import (
 from pipelines.indexing.reading.section_writer import section_html
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, TOO_SLOW, UnreadablePage, as_listing, as_paragraph, decode
 from pipelines.records import Block, Document, Page, Section
+from pipelines.text.cleaning import clean_for_storage, clean_page
 
 T = TypeVar("T")
 

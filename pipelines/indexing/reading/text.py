@@ -6,7 +6,7 @@ Knows no HTML beyond the places where a page declares its charset.
 import codecs
 import re
 
-from pipelines.characters import clean_page
+from pipelines.text.cleaning import clean_page
 
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from pipelines.characters import clean_for_storage
 from pipelines.records import Index, Page
 from pipelines.store.chunks import ChunkTables, chunk_table
+from pipelines.text.cleaning import clean_for_storage
 
 BEGINNING = 300  # characters of a page's first text in a listing: a sentence or two
 

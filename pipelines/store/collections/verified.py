@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipelines.characters import clean_for_storage
 from pipelines.store.connection import Connection, Database, statement, to_jsonb
+from pipelines.text.cleaning import clean_for_storage
 
 
 class NoSuchAnswer(LookupError):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.characters import clean_for_storage
 from pipelines.store.chunks import chunk_table
 from pipelines.store.connection import Database, statement
+from pipelines.text.cleaning import clean_for_storage
 
 # Hits of a question that are read: those whose sections tell what it is about (insights/clustering.py).
 FOUND = 5

@@ -19,11 +19,11 @@ from sse_starlette import ServerSentEvent
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.characters import clean_for_storage
 from pipelines.llm.session import Status
 from pipelines.llm.tokens import estimate
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store
+from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
 from serve.api.openai.schemas import (
     DEFAULT_MODEL,

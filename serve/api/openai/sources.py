@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from pipelines.characters import clean_for_storage
 from pipelines.records import Citation
+from pipelines.text.cleaning import clean_for_storage
 
 # Where the sources of a chat completion stand: in its key `raydex` alone, or below its text too.
 SourcesPlace = Literal["key", "footnotes", "append"]

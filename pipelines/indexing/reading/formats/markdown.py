@@ -20,11 +20,11 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from pipelines.characters import clean_page
 from pipelines.indexing.reading.formats.mdx import without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
 from pipelines.indexing.reading.read import document_of_html, text_of_page
 from pipelines.records import Document, Page
+from pipelines.text.cleaning import clean_page
 
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^{}]*\}\s*$")
 _NOT_IN_SLUG = re.compile(r"[^\w\- ]")

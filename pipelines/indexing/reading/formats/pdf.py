@@ -7,7 +7,6 @@ from itertools import takewhile
 
 import pypdfium2
 
-from pipelines.characters import clean_page
 from pipelines.indexing.reading.formats.pdf_layout import (
     blocks_of,
     body_height,
@@ -18,6 +17,7 @@ from pipelines.indexing.reading.formats.pdf_layout import (
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines, lines_of
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page, Section
+from pipelines.text.cleaning import clean_page
 
 _MAX_OUTLINE = 10_000  # entries: outlines may be cyclic
 _MAX_TITLE = 3  # lines of a title on the first page

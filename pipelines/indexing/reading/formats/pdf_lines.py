@@ -15,7 +15,7 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from pipelines.characters import clean_page
+from pipelines.text.cleaning import clean_page
 
 _FIXED_PITCH = 1  # of a font descriptor's flags; TeX does not set it, so names decide as well
 _MONOSPACED = re.compile(

@@ -23,9 +23,9 @@ from kit.web import Site
 from pipelines import formats
 from pipelines.embedding.embedder import HashEmbedder
 from pipelines.indexing import gather
-from pipelines.indexing.building.cluster import OnRay
-from pipelines.indexing.building.here import Here
+from pipelines.indexing.building.local import LocalBuilder
 from pipelines.indexing.building.pools import HERE_PAGES, is_little
+from pipelines.indexing.building.ray_builder import RayBuilder
 
 pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB", "--no-ray")
@@ -83,9 +83,9 @@ def test_a_page_that_took_too_long_is_tried_alone_with_more_time(
     monkeypatch.setattr(formats, "SECONDS_PER_MB", 0.0)
     object.__setattr__(formats.HTML, "timeout_s", 0.2)
     try:
-        monkeypatch.setattr("pipelines.indexing.building.here.PATIENCE", 1.0)
+        monkeypatch.setattr("pipelines.indexing.building.local.PATIENCE", 1.0)
         failed = jobs.reindex()
-        monkeypatch.setattr("pipelines.indexing.building.here.PATIENCE", 100.0)
+        monkeypatch.setattr("pipelines.indexing.building.local.PATIENCE", 100.0)
         done = jobs.reindex("--retry-failed")
     finally:
         object.__setattr__(formats.HTML, "timeout_s", formats.TIMEOUT_S)
@@ -104,7 +104,7 @@ def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(
             raise RuntimeError("the model is broken")
         return embed(self, texts)
 
-    monkeypatch.setattr("pipelines.indexing.building.here.SLICE", 10)
+    monkeypatch.setattr("pipelines.indexing.building.local.SLICE", 10)
     monkeypatch.setattr(HashEmbedder, "embed_chunks", fail_later)
     failed = jobs.reindex()
     assert failed.code == 1
@@ -126,7 +126,7 @@ def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
 
 def test_what_an_actor_imports_holds_no_torch() -> None:
     """Loading an exported model imports none either: see test_onnx_encoder.py."""
-    code = "import sys; import pipelines.indexing.building.cluster; sys.exit('torch' in sys.modules)"
+    code = "import sys; import pipelines.indexing.building.ray_builder; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
@@ -197,12 +197,12 @@ def test_much_is_begun_here_and_finished_on_ray(
     for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():
         monkeypatch.setattr(gather, name, value)
     built: list[str] = []
-    for builder in (Here, OnRay):
+    for builder in (LocalBuilder, RayBuilder):
         stored = builder.stored
         monkeypatch.setattr(builder, "stored", lambda *args, to=stored: [built.append(to.__qualname__), to(*args)][1])
     jobs.common = jobs.common[:-1]
     first = jobs.reindex().summary
-    assert built == ["Here.stored", "OnRay.stored"]
+    assert built == ["LocalBuilder.stored", "RayBuilder.stored"]
     assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
     assert len(jobs.texts()) == 36
 
@@ -212,7 +212,7 @@ def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monk
     asked: list[object] = []
     for name in ("is_little", "is_connected"):
         monkeypatch.setattr(gather, name, lambda *_: False)
-    monkeypatch.setattr(gather.Gatherer, "_on_ray", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
+    monkeypatch.setattr(gather.Gatherer, "_ray_builder", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
     jobs.common = jobs.common[:-1]
     assert jobs.reindex().summary["chunks"]["embedded"] == 36
     assert asked == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.whole import keep_private, whole_file, whole_folder
+from pipelines.files.atomic_files import keep_private, whole_file, whole_folder
 
 
 def names(folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pipelines.indexing.building.drawing import Drawn
+from pipelines.indexing.building.threads import ThreadedIterator
 
 
 def numbers(most: int, drawn: list[int] | None = None) -> Generator[int]:
@@ -18,9 +18,9 @@ def numbers(most: int, drawn: list[int] | None = None) -> Generator[int]:
 
 
 def test_items_come_in_order_and_the_end_ends() -> None:
-    with Drawn([numbers(5)], ahead=1) as items:
+    with ThreadedIterator([numbers(5)], ahead=1) as items:
         assert list(items) == [0, 1, 2, 3, 4]
-    with Drawn([numbers(3), numbers(3)]) as items:
+    with ThreadedIterator([numbers(3), numbers(3)]) as items:
         assert sorted(items) == [0, 0, 1, 1, 2, 2]
 
 
@@ -29,14 +29,14 @@ def test_an_error_is_raised_where_items_are_taken() -> None:
         yield 1
         raise ValueError("broken page")
 
-    with Drawn([fails()]) as items, pytest.raises(ValueError, match="broken page"):
+    with ThreadedIterator([fails()]) as items, pytest.raises(ValueError, match="broken page"):
         list(items)
 
 
 def test_no_more_is_drawn_ahead_than_asked_and_nothing_after_the_end() -> None:
     drawn: list[int] = []
     source = numbers(100, drawn)
-    with Drawn([source], ahead=2) as items:
+    with ThreadedIterator([source], ahead=2) as items:
         assert next(iter(items)) == 0
         time.sleep(0.2)
         assert drawn == [0, 1, 2, 3]
@@ -45,7 +45,7 @@ def test_no_more_is_drawn_ahead_than_asked_and_nothing_after_the_end() -> None:
 
 
 def test_what_waits_at_the_end_of_the_sources_can_be_dropped() -> None:
-    with Drawn([numbers(5)], drop_rest=True) as items:
+    with ThreadedIterator([numbers(5)], drop_rest=True) as items:
         while any(thread.is_alive() for thread in items._threads):
             time.sleep(0.01)
         assert list(items) == []
@@ -59,11 +59,11 @@ def test_a_thread_ends_while_it_waits_for_one_that_does_not() -> None:
         over.wait(60)
         yield 1
 
-    def passed_on(items: Drawn[int]) -> Generator[int]:
+    def passed_on(items: ThreadedIterator[int]) -> Generator[int]:
         yield from items
 
-    with Drawn([silent()], end_s=0.1) as first:
-        with Drawn([passed_on(first)], end_s=60) as second:
+    with ThreadedIterator([silent()], end_s=0.1) as first:
+        with ThreadedIterator([passed_on(first)], end_s=60) as second:
             pass
         assert not second._threads[0].is_alive() and first._threads[0].is_alive()
     over.set()
@@ -78,6 +78,6 @@ def test_a_thread_gives_way_and_its_owner_does_not() -> None:
         yield mine()
 
     before = mine()
-    with Drawn([niceness()], niceness=15) as items:
+    with ThreadedIterator([niceness()], niceness=15) as items:
         assert list(items) == [max(15, before)]
     assert mine() == before

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.llm.servers.asking import NoAnswer, ask, is_loopback, without_password
+from pipelines.llm.servers.http import NoAnswer, ask, is_loopback, without_password
 
 # A server on this machine lists its models in milliseconds, and in up to a second where a model takes all processors;
 # elsewhere a TLS handshake and a slow list come on top.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.whole import whole_file
+from pipelines.files.atomic_files import whole_file
 
 CARD_FILE = "card.json"
 VERSION = 1

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.cluster import JOB_NICENESS
-from pipelines.indexing.building.drawing import Drawn
 from pipelines.indexing.building.steps import (
     BLOCK_BYTES,
     PAGES_PER_STEP,
@@ -26,6 +25,7 @@ from pipelines.indexing.building.steps import (
     make_reader,
     store_vectors,
 )
+from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.store import DATABASE_PATIENCE_S, Store
@@ -41,7 +41,7 @@ CRAWL_ENDS_S = 1.0
 PATIENCE = 4.0
 
 
-class Here:
+class LocalBuilder:
     """Builds in this process. Yields rows as `store_vectors` returns them; close it at the end."""
 
     def __init__(self, job: BuildJob) -> None:
@@ -50,7 +50,7 @@ class Here:
         self._read = make_reader(job.settings, job.layouts)
         self._embed: EmbedTexts | None = None
 
-    def __enter__(self) -> "Here":
+    def __enter__(self) -> "LocalBuilder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,7 +67,7 @@ class Here:
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`."""
         shares = [hosts[first::HOSTS_AT_ONCE] for first in range(min(len(hosts), HOSTS_AT_ONCE))]
-        with Drawn([self._crawl(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S) as urls:
+        with ThreadedIterator([self._crawl(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S) as urls:
             yield from self._build(urls)
 
     def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
@@ -103,8 +103,8 @@ class Here:
 
     def _build(self, urls: Iterable[list[str]]) -> Iterator[pa.Table]:
         with (
-            Drawn([self._gathered(urls)], ahead=1, niceness=JOB_NICENESS) as blocks,
-            Drawn([self._stored_vectors(blocks)], niceness=JOB_NICENESS) as done,
+            ThreadedIterator([self._gathered(urls)], ahead=1, niceness=JOB_NICENESS) as blocks,
+            ThreadedIterator([self._stored_vectors(blocks)], niceness=JOB_NICENESS) as done,
         ):
             yield from done
 

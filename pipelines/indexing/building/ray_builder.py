@@ -43,8 +43,8 @@ class DatasetLost(RuntimeError):
     """
 
 
-class OnRay:
-    """Builds on the connected Ray, as `Here` does in one process."""
+class RayBuilder:
+    """Builds on the connected Ray, as `LocalBuilder` does in one process."""
 
     def __init__(self, job: BuildJob) -> None:
         self._job, self.embedders = job, job.pools.embedders

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.llm.servers.asking import NoAnswer, is_loopback, without_password
-from pipelines.llm.servers.listing import (
+from pipelines.llm.servers.http import NoAnswer, is_loopback, without_password
+from pipelines.llm.servers.models import (
     OLLAMA_CONTEXT,
     OLLAMA_PORT,
     ServedModel,

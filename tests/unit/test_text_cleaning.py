@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.characters import (
+from pipelines.text.cleaning import (
     clean_for_model,
     clean_for_reader,
     clean_for_storage,

@@ -1,4 +1,4 @@
-"""Draws from iterators in threads that give way to what else the machine does. Knows nothing of pages."""
+"""Takes items of iterators in threads that give way to what else the machine does. Knows nothing of pages."""
 
 import os
 import queue
@@ -18,8 +18,8 @@ _END_S = 5.0
 _THREAD = threading.local()
 
 
-class Drawn(Generic[T]):
-    """Draws from iterators in a thread each, at most `ahead` items (0: any number) before they are taken.
+class ThreadedIterator(Generic[T]):
+    """Iterates over several iterators, each in a thread, at most `ahead` items (0: any number) before they are taken.
 
     Iterate over it within `with`: the end of the block ends the threads, and an error of an iterator is raised where
     its items are taken. `drop_rest` ends with the last of the iterators, whatever was not taken by then. The threads,
@@ -39,7 +39,7 @@ class Drawn(Generic[T]):
         self._stopped, self._drop_rest, self._niceness, self._end_s = threading.Event(), drop_rest, niceness, end_s
         self._threads = [threading.Thread(target=self._draw, args=[source], daemon=True) for source in sources]
 
-    def __enter__(self) -> "Drawn[T]":
+    def __enter__(self) -> "ThreadedIterator[T]":
         for thread in self._threads:
             thread.start()
         return self

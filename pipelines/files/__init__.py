@@ -1,0 +1,4 @@
+"""Files that other processes look for: written whole, with the rights that they need.
+
+atomic_files writes them, model_cards says which trained models may be used, services announces what runs here.
+"""
