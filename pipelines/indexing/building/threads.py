@@ -1,4 +1,4 @@
-"""Takes items of iterators in threads that give way to what else the machine does. Knows nothing of pages."""
+"""Takes items of iterators in threads that give way to all else on the machine. Knows no pages."""
 
 import os
 import queue
