@@ -86,6 +86,11 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS", "2")
+    if address != "local":
+        # A task on a host that vanished is waited for until its connection is found dead: by Ray's defaults after seven
+        # minutes. Ray's servers refuse those who ask more often than once a minute (ENHANCE_YOUR_CALM).
+        os.environ.setdefault("RAY_grpc_client_keepalive_time_ms", "65000")
+        os.environ.setdefault("RAY_grpc_client_keepalive_timeout_ms", "20000")
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)

@@ -14,6 +14,9 @@ from kit.processes import eventually
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
+# As deploy/start-cluster and cluster.yaml set them: a silent node is dead after 31 s.
+HEALTH = {"RAY_health_check_period_ms": "300", "RAY_health_check_failure_threshold": "3"}
+
 
 @pytest.fixture(scope="module")
 def bench(
@@ -101,7 +104,8 @@ def test_the_head_whose_state_is_in_redis(bench, redis):
 
 @pytest.mark.parametrize("seconds", [5, None], ids=["5-s", "for-good"])
 def test_a_host_that_is_cut_off(bench, seconds):
-    with network() as net, bench.case(f"host cut off {f'{seconds} s' if seconds else 'for good'}", net=net) as case:
+    name = f"host cut off {f'{seconds} s' if seconds else 'for good'}"
+    with network() as net, bench.case(name, net=net, **HEALTH) as case:
         case.run()
         case.until(0.3, 0.2)
         node = case.idle_crawler()
@@ -111,3 +115,4 @@ def test_a_host_that_is_cut_off(bench, seconds):
             time.sleep(seconds)
             host.mend()
         finish(case)
+        assert time.monotonic() - case.began < bench.quiet_s + 100
