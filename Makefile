@@ -64,7 +64,7 @@ check: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy pipelines serve jobs
-	@$(BIN)/python -m pytest -q tests/unit/test_architecture.py
+	@$(BIN)/python -m pytest -q tests/unit/house/test_architecture.py
 
 # One table for each sweep; what is trained is read from models/ (docs/training.md), and a run without it is listed as failed.
 DATA ?= ../shared/data

@@ -1,0 +1,89 @@
+"""Nothing of a real documentation page is lost or silently cut: 120 pages of Ray's, from archive to tokens."""
+
+import os
+import tarfile
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from pipelines.embedding.tokens import load_tokenizer, model_folder
+from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Chunk, Document, Page
+
+MODEL = "all-MiniLM-L6-v2"
+DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[4] / "shared" / "data")
+ARCHIVE = DATA / "ray-docs-html.tar.xz"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"needs {ARCHIVE} (set RAYDEX_DATA)"),
+]
+
+
+def real_pages() -> Iterator[Page]:
+    """Every 6th guide or API page that has text worth the name."""
+    with tarfile.open(ARCHIVE) as archive:
+        for place, member in enumerate(archive):
+            if place % 6 == 0 and member.name.endswith(".html") and "_modules" not in member.name:
+                file = archive.extractfile(member)
+                assert file is not None
+                yield Page(f"https://docs.ray.io/{member.name}", file.read())
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    return [read_page(page) for page in islice(real_pages(), 120)]
+
+
+@pytest.fixture(scope="module")
+def chunks(documents: list[Document]) -> list[Chunk]:
+    chunker = Chunker(load_tokenizer(MODEL))
+    return [chunk for document in documents for chunk in chunker(document)]
+
+
+def test_the_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(model_folder(MODEL))
+    read = tokenizer([chunk.embed_text for chunk in chunks], truncation=False)["input_ids"]
+    assert [len(ids) for ids in read] == [chunk.tokens for chunk in chunks]
+    assert len(chunks) > 300
+    assert max(len(ids) for ids in read) <= 256
+
+
+def test_every_character_of_the_sections_is_in_a_chunk(documents: list[Document], chunks: list[Chunk]) -> None:
+    for document in documents:
+        mine = "".join("".join(own_text(chunk).split()) for chunk in chunks if chunk.url == document.url)
+        for section in document.sections:
+            for block in section.blocks:
+                for line in block.text.splitlines():
+                    assert "".join(line.split()) in mine, (document.url, line)
+
+
+def own_text(chunk: Chunk) -> str:
+    """The text of a chunk without the lead-in that it repeats."""
+    return chunk.text.partition("\n…\n")[2] or chunk.text
+
+
+def test_long_sections_fill_their_chunks(chunks: list[Chunk]) -> None:
+    followed = [
+        chunk.tokens
+        for chunk, following in pairwise(chunks)
+        if (chunk.url, chunk.anchor) == (following.url, following.anchor)
+    ]
+    assert sum(followed) / len(followed) > 256 * 0.6
+
+
+def test_the_study_s_700_characters_with_50_overlap_hold(documents: list[Document]) -> None:
+    chunker = Chunker(load_tokenizer(MODEL), 700, 50, "characters")
+    chunks = [chunk for document in documents for chunk in chunker(document)]
+    assert max(len(chunk.text) for chunk in chunks) <= 700
+    assert max(chunk.tokens for chunk in chunks) <= 256
+
+
+def test_ids_are_unique_and_the_same_again(documents: list[Document], chunks: list[Chunk]) -> None:
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    chunker = Chunker(load_tokenizer(MODEL))
+    assert [chunk for document in documents for chunk in chunker(document)] == chunks

@@ -1,0 +1,655 @@
+"""The crawler against real web servers: what is fetched, what is remembered, and how it ends."""
+
+import asyncio
+import gzip
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from kit.page_ledger import FileLedger
+from kit.web import Answer, Handler, Site, page, redirect
+
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
+from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+LEDGER = "tests.kit.page_ledger:FileLedger"
+
+
+class Crawled:
+    """One crawl, run to its end: URLs it named (as paths), rows by path, the report."""
+
+    def __init__(self, site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int = 1, **settings):
+        base = site.url
+        values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | settings
+        job = CrawlSettings(tuple(base + path for path in start), **values)
+        self.batches: list[list[str]] = []
+        self.report = self._run(crawl(job, str(ledger), "docs", run, ledger=LEDGER, flush_s=0.1))
+        rows = FileLedger(str(ledger)).rows
+        self.rows = {url.removeprefix(base): row for url, row in rows.items()}
+        self.ok = sorted(url.removeprefix(base) for batch in self.batches for url in batch)
+
+    def _run(self, generator) -> CrawlReport:
+        while True:
+            try:
+                self.batches.append(next(generator))
+            except StopIteration as end:
+                return end.value
+
+    def states(self) -> dict[str, str]:
+        return {path: row["state"] for path, row in self.rows.items()}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.jsonl"
+
+
+def test_links_are_followed_and_every_fate_is_a_row(ledger):
+    routes = {
+        "/": page("/a", "b.html#part", "/missing", "/moved", "/logo.png", "/data", "https://elsewhere.test/"),
+        "/a": page("/b.html"),
+        "/b.html": page("/"),
+        "/moved": redirect("/target"),
+        "/target": page(),
+        "/data": Answer(b"\0" * 10, headers={"Content-Type": "application/x-thing"}),
+    }
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger)
+        assert crawled.ok == ["/", "/a", "/b.html", "/target"]
+        assert crawled.states() == {
+            "/": "ok",
+            "/a": "ok",
+            "/b.html": "ok",
+            "/target": "ok",
+            "/missing": "gone",
+            "/moved": "redirect",
+            "/data": "skipped",
+        }
+        assert crawled.rows["/moved"]["links"] == [f"{site.url}/target"]
+        assert "application/x-thing" in crawled.rows["/data"]["error"]
+        assert "/logo.png" not in site.paths()
+    report = crawled.report
+    assert (report.complete, report.stopped_by) == (True, "")
+    assert report.counts == {"ok": 4, "unchanged": 0, "gone": 1, "redirect": 1, "skipped": 1}
+
+
+def test_a_page_is_committed_before_it_is_named(ledger):
+    with Site({"/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
+        job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False)
+        for urls in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
+            rows = FileLedger(str(ledger)).rows
+            assert all(rows[url]["state"] == "ok" for url in urls)
+
+
+def test_pages_are_named_while_a_slow_site_is_still_crawled(ledger):
+    def slow(handler: Handler) -> str:
+        time.sleep(0.5)
+        return page()
+
+    with Site({"/": page(*(f"/{n}" for n in range(6)))} | {f"/{n}": slow for n in range(6)}) as site:
+        job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False, concurrency=1)
+        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.2)
+        assert next(pages) == [f"{site.url}/"]
+        assert len(site.paths()) < 7
+        pages.close()
+
+
+@pytest.mark.parametrize("most", [1, 20])
+def test_the_page_budget_holds_exactly(ledger, most):
+    routes = {"/": page(*(f"/{n}" for n in range(40)))} | {f"/{n}": page() for n in range(40)}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, max_pages=most)
+    assert len(crawled.ok) == most
+    assert crawled.report.counts["ok"] == most
+    assert (crawled.report.complete, crawled.report.stopped_by) == (False, "max_pages")
+
+
+@pytest.mark.parametrize("form", ["/s/{}/page", "/page?sid={}", "/page;id={}", "/page?sid={}&at=9"])
+def test_a_link_trap_is_left_after_some_equal_pages(ledger, form):
+    def trap(handler: Handler) -> Answer:
+        number = int(re.search(r"x(\d+)", handler.path)[1])
+        if number > 300:
+            return Answer("the trap was followed too far", 500)
+        return Answer(page(form.format(f"x{number + 1}"), "/real", text=f"Visit {number}, welcome."))
+
+    with Site({"/": page(form.format("x1"), "/real"), "/real": page("/more"), "/more": page()}) as site:
+        site.routes |= {form.format(f"x{n}"): trap for n in range(400)}
+        crawled = Crawled(site, ledger)
+    assert {"/", "/real", "/more"} < set(crawled.ok) and len(crawled.ok) < 30
+    assert crawled.report.complete and sum(crawled.report.traps.values()) == 1
+
+
+def test_a_crawl_without_a_limit_has_one(ledger, monkeypatch):
+    monkeypatch.setattr("pipelines.indexing.crawling.frontier.queue.DEFAULT_MAX_PAGES", 5)
+    frontier = Frontier()
+    for n in range(9):
+        frontier.add(FrontierEntry(str(n)))
+
+    async def visit() -> int:
+        while (entry := await frontier.take()) is not None:
+            await frontier.done(entry, ok=True)
+        return frontier.ok_pages
+
+    assert asyncio.run(visit()) == 5 and frontier.exhausted
+
+
+def test_pages_that_are_not_ok_do_not_use_up_the_budget(ledger):
+    routes = {"/": page("/gone1", "/gone2", "/moved", "/a", "/b"), "/moved": redirect("/a"), "/a": page()}
+    with Site(routes | {"/b": page()}) as site:
+        assert Crawled(site, ledger, max_pages=3).ok == ["/", "/a", "/b"]
+
+
+def test_the_depth_budget_counts_links_on_the_shortest_way(ledger):
+    def slow(handler: Handler) -> str:
+        time.sleep(0.3)
+        return page("/x")
+
+    # /x is two links away through the slow page and three through the fast ones; /y is one further.
+    routes = {"/": page("/fast", "/slow"), "/fast": page("/fast2"), "/fast2": page("/x", "/deep")}
+    routes |= {"/slow": slow, "/x": page("/y"), "/y": page("/z"), "/z": page(), "/deep": page("/deeper")}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, max_depth=3)
+    assert crawled.ok == ["/", "/deep", "/fast", "/fast2", "/slow", "/x", "/y"]
+    assert (crawled.report.complete, crawled.report.stopped_by) == (True, "max_depth")
+
+
+def test_a_crawl_stays_below_its_start_and_on_its_host(ledger):
+    with Site({"/": page()}) as other:
+        routes = {
+            "/docs/index.html": page("/docs/a", "/blog", "/docs/../secret", f"{other.url}/", "/docs/out"),
+            "/docs/a": page("//localhost/", "ftp://h/", "mailto:x@y", "javascript:void(0)", "http://u:p@h/"),
+            "/docs/out": redirect(f"{other.url}/"),
+            "/blog": page(),
+        }
+        with Site(routes) as site:
+            crawled = Crawled(site, ledger, start=("/docs/index.html",))
+            assert crawled.ok == ["/docs/a", "/docs/index.html"]
+            assert sorted(set(site.paths())) == ["/docs/a", "/docs/index.html", "/docs/out"]
+            assert crawled.rows["/docs/out"]["state"] == "redirect"
+            assert "leads out" in crawled.rows["/docs/out"]["error"]
+            assert not other.requests
+            assert "/blog" in Crawled(site, ledger, start=("/docs/index.html",), no_parent=False, run=2).ok
+
+
+def test_include_and_exclude_are_searched_in_the_url(ledger):
+    routes = {"/": page("/guide/a", "/guide/old/b", "/api/c")}
+    routes |= {path: page() for path in ("/guide/a", "/guide/old/b", "/api/c")}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, include=("/guide/",), exclude=("/old/",))
+    assert crawled.ok == ["/", "/guide/a"]
+
+
+def test_redirect_chains_end_and_loops_do_not_hang(ledger):
+    routes = {f"/{n}": redirect(f"/{n + 1}") for n in range(30)}
+    routes |= {"/": page("/0", "/loop"), "/loop": redirect("/pool"), "/pool": redirect("/loop")}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger)
+        assert (site.paths().count("/loop"), site.paths().count("/pool")) == (1, 1)
+        assert "/11" not in site.paths()
+    assert crawled.rows["/10"]["state"] == "failed"
+    assert "more than 10 redirects" in crawled.rows["/10"]["error"]
+
+
+SITEMAP = '<?xml version="1.0"?><{0} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{1}</{0}>'
+
+
+def sitemap(kind: str, *urls: str) -> str:
+    item = {"urlset": "url", "sitemapindex": "sitemap"}[kind]
+    return SITEMAP.format(kind, "".join(f"<{item}><loc>{url}</loc></{item}>" for url in urls))
+
+
+def test_sitemaps_and_llms_txt_bring_pages_that_nothing_links_to(ledger):
+    with Site({"/docs/": page()}) as site:
+        packed = gzip.compress(sitemap("urlset", f"{site.url}/docs/packed", f"{site.url}/outside").encode())
+        xml = {"Content-Type": "application/xml"}
+        site.routes |= {
+            "/robots.txt": Answer("User-agent: *\nDisallow: /docs/no\nSitemap: /more.xml\n"),
+            "/sitemap.xml": Answer(sitemap("sitemapindex", f"{site.url}/one.xml.gz", "http://x.test/s"), headers=xml),
+            "/one.xml.gz": Answer(packed, headers={"Content-Type": "application/gzip"}),
+            "/more.xml": Answer(sitemap("urlset", f"{site.url}/docs/more", f"{site.url}/docs/no"), headers=xml),
+            "/llms.txt": Answer("# T\n- [A](/docs/llms.md): words\n", headers={"Content-Type": "text/plain"}),
+            "/docs/llms.md": Answer("# Hello\n", headers={"Content-Type": "application/octet-stream"}),
+            "/docs/packed": page(),
+            "/docs/more": page(),
+        }
+        crawled = Crawled(site, ledger, start=("/docs/",), sitemap=True)
+        assert crawled.ok == ["/docs/", "/docs/llms.md", "/docs/more", "/docs/packed"]
+        assert crawled.rows["/docs/llms.md"]["content_type"] == "text/markdown"
+        assert crawled.rows["/docs/no"] | {"state": "skipped", "error": "robots.txt"} == crawled.rows["/docs/no"]
+        assert "/docs/no" not in site.paths()
+        assert "/outside" not in site.paths()
+
+
+def test_a_sitemap_bomb_is_dropped_and_the_crawl_goes_on(ledger):
+    bomb = gzip.compress(b"<urlset>" + b" " * 200_000_000 + b"</urlset>", 6)
+    with Site({"/": page(), "/sitemap.xml": Answer(bomb)}) as site:
+        crawled = Crawled(site, ledger, sitemap=True)
+    assert crawled.ok == ["/"]
+    assert crawled.report.complete
+
+
+def test_robots_txt_is_obeyed_and_ignored_only_loudly(ledger, capfd):
+    robots = Answer("User-agent: *\nDisallow: /\n\nUser-agent: raydex\nDisallow: /private\nAllow: /private/open\n")
+    routes = {"/": page("/private/a", "/private/open"), "/private/a": page(), "/private/open": page()}
+    with Site(routes | {"/robots.txt": robots}) as site:
+        assert Crawled(site, ledger).ok == ["/", "/private/open"]
+        assert "IGNORED" not in capfd.readouterr().err
+        assert "/private/a" in Crawled(site, ledger, ignore_robots=True, run=2).ok
+        assert "robots.txt is IGNORED" in capfd.readouterr().err
+
+
+def test_a_robots_txt_that_cannot_be_reached_forbids_everything(ledger):
+    with Site({"/": page("/a"), "/a": page(), "/robots.txt": Answer("", 503)}) as site:
+        crawled = Crawled(site, ledger)
+        assert not site.paths()
+    assert not crawled.report.complete
+    assert "robots.txt answered 503" in crawled.report.stopped_by
+    assert crawled.rows["/"]["state"] == "failed"
+
+
+def test_crawl_delay_is_kept(ledger):
+    robots = Answer("User-agent: *\nCrawl-delay: 0.3\n")
+    with Site({"/robots.txt": robots, "/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
+        Crawled(site, ledger)
+        times = [request.at for request in site.requests if request.path != "/robots.txt"]
+    assert all(later - sooner > 0.25 for sooner, later in pairwise(times))
+
+
+def test_server_errors_are_retried_and_then_failed(ledger):
+    answers = iter([Answer("", 500), Answer("", 502)])
+    routes = {"/": page("/shaky", "/broken", "/forbidden"), "/shaky": lambda _: next(answers, page())}
+    routes |= {"/broken": Answer("", 500), "/forbidden": Answer("", 403)}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, retries=2)
+        assert [site.paths().count(path) for path in ("/shaky", "/broken", "/forbidden")] == [3, 3, 1]
+    assert crawled.ok == ["/", "/shaky"]
+    assert crawled.rows["/broken"] | {"state": "failed", "http_status": 500} == crawled.rows["/broken"]
+    assert "500" in crawled.rows["/broken"]["error"]
+    assert crawled.report.complete
+
+
+def test_retry_after_is_waited_for_and_bounded(ledger):
+    busy = iter([Answer("", 429, {"Retry-After": "1"}), Answer("", 503, {"Retry-After": "86400"})])
+    with Site({"/": lambda _: next(busy, page())}) as site:
+        crawled = Crawled(site, ledger, max_retry_after_s=1.5)  # 86,400 s would be beyond the time of a test
+        first, second, third = (request.at for request in site.requests if request.path == "/")
+    assert crawled.ok == ["/"]
+    assert second - first >= 0.95
+    assert third - second >= 1.45
+
+
+def test_a_page_that_never_ends_is_failed_and_others_are_not(ledger):
+    def drip(handler: Handler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
+        for _ in range(100):
+            try:
+                handler.wfile.write(b" ")
+            except OSError:
+                return
+            time.sleep(0.1)
+
+    with Site({"/": page("/drip", "/a"), "/drip": drip, "/a": page()}) as site:
+        crawled = Crawled(site, ledger, timeout_s=1, retries=5)
+        assert site.paths().count("/drip") == 2
+    assert crawled.ok == ["/", "/a"]
+    assert "within 1 s" in crawled.rows["/drip"]["error"]
+
+
+def test_bodies_are_bounded_packed_and_unpacked(ledger):
+    def endless(handler: Handler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
+        try:
+            while True:
+                handler.wfile.write(b"x" * 65536)
+        except OSError:
+            handler.close_connection = True
+
+    def endless_head(handler: Handler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        try:
+            while True:
+                handler.wfile.write(b"X-Pad: " + b"x" * 8000 + b"\r\n")
+        except OSError:
+            handler.close_connection = True
+
+    bomb = Answer(gzip.compress(b"x" * 100_000_000), headers={"Content-Encoding": "gzip"})
+    routes = {
+        "/": page("/bomb", "/zstd", "/big", "/endless", "/head", "/packed"),
+        "/bomb": bomb,
+        "/zstd": Answer(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}),
+        "/big": Answer(b"x" * 2_000_000),
+        "/endless": endless,
+        "/head": endless_head,
+        "/packed": Answer(gzip.compress(page("/found").encode()), headers={"Content-Encoding": "gzip"}),
+        "/found": page(),
+    }
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, max_page_bytes=1_000_000, retries=0, timeout_s=20)
+        assert all(request.headers["accept-encoding"] == "gzip" for request in site.requests)
+    assert crawled.ok == ["/", "/found", "/packed"]
+    for path in ("/bomb", "/big", "/endless"):
+        assert crawled.rows[path]["state"] == "skipped"
+        assert "larger than 1,000,000 bytes" in crawled.rows[path]["error"]
+    assert "zstd" in crawled.rows["/zstd"]["error"]
+    assert crawled.rows["/head"]["state"] == "failed"
+    assert crawled.report.complete
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads a process's peak memory from /proc")
+def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger):
+    packed = zlib.compressobj(1, wbits=31)
+    bomb = b"".join(packed.compress(bytes(1 << 20)) for _ in range(512)) + packed.flush()
+    routes = {
+        "/": page("/gzip", "/deflate", "/after"),
+        "/gzip": Answer(bomb, headers={"Content-Encoding": "gzip"}),
+        "/deflate": Answer(zlib.compress(gzip.decompress(bomb), 1), headers={"Content-Encoding": "deflate"}),
+        "/after": page(),
+    }
+    with Site(routes) as site:
+        job = CrawlSettings((site.url,), allow_private=True, sitemap=False, concurrency=1)
+        peaks = []
+        for _ in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
+            (child,) = _children(os.getpid())
+            status = dict(line.split(":", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
+            peaks.append(int(status["VmHWM"].split()[0]) // 1024)
+    rows = FileLedger(str(ledger)).rows
+    assert [row["state"] for row in rows.values()] == ["ok", "skipped", "skipped", "ok"]
+    # A page may have 20 MiB; measured 24, and twice that if the first bomb's bytes outlived it.
+    assert peaks[1] - peaks[0] < 36
+
+
+def test_the_declared_charset_and_the_raw_bytes_are_kept(ledger):
+    body = "<p>Grüße</p>".encode("latin-1")
+    with Site({"/": Answer(body, headers={"Content-Type": "Text/HTML; charset=ISO-8859-1"})}) as site:
+        row = Crawled(site, ledger).rows["/"]
+    assert (row["content_type"], row["charset"]) == ("text/html", "ISO-8859-1")
+    assert row["content_hash"] is not None
+
+
+def test_the_canonical_url_is_kept_in_the_spelling_of_page_urls(ledger):
+    def canonical(url: str) -> str:
+        return f'<html><head><link rel="canonical" href="{url}"></head><body><a href="/b">b</a></body></html>'
+
+    with Site({"/": canonical("HTTP://Docs.test:80/x y#part"), "/b": canonical("/b#top")}) as site:
+        rows = Crawled(site, ledger).rows
+    assert rows["/"]["canonical"] == "http://docs.test/x%20y"
+    assert rows["/b"]["canonical"] is None
+
+
+def test_links_with_tracking_parameters_lead_to_one_page(ledger):
+    links = page("/a", "/a?utm_source=mail", "/a?fbclid=1#part", "/a?page=2&gclid=3")
+    canonical = '<html><head><link rel="canonical" href="/a?utm_medium=web"></head></html>'
+    with Site({"/": links, "/a": canonical, "/a?page=2": page()}) as site:
+        crawled = Crawled(site, ledger, start=("/?utm_campaign=start",))
+        assert sorted(site.paths()) == ["/", "/a", "/a?page=2"]
+    assert crawled.ok == sorted(crawled.rows) == ["/", "/a", "/a?page=2"]
+    assert crawled.rows["/a"]["canonical"] is None
+
+
+def test_a_server_that_adds_tracking_parameters_is_followed(ledger):
+    with Site({"/": page("/a"), "/a": redirect("/a?utm_source=self"), "/a?utm_source=self": page()}) as site:
+        assert Crawled(site, ledger).ok == ["/", "/a?utm_source=self"]
+
+
+def test_a_second_crawl_revalidates_and_follows_stored_links(ledger):
+    def tagged(handler: Handler) -> Answer:
+        if handler.headers.get("If-None-Match") == 'W/"1"':
+            return Answer("", 304, {"ETag": 'W/"1"'})
+        return Answer(page("/a"), headers={"ETag": 'W/"1"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"})
+
+    with Site({"/": tagged, "/a": page()}) as site:
+        Crawled(site, ledger)
+        again = Crawled(site, ledger, run=2)
+        assert not any("if-modified-since" in request.headers for request in site.requests)
+    assert again.ok == ["/", "/a"]
+    assert (again.rows["/"]["http_status"], again.rows["/"]["body"]) == (304, None)
+    assert again.report.counts["unchanged"] == 1
+
+
+def test_known_pages_that_nothing_links_to_are_asked_for(ledger):
+    routes = {"/": page("/kept", "/vanishing", "/flaky"), "/kept": page("/child"), "/child": page()}
+    routes |= {"/vanishing": page(), "/flaky": page("/leaf"), "/leaf": page()}
+    with Site(routes) as site:
+        Crawled(site, ledger)
+        site.routes |= {"/": page("/flaky"), "/vanishing": Answer("", 410), "/flaky": Answer("", 500)}
+        again = Crawled(site, ledger, run=2, retries=0)
+    assert again.ok == ["/", "/child", "/kept", "/leaf"]
+    assert again.rows["/vanishing"] | {"state": "gone", "http_status": 410} == again.rows["/vanishing"]
+    assert again.rows["/flaky"]["state"] == "failed"
+    assert again.rows["/flaky"]["links"] == [f"{site.url}/leaf"]
+    assert again.report.complete
+
+
+def test_retry_failed_asks_for_failed_pages_alone(ledger):
+    routes = {"/": page("/a", "/b"), "/a": page(), "/b": Answer("", 500)}
+    with Site(routes) as site:
+        Crawled(site, ledger, retries=0)
+        site.requests.clear()
+        site.routes["/b"] = page("/new")
+        again = Crawled(site, ledger, run=2, retry_failed_only=True)
+        assert site.paths() == ["/b"]
+    assert again.ok == ["/b"]
+    assert (again.report.complete, again.report.stopped_by) == (False, "retry_failed")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, "is gone: the server answered 404"), (500, "could not be fetched: the server answered 500")],
+)
+def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, status, words):
+    with Site({"/": Answer("", status)}) as site:
+        report = Crawled(site, ledger, retries=0).report
+    assert not report.complete
+    assert report.stopped_by == f"error: start URL {site.url}/ {words}"
+
+
+def test_a_host_that_is_not_there_is_said_so(ledger):
+    with Site({}) as site:
+        pass
+    report = Crawled(site, ledger, retries=0).report
+    assert not report.complete
+    assert report.stopped_by.endswith("robots.txt could not be fetched (connection refused)")
+
+
+def test_a_start_that_redirects_in_a_circle_makes_the_crawl_incomplete(ledger):
+    with Site({"/": redirect("/a"), "/a": redirect("/")}) as site:
+        report = Crawled(site, ledger).report
+    assert (report.complete, report.stopped_by) == (False, "error: the start URLs redirect in a circle")
+
+
+def test_a_start_that_redirects_to_a_page_is_a_good_start(ledger):
+    with Site({"/": redirect("/index.html"), "/index.html": page("/")}) as site:
+        assert Crawled(site, ledger).report.complete
+        assert Crawled(site, ledger, start=("/index.html", "/"), run=2).report.complete
+
+
+def test_a_private_address_is_refused_before_a_connection(ledger):
+    with Site({"/": page()}) as site:
+        with pytest.raises(CrawlFailed, match=r"127\.0\.0\.1 is a loopback address.*--allow-private"):
+            Crawled(site, ledger, allow_private=False)
+        assert not site.requests
+
+
+def test_a_name_that_turns_to_loopback_opens_no_connection(ledger):
+    with Site({"/": page()}) as site:
+        start = site.url.replace("127.0.0.1", "rebind.test")
+        rebinding = "tests.kit.page_ledger:RebindingLedger"
+        job = CrawlSettings((f"{start}/",))
+        assert list(crawl(job, str(ledger), "docs", 1, ledger=rebinding)) == []
+        assert not site.requests
+        assert not Path(f"{ledger}.connects").exists()
+        free = CrawlSettings((f"{start}/",), allow_private=True)
+        assert len(list(crawl(free, f"{ledger}2", "docs", 1, ledger=rebinding))) == 1
+        assert Path(f"{ledger}2.connects").exists()
+    row = FileLedger(str(ledger)).rows[f"{start}/"]
+    assert row["state"] == "failed"
+    assert "127.0.0.1 is a loopback address" in row["error"]
+
+
+def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
+    with Site({}) as proxy, Site({"/": page()}) as site:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        assert Crawled(site, ledger).ok == ["/"]
+        assert not proxy.requests
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("start_urls", ()),
+        ("start_urls", ("file:///etc/passwd",)),
+        ("start_urls", ("http://user:secret@h/",)),
+        ("include", ("(",)),
+        ("max_pages", 0),
+        ("max_depth", -1),
+        ("concurrency", 0),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(field, value):
+    with pytest.raises(InvalidCrawlSettings, match=field if field != "start_urls" else "start"):
+        CrawlSettings(**{"start_urls": ("http://h/",), field: value})
+
+
+def test_a_start_that_moved_away_says_where_to_start(ledger):
+    with Site({"/": page()}) as other, Site({"/": redirect(f"{other.url}/")}) as site:
+        report = Crawled(site, ledger).report
+        assert not other.requests
+    assert not report.complete
+    assert report.stopped_by.endswith(f"to {other.url}/: start there instead")
+
+
+def test_a_site_that_stops_answering_is_given_up(ledger):
+    def close(handler: Handler) -> None:
+        handler.close_connection = True
+
+    routes = {"/": page(*(f"/{n}" for n in range(200)))} | {f"/{n}": close for n in range(200)}
+    with Site(routes) as site:
+        crawled = Crawled(site, ledger, retries=1)
+    assert not crawled.report.complete
+    assert "stopped answering" in crawled.report.stopped_by
+    assert 50 <= crawled.report.counts["failed"] < 100
+
+
+def _certificate(folder: Path) -> Path:
+    """A certificate of our own making, with its key, in one file."""
+    path = folder / "own.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout -"
+    made = subprocess.run([*command.split(), "-out", "-"], check=True, capture_output=True)
+    path.write_bytes(made.stdout)
+    return path
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
+    with Site({"/": page()}) as site:
+        site.use_tls(_certificate(tmp_path))
+        report = Crawled(site, ledger, retries=0).report
+        assert "certificate verify failed" in report.stopped_by
+        assert Crawled(site, ledger, verify_tls=False, run=2).ok == ["/"]
+
+
+def test_a_ledger_that_fails_is_a_failed_crawl(ledger):
+    broken = "tests.kit.page_ledger:BrokenLedger"
+    with Site({"/": page()}) as site, pytest.raises(CrawlFailed, match="the ledger went away"):
+        list(crawl(CrawlSettings((site.url,), allow_private=True), str(ledger), "docs", 1, ledger=broken))
+
+
+def _children(pid: int) -> list[int]:
+    """Crawlers among the children of a process: a whole test run has others, its Postgres for one."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children if b"crawling.spider" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _gone(pid: int, within_s: float = 15) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _hang(handler: Handler) -> str:
+    time.sleep(20)
+    return page()
+
+
+def test_closing_the_generator_ends_the_child(ledger):
+    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+        pages = crawl(
+            CrawlSettings((site.url,), allow_private=True), str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1
+        )
+        next(pages)
+        (child,) = _children(os.getpid())
+        pages.close()
+        assert _gone(child)
+
+
+def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
+    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+        job = CrawlSettings((site.url,), allow_private=True)
+        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
+        assert next(pages) == [f"{site.url}/"]
+        os.kill(_children(os.getpid())[0], signal.SIGKILL)
+        with pytest.raises(CrawlFailed, match="status -9"):
+            next(pages)
+    assert list(FileLedger(str(ledger)).rows) == [f"{site.url}/"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the child through /proc")
+def test_killing_the_parent_leaves_no_orphan(ledger):
+    script = (
+        "import sys; from pipelines.indexing.crawling.crawl import *\n"
+        "job = CrawlSettings((sys.argv[1],), allow_private=True)\n"
+        f"for _ in crawl(job, sys.argv[2], 'docs', 1, ledger={LEDGER!r}, flush_s=0.1): print('ok', flush=True)\n"
+    )
+    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", script, site.url, str(ledger)], cwd=ROOT, stdout=subprocess.PIPE
+        )
+        assert parent.stdout.readline() == b"ok\n"
+        (child,) = _children(parent.pid)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()
+        assert _gone(child)
+
+
+def test_concurrency_is_bounded(ledger):
+    def slow(handler: Handler) -> str:
+        time.sleep(0.05)
+        return page()
+
+    with Site({"/": page(*(f"/{n}" for n in range(20)))} | {f"/{n}": slow for n in range(20)}) as site:
+        Crawled(site, ledger, concurrency=3)
+        assert site.most_at_once <= 3
+
+
+def test_two_crawls_at_once_do_not_mix(tmp_path):
+    def one(name: str) -> None:
+        with Site({"/": page(f"/{name}"), f"/{name}": page()}) as site:
+            done[name] = Crawled(site, tmp_path / name).ok
+
+    done: dict[str, list[str]] = {}
+    threads = [threading.Thread(target=one, args=(name,)) for name in ("x", "y")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == {"x": ["/", "/x"], "y": ["/", "/y"]}

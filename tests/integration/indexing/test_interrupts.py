@@ -1,0 +1,45 @@
+"""Ctrl-C and SIGTERM end a run as interrupted: in what the command prints, in its exit code, in what is stored."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from kit.reindexing import Jobs
+from kit.web import Site, page
+
+from pipelines.store import Store
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_run_that_a_person_ends_is_interrupted_not_failed(
+    jobs: Jobs, store: Store, tmp_path: Path, number: signal.Signals
+) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def never(_handler: object) -> None:
+        asked.set()
+        over.wait(60)
+
+    with Site({"/": page("/slow"), "/slow": never}) as site:
+        words = ["index", f"{site.url}/", "--allow-private", "--collection", "docs", "--no-ray", "--model", "hash:64"]
+        run = subprocess.Popen([sys.executable, "-m", "jobs", *words], cwd=ROOT, text=True, stderr=subprocess.PIPE,
+                               env=os.environ | {"DATABASE_URL": jobs.url, "RAYDEX_HOME": str(tmp_path)})  # fmt: skip
+        assert asked.wait(60)
+        run.send_signal(number)
+        said = run.communicate(timeout=30)[1]
+        over.set()
+    assert run.returncode == 128 + number
+    assert said.splitlines()[-1] == (
+        "raydex index: interrupted; what was done is kept, the next run continues from there"
+    )
+    assert "Traceback" not in said and "KeyboardInterrupt" not in said
+    [recorded] = store.status("docs")["runs"]
+    assert (recorded["state"], recorded["error"]) == ("interrupted", None)
+    assert recorded["ended"] is not None

@@ -1,0 +1,241 @@
+"""Little work is done in one process: the same index as Ray builds, and no Ray at all."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import psycopg
+import pytest
+import yaml
+from kit.counting_model import MODEL as COUNTING
+from kit.counting_model import CountingModel
+from kit.kill_bench import stored_hashes
+from kit.processes import alive, eventually, kill_9
+from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
+from kit.web import Site
+
+from pipelines import formats
+from pipelines.embedding.embedder import HashEmbedder
+from pipelines.indexing import gather
+from pipelines.indexing.building.local import LocalBuilder
+from pipelines.indexing.building.pools import HERE_PAGES, is_little
+from pipelines.indexing.building.ray_builder import RayBuilder
+
+pytestmark = pytest.mark.slow
+MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB", "--no-ray")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def folder(jobs: Jobs, tmp_path: Path) -> Path:
+    write_site(tmp_path / "site", site_sections(12))
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
+    return tmp_path / "site"
+
+
+def test_a_folder_is_indexed_and_brought_up_to_date(jobs: Jobs, folder: Path) -> None:
+    first = jobs.reindex().summary
+    assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
+    assert first["seconds"]["ray_start"] == 0
+    assert first["seconds"].keys() >= {"read_files", "embed", "encoder", "storing", "publish", "total"}
+    assert jobs.texts()["p03.html#usage"] == site_sections(12)["p03"]["usage"]
+    again = jobs.reindex().summary
+    assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
+    assert (again["chunks"]["embedded"], again["revision"]) == (0, 1)
+    (folder / "p05.html").write_text(html_page("Page p05", site_sections(12)["p05"] | {"usage": "Another text."}))
+    (folder / "empty.html").write_text(" ")
+    changed = jobs.reindex().summary
+    assert changed["pages"].items() >= {"changed": 1, "failed": 1, "unchanged": 11}.items()
+    assert (changed["chunks"]["embedded"], changed["revision"]) == (1, 2)
+    rebuilt = jobs.reindex("--chunk-size", 100).summary
+    assert rebuilt["published"] and rebuilt["index"] != first["index"]
+
+
+def test_a_site_is_crawled_and_embedded(jobs: Jobs, tmp_path: Path) -> None:
+    pages = site_sections(9)
+    start = html_page("Start", {"welcome": "Welcome."}, links=tuple(f"/{name}.html" for name in pages))
+    routes = {"/": start} | {f"/{name}.html": html_page(name, sections) for name, sections in pages.items()}
+    with Site(routes) as site:
+        file = tmp_path / "docs.yaml"
+        crawling = {"start_urls": [f"{site.url}/"], "allow_private": True, "retries": 0, "sitemap": False}
+        file.write_text(yaml.safe_dump({"sites": [crawling]}))
+        jobs.common = [file, *MODEL]
+        first = jobs.reindex().summary
+        assert (first["pages"]["new"], first["chunks"]["embedded"], first["crawls"][0]["complete"]) == (10, 28, True)
+        again = jobs.reindex().summary
+        assert (again["pages"]["unchanged"], again["chunks"]["embedded"]) == (10, 0)
+        site.routes.clear()
+        down = jobs.reindex()
+        assert (down.code, len(jobs.texts())) == (1, 28)
+
+
+def test_a_page_that_took_too_long_is_tried_alone_with_more_time(
+    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "".join(f"<p>Paragraph {number} says what the others say.</p>" for number in range(16_000))
+    (folder / "long.html").write_text(f"<main><h1 id='long'>Long</h1>{long}</main>")
+    monkeypatch.setattr(formats, "SECONDS_PER_MB", 0.0)
+    object.__setattr__(formats.HTML, "timeout_s", 0.2)
+    try:
+        monkeypatch.setattr("pipelines.indexing.building.local.PATIENCE", 1.0)
+        failed = jobs.reindex()
+        monkeypatch.setattr("pipelines.indexing.building.local.PATIENCE", 100.0)
+        done = jobs.reindex("--retry-failed")
+    finally:
+        object.__setattr__(formats.HTML, "timeout_s", formats.TIMEOUT_S)
+    assert failed.summary["failures"][0]["error"].endswith("0.2 s of processor time: reading it takes too long")
+    assert done.summary["pages"].items() >= {"failed": 0, "indexed": 13}.items()
+
+
+def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(
+    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed, slices = HashEmbedder.embed_chunks, []
+
+    def fail_later(self: HashEmbedder, texts: list[str]) -> object:
+        slices.append(len(texts))
+        if len(slices) == 2:
+            raise RuntimeError("the model is broken")
+        return embed(self, texts)
+
+    monkeypatch.setattr("pipelines.indexing.building.local.SLICE", 10)
+    monkeypatch.setattr(HashEmbedder, "embed_chunks", fail_later)
+    failed = jobs.reindex()
+    assert failed.code == 1
+    assert "the model is broken" in failed.messages
+    monkeypatch.setattr(HashEmbedder, "embed_chunks", embed)
+    assert jobs.reindex().summary["chunks"].items() >= {"total": 36, "embedded": 26, "reused": 10}.items()
+
+
+def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
+    code = (
+        "import sys; from jobs import reindex; from jobs.cli import run_job;"
+        f"flags = {[*map(str, jobs.common[:-1])]!r};"  # as a user calls it: without --no-ray
+        "code = run_job(reindex.arguments(), reindex.work, flags);"
+        "found = {'ray', 'torch', 'sentence_transformers', 'transformers'} & set(sys.modules);"
+        "sys.exit(code or (str(found) if found else 0))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_what_an_actor_imports_holds_no_torch() -> None:
+    """Loading an exported model imports none either: see test_onnx_encoder.py."""
+    code = "import sys; import pipelines.indexing.building.ray_builder; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+@pytest.fixture
+def model() -> Iterator[CountingModel]:
+    with CountingModel(0.03) as model:
+        yield model
+
+
+@pytest.fixture
+def run(
+    jobs: Jobs, model: CountingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[subprocess.Popen]:
+    """A run in a process of its own, of which some vectors are stored and some are not."""
+    monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+    write_site(tmp_path / "site", site_sections(80))
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL[2:], "--model", COUNTING]
+    command = [sys.executable, "-m", "jobs.reindex", "--collection", "docs", *map(str, jobs.common)]
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
+    popen = partial(subprocess.Popen, command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    with popen(preexec_fn=hears) as process:
+        try:
+            eventually(lambda: len(stored_hashes(jobs.url)) >= 64, "a slice of the vectors is stored", 120)
+            assert process.poll() is None
+            yield process
+        finally:
+            process.kill()
+
+
+def reads(process: subprocess.Popen) -> list[int]:
+    """The pids of the run's children: what reads its pages."""
+    return [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
+def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded_twice(
+    jobs: Jobs, run: subprocess.Popen, model: CountingModel, end: signal.Signals
+) -> None:
+    children = reads(run)
+    run.send_signal(end)
+    assert run.wait(30) == (-9 if end is signal.SIGKILL else 130)
+    eventually(lambda: not any(map(alive, children)), "its children have ended")
+    at, stored = time.monotonic(), stored_hashes(jobs.url)
+    assert 64 <= len(stored) < 240
+    finished = jobs.reindex().summary
+    assert finished["chunks"].items() >= {"total": 240, "embedded": 240 - len(stored), "reused": len(stored)}.items()
+    assert not stored & set(model.hashes(since=at))
+
+
+def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(
+    jobs: Jobs, run: subprocess.Popen, superuser_url: str
+) -> None:
+    kill_9(*reads(run))
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        ended = connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where datname = current_database() and pid <> pg_backend_pid()"
+        ).fetchall()
+    assert len(ended) >= 2
+    assert run.wait(60) == 0, run.stderr.read() if run.stderr else ""
+    assert len(jobs.texts()) == 240
+
+
+def test_much_is_begun_here_and_finished_on_ray(
+    jobs: Jobs, folder: Path, local_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user's machine does where no Ray is connected."""
+    for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():
+        monkeypatch.setattr(gather, name, value)
+    built: list[str] = []
+    for builder in (LocalBuilder, RayBuilder):
+        stored = builder.stored
+        monkeypatch.setattr(builder, "stored", lambda *args, to=stored: [built.append(to.__qualname__), to(*args)][1])
+    jobs.common = jobs.common[:-1]
+    first = jobs.reindex().summary
+    assert built == ["LocalBuilder.stored", "RayBuilder.stored"]
+    assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
+    assert len(jobs.texts()) == 36
+
+
+def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few large pages are on a machine with many CPUs."""
+    asked: list[object] = []
+    for name in ("is_little", "is_connected"):
+        monkeypatch.setattr(gather, name, lambda *_: False)
+    monkeypatch.setattr(gather.Gatherer, "_ray_builder", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
+    jobs.common = jobs.common[:-1]
+    assert jobs.reindex().summary["chunks"]["embedded"] == 36
+    assert asked == []
+
+
+def test_texts_that_the_model_does_not_read_whole_are_counted(
+    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HashEmbedder, "are_too_long", lambda _, texts: ["usage" in text.lower() for text in texts])
+    assert jobs.reindex().summary["warnings"] == [
+        "12 texts are longer than the model hash:64 reads: their ends are not in their vectors"
+    ]
+
+
+def test_actors_without_ray_are_an_error(jobs: Jobs, folder: Path) -> None:
+    refused = jobs.reindex("--embedders", 2)
+    assert (refused.code, "leave out one of the two" in refused.messages) == (2, True)
+
+
+def test_how_much_is_little() -> None:
+    assert is_little(HERE_PAGES, 10**9, cpus=2)
+    assert not is_little(HERE_PAGES + 1, 0, cpus=2)
+    assert is_little(100, 2_000_000, cpus=16)
+    assert not is_little(100, 4_000_000, cpus=16)
+    assert is_little(100, 1_000_000, cpus=2, gpu=True)
+    assert not is_little(100, 2_000_000, cpus=2, gpu=True)

@@ -1,0 +1,57 @@
+"""Every Python block of README and docs runs as it is written, against real servers on loopback.
+
+Blocks of one page run in order, in one namespace. Only addresses are replaced: those that a reader replaces too.
+"""
+
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+from kit.api import FakeEngine, FakeStore, run_server
+from kit.scripted_llm import ScriptedLLM
+from kit.workshop import Workshop, small_site
+
+from pipelines.store import Store
+from serve.api.routes import create_app
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def python_blocks(page: Path) -> list[str]:
+    return BLOCK.findall(page.read_text())
+
+
+WITH_BLOCKS = [page for page in PAGES if python_blocks(page)]
+
+
+@pytest.fixture
+def addresses(store: Store, database_url: str, tmp_path: Path):  # type: ignore[no-untyped-def]
+    """The addresses that docs name, and what stands in for each."""
+    Workshop(store).reindex(small_site(4))
+    app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
+    with run_server(app) as api, ScriptedLLM([], default='{"score": 4, "reasoning": "It is short."}') as llm:
+        yield {
+            "postgresql://…": database_url,
+            "/var/cache/raydex": str(tmp_path),
+            "http://127.0.0.1:11434/v1": llm.url,
+            "http://localhost:8000/v1": f"{api}/v1",
+            'api_key="rdx_…"': 'api_key="any"',
+            'model="ray"': 'model="docs"',
+        }
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+def test_the_python_blocks_of_a_page_run(page, addresses):
+    namespace = {"__name__": "__docs__"}
+    for number, block in enumerate(python_blocks(page), 1):
+        code = reduce(lambda text, pair: text.replace(*pair), addresses.items(), block)
+        exec(compile(code, f"{page.name}, block {number}", "exec"), namespace)
+
+
+def test_there_are_blocks():
+    assert {page.name for page in WITH_BLOCKS} >= {"answering.md", "api.md", "judging.md"}

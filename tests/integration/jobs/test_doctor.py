@@ -1,0 +1,127 @@
+"""`raydex doctor` on real databases: it tells what is wrong, and leaves them as they were."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from kit.scripted_llm import ScriptedLLM
+
+from pipelines.diagnosis import Check, Finding, cluster, run_check
+from pipelines.diagnosis.database import DatabaseCheck
+from pipelines.store import Store
+
+ROOT = Path(__file__).parents[3]
+
+
+def check(url: str, dimensions: int = 0) -> dict[str, Finding]:
+    found: dict[str, Finding] = {}
+    database = DatabaseCheck(url, Path("/nowhere"), lambda opening: opening.__enter__())
+    checks = {
+        "database": database.check_database,
+        "pgvector": database.check_pgvector,
+        "schema": database.check_schema,
+        "collections": lambda: database.check_collections(lambda model: dimensions),
+    }
+    for name, work in checks.items():
+        run_check(Check(name, work, 30), lambda finding, name=name: found.setdefault(name, finding))
+    return found
+
+
+def test_an_empty_database_stays_empty(empty_database_url: str) -> None:
+    found = check(empty_database_url)
+    assert {name: finding.state for name, finding in found.items()} == dict.fromkeys(
+        ("database", "pgvector", "schema"), "ok"
+    )
+    assert (
+        "the first command creates the extension" in found["pgvector"].found
+        and "no tables yet" in found["schema"].found
+    )
+    with psycopg.connect(empty_database_url) as connection:
+        assert connection.execute("select count(*) from pg_class where relname = 'page'").fetchone() == (0,)
+
+
+def test_a_database_in_order(database_url: str) -> None:
+    found = check(database_url)
+    assert [finding.state for finding in found.values()] == ["ok", "ok", "ok", "warn"]
+    assert "raydex index URL" in found["collections"].remedy
+
+
+def test_migrations_to_come_are_named_and_not_applied(database_url: str, superuser_url: str) -> None:
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute("delete from schema_migration where number > 1")
+    found = check(database_url)
+    assert found["schema"].state == "warn" and "002_default_collection" in found["schema"].found
+    assert "collections" not in found
+    with psycopg.connect(superuser_url) as connection:
+        assert connection.execute("select count(*) from schema_migration").fetchone() == (1,)
+
+
+def test_a_database_of_a_newer_version(database_url: str, superuser_url: str) -> None:
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute("insert into schema_migration (number, name) values (999, 'later')")
+    found = check(database_url)
+    assert found["database"].state == "failed" and "999_later" in found["database"].found
+
+
+def test_a_role_without_rights(database_url: str, superuser_url: str) -> None:
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute("drop role if exists reader")
+        connection.execute("create role reader login password 'r3ader'")
+    name, host = database_url.rpartition("/")[2], database_url.rpartition("@")[2].partition("/")[0]
+    found = check(f"postgresql://reader:r3ader@{host}/{name}")
+    assert found["schema"].state == "failed" and "the role reader may not read and write" in found["schema"].found
+    wrong = check(f"postgresql://reader:wr0ng@{host}/{name}")
+    assert "correct user and password" in wrong["database"].remedy and "wr0ng" not in str(wrong)
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute("drop role reader")
+
+
+def test_a_collection_whose_model_makes_other_vectors(database_url: str, superuser_url: str) -> None:
+    settings = json.dumps({"model": "hash:64", "dimension": 64})
+    with Store(database_url) as store:
+        store.migrate()
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute("insert into collection (name, settings) values ('docs', '{}'), ('empty', '{}')")
+        connection.execute(
+            "insert into index (collection, settings, state, stats, fingerprint, revision, published_at)"
+            " values ('docs', %s, 'live', '{\"chunks\": 5, \"pages\": 1}', 'f', 1, now())",
+            (settings,),
+        )
+    assert check(database_url, 64)["collections"].found == "docs: 5 chunks of 1 pages, hash:64"
+    other = check(database_url, 32)["collections"]
+    assert other.state == "failed" and "makes 32 dimensions, but the index has 64" in other.found
+
+
+@pytest.mark.timeout(180)
+def test_a_local_ray_starts_and_ends() -> None:
+    found: list[Finding] = []
+    run_check(Check("Ray", lambda: cluster.check_ray("local", "", 120), 150), found.append)
+    assert found[0].state == "ok" and "starts here" in found[0].found, found
+
+
+@pytest.mark.timeout(300)
+def test_the_command(database_url: str, tmp_path: Path) -> None:
+    def doctor(**variables: str) -> tuple[int, dict[str, Any]]:
+        environment = {"DATABASE_URL": database_url, "RAYDEX_HOME": str(tmp_path), "RAY_ADDRESS": "127.0.0.1:9"}
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs", "doctor", "--json"],
+            env={**os.environ, **environment, **variables},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "sk-9" not in done.stdout + done.stderr
+        return done.returncode, json.loads(done.stdout.splitlines()[-1])
+
+    with ScriptedLLM() as llm:
+        code, said = doctor(RAYDEX_LLM_URL=llm.url, RAYDEX_LLM_MODEL="scripted", RAYDEX_LLM_KEY="sk-9")
+    assert code == 1 and said["failed"] == 1  # no Ray at that address
+    states = {(one["check"], one["state"]) for one in said["checks"]}
+    assert {("Ray", "failed"), ("agent llm", "ok"), ("model", "ok"), ("schema", "ok")} <= states
+    assert all(one["remedy"] for one in said["checks"] if one["state"] == "failed")

@@ -1,0 +1,112 @@
+"""A Ray that a job or the service starts is this machine's own: nobody else reaches it, and it reports to nobody."""
+
+import ipaddress
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import ray
+from kit.cluster import Service
+from kit.reporting import leave_table
+from kit.web import Site
+
+from pipelines.cluster import connect_ray
+from serve.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+RUN = """
+import os, ray, sys, time
+from pipelines.cluster import SERVICE_NICENESS, connect_ray
+with connect_ray("local", *([SERVICE_NICENESS] if sys.argv[1] == "service" else [])):
+    print("niceness", ray.get(ray.remote(lambda: os.nice(0)).remote()) - os.nice(0))
+    time.sleep(3)
+"""
+# Ray 2.60 asks these for the cloud that it runs in, as soon as the process runs that counts usage.
+METADATA = ("169.254.169.254", "metadata.google.internal")
+
+
+@pytest.fixture(scope="module")
+def processes(
+    service: Service, database_of_module: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[set[int]]:
+    """The pids of a Ray with an actor, and of a service whose retriever has a deployment of its own."""
+
+    @ray.remote(num_cpus=0.1)
+    class Actor:
+        def ready(self) -> bool:
+            return True
+
+    actor = Actor.remote()
+    settings = Settings(database_url=database_of_module, home=tmp_path_factory.mktemp("home"), cpus=0.1,
+                        retriever_placement="deployment")  # fmt: skip
+    with service.deployed(settings):
+        assert ray.get(actor.ready.remote())
+        me = psutil.Process()
+        yield {process.pid for process in [me, *me.children(recursive=True)]}
+
+
+@pytest.fixture(scope="module")
+def database_of_module(server) -> Iterator[str]:
+    with server.database() as url:
+        yield url
+
+
+def listeners(pids: set[int]) -> list[tuple[str, str, int]]:
+    """Return the command, address and port of every listening socket of these processes."""
+    return [
+        (psutil.Process(socket.pid).cmdline()[0].rpartition("/")[2], socket.laddr.ip, socket.laddr.port)
+        for socket in psutil.net_connections("inet")
+        if socket.pid in pids and socket.status == psutil.CONN_LISTEN
+    ]
+
+
+def is_loopback(address: str) -> bool:
+    parsed = ipaddress.ip_address(address)
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
+
+
+def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(processes, request):
+    found = listeners(processes)
+    leave_table(request.config, "listeners of a local Ray with a service", ("process", "address", "port"),
+                [(name, address, str(port)) for name, address, port in sorted(found)])  # fmt: skip
+    names = {name for name, _, _ in found}
+    assert {"gcs_server", "raylet", "ray::DashboardAgent", "ray::Actor"} <= names
+    assert {name.partition(":raydex:")[0] for name in names} >= {"ray::ProxyActor", "ray::ServeReplica"}
+    assert [one for one in found if not is_loopback(one[1])] == []
+
+
+def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
+    """Run a job or a service on a Ray of its own, with a proxy for all requests; return its words and what it asked."""
+    with Site({}) as proxy:
+        proxied = {name: proxy.url for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+        environment = {name: value for name, value in os.environ.items() if "USAGE_STATS" not in name}
+        done = subprocess.run([sys.executable, "-c", RUN, what], cwd=ROOT, env=environment | proxied | variables,
+                              capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
+        return done.stdout, [request.path for request in proxy.requests]
+
+
+@pytest.mark.parametrize(("what", "niceness"), [pytest.param("service", 0, marks=pytest.mark.exhaustive), ("job", 15)])
+def test_a_local_ray_asks_no_cloud_and_its_job_gives_way_to_others(what, niceness):
+    said, asked = run_locally(what)
+    assert f"niceness {niceness}" in said
+    assert [path for path in asked if any(name in path for name in METADATA)] == []
+
+
+@pytest.mark.exhaustive
+def test_a_user_may_ask_for_usage_statistics():
+    _, asked = run_locally("job", RAY_USAGE_STATS_ENABLED="1")
+    assert [path for path in asked if any(name in path for name in METADATA)] != []
+
+
+def test_another_process_joins_a_local_ray_by_its_address() -> None:
+    join = "import sys; from pipelines.cluster import connect_ray\nwith connect_ray(sys.argv[1]): print('joined')"
+    with connect_ray() as cluster:
+        command = [sys.executable, "-c", join, cluster.address]
+        joined = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert joined.stdout == "joined\n", joined.stderr

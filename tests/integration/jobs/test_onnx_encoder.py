@@ -1,0 +1,157 @@
+"""ONNX Runtime gives torch's vectors, from an export that is made once and is whole."""
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.embedding import onnx
+from pipelines.embedding.cpu import multiplies_int8
+from pipelines.embedding.embedder import UnknownBackend, load_embedder
+from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder, compare, exported
+from pipelines.embedding.tokens import load_tokenizer
+
+pytestmark = pytest.mark.slow
+
+pytest.importorskip("onnx")
+MODEL = "all-MiniLM-L6-v2"
+TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * (n % 40)}" for n in range(60)] + ["短い", "\ud800"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an export."""
+    folder = tmp_path_factory.mktemp("onnx")
+    _export_into(folder)
+    return folder
+
+
+@pytest.mark.exhaustive
+def test_exporters_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        first, second = pool.map(_export_into, [tmp_path, tmp_path])
+    assert first == second
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".lock", ".onnx"}
+    assert load_embedder(MODEL, device="cpu", backend="onnx", cache=tmp_path).embed_chunks(["a"]).shape == (1, 384)
+
+
+def test_vectors_are_those_of_torch(cache: Path) -> None:
+    onnx = load_embedder(MODEL, device="cpu", backend="onnx", cache=cache, threads=1)
+    torch = load_embedder(MODEL, device="cpu", backend="torch")
+    cosines = (onnx.embed_chunks(TEXTS) * torch.embed_chunks(TEXTS)).sum(axis=1)
+    assert cosines.min() > 0.99999
+    assert onnx.embed_query("how?") @ torch.embed_query("how?") > 0.99999
+
+
+def test_a_vector_hardly_depends_on_what_else_was_in_its_batch(cache: Path) -> None:
+    """A run that goes on after a kill batches the remaining texts anew."""
+    onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
+    texts = TEXTS[:16]
+    apart = np.concatenate([onnx.embed_chunks(texts[:7]), onnx.embed_chunks(texts[7:])])
+    assert (onnx.embed_chunks(texts) * apart).sum(axis=1).min() >= 0.9999
+
+
+def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(cache: Path) -> None:
+    assert isinstance(load_embedder(MODEL, device="cpu", cache=cache), OnnxEmbedder)
+
+
+def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from pipelines.embedding.embedder import load_embedder;"
+        f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(cache)!r}));"
+        "assert e.embed_chunks(['a']).shape == (1, 384);"
+        "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
+
+
+@pytest.mark.exhaustive
+def test_what_fails_in_the_process_that_exports_is_said_here(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (broken / name).write_bytes((load_tokenizer(MODEL).folder / name).read_bytes())
+    (broken / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
+    with pytest.raises(ExportFailed, match=r"broken can't be exported to ONNX .* use the backend torch"):
+        exported(load_tokenizer(str(broken)), tmp_path)
+    assert not list(tmp_path.glob("*.onnx"))
+
+
+def _export_into(folder: Path) -> Path:
+    return exported(load_tokenizer(MODEL), folder)
+
+
+class Other:
+    """A model that gives other vectors than the export's."""
+
+    def encode(self, texts: list[str], **_: object) -> np.ndarray:
+        return np.eye(384, dtype=np.float32)[: len(texts)]
+
+
+def test_an_export_that_differs_is_refused(cache: Path) -> None:
+    counter = load_tokenizer(MODEL)
+    with pytest.raises(ExportFailed, match="cosine"):
+        compare(counter, Other(), exported(counter, cache))
+
+
+def test_a_failed_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = load_tokenizer(MODEL)
+    with pytest.raises(ExportFailed, match="no-such-model"):  # in the process that exports
+        exported(replace(counter, model="no-such-model"), tmp_path)
+    monkeypatch.setattr(onnx, "_write_apart", onnx._write)
+    with pytest.raises(ExportFailed, match="use the backend torch"):
+        exported(replace(counter, max_tokens=-1), tmp_path)
+    assert not list(tmp_path.glob("*.onnx"))
+
+
+def test_without_a_cache_folder_it_says_so() -> None:
+    with pytest.raises(UnknownBackend, match="cache"):
+        load_embedder(MODEL, backend="onnx")
+
+
+@pytest.mark.skipif(not multiplies_int8(), reason="int8 needs a CPU with VNNI")
+def test_int8_is_near_and_no_vector_depends_on_its_batch(cache: Path) -> None:
+    int8 = load_embedder(f"int8:{MODEL}", device="cpu", cache=cache, threads=2)
+    fp32 = load_embedder(MODEL, device="cpu", cache=cache, threads=2)
+    assert isinstance(int8, OnnxEmbedder) and len(list(cache.glob("*-int8.onnx"))) == 1
+    texts = TEXTS[:40]
+    vectors = int8.embed_chunks(texts)
+    cosines = (vectors * fp32.embed_chunks(texts)).sum(axis=1)
+    assert 0.995 < cosines.min() < 0.99999
+    alone = np.concatenate([int8.embed_chunks([text]) for text in texts])
+    assert (vectors * alone).sum(axis=1).min() > 0.99999
+
+
+@pytest.mark.parametrize("model", [MODEL, f"int8:{MODEL}"])
+def test_a_questions_vector_is_the_same_alone_and_among_others(cache: Path, model: str) -> None:
+    onnx, questions = load_embedder(model, device="cpu", cache=cache, threads=2), TEXTS[:24]
+    alone = np.stack([onnx.embed_query(question) for question in questions])
+    with ThreadPoolExecutor(8) as threads:
+        among = np.stack(list(threads.map(onnx.embed_query, questions)))
+    assert np.abs(alone - among).max() <= 1e-6
+    assert np.abs(alone - onnx.embed_chunks(questions)).max() <= 1e-6
+
+
+def test_a_text_that_is_too_long_is_told(cache: Path) -> None:
+    """A text of as many tokens as the model reads, two of them its own, is not."""
+    onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
+    longer, whole = "word " * 255, "word " * 254
+    assert onnx.are_too_long([longer, whole]) == [True, False]
+    assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
+
+
+def test_an_int8_model_that_is_far_off_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedder then takes the exact model and says so."""
+    monkeypatch.setattr(onnx, "LEAST_INT8_COSINE", 2.0)
+    monkeypatch.setattr(onnx, "_write_apart", onnx._write)  # another process would not know of the limit
+    monkeypatch.setattr("pipelines.embedding.embedder.multiplies_int8", lambda: True)
+    for file in cache.glob("*-int8.onnx"):
+        file.unlink()
+    with pytest.warns(RuntimeWarning, match=r"cosine of 0\.9"):
+        assert isinstance(load_embedder(f"int8:{MODEL}", device="cpu", cache=cache), OnnxEmbedder)
+    assert not list(cache.glob("*-int8.onnx"))

@@ -1,0 +1,254 @@
+"""The recipes of docs/llms.md, each against a server that has the documented peculiarities of its kind."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
+
+from pipelines.answering.factory import make_llm
+from pipelines.answering.settings import AgentSettings
+from pipelines.llm.client import LLM, Completion
+from pipelines.llm.errors import ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
+from pipelines.records import Message
+from serve.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+DOCS = (ROOT / "docs" / "llms.md").read_text()
+CONFIG = yaml.safe_load((ROOT / "deploy" / "ray-llm.yaml").read_text())
+HELLO = (Message("user", "Say hello."),)
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
+
+
+def recipe(heading: str) -> AgentSettings:
+    """The first agent under a heading of the page."""
+    part = DOCS.split(f"\n## {heading}", 1)[1].split("\n## ", 1)[0]
+    found = re.search(r"RAYDEX_AGENTS='(\[.*?\])'", part, re.DOTALL)
+    assert found, f"no recipe under {heading!r}"
+    return AgentSettings(**json.loads(found[1])[0])
+
+
+def use(heading: str, server: ScriptedLLM, work: Callable[[LLM], Coroutine[Any, Any, Any]]) -> Any:
+    """`work` with the recipe's client, its URL's host replaced by the server's."""
+    agent = recipe(heading)
+    path = re.sub(r"https?://[^/]+", "", agent.base_url)
+    there = agent.model_copy(update={"base_url": server.url.removesuffix("/v1") + path})
+
+    async def run() -> Any:
+        llm = make_llm(there)
+        try:
+            return await work(llm)
+        finally:
+            await llm.close()
+
+    return asyncio.run(run())
+
+
+async def complete(llm: LLM) -> str:
+    return (await llm.complete(HELLO)).text
+
+
+async def stream(llm: LLM) -> list[str | Completion]:
+    return [item async for item in llm.stream(HELLO)]
+
+
+@pytest.mark.parametrize("heading", ["OpenAI", "Ollama", "vLLM", "ray.serve.llm"])
+def test_a_recipe_asks_its_model_and_streams(heading: str) -> None:
+    with ScriptedLLM() as server:
+        assert use(heading, server, complete) == "Scripted answer."
+        *deltas, completion = use(heading, server, stream)
+    assert "".join(map(str, deltas)) == "Scripted answer." and isinstance(completion, Completion)
+    assert {request.body["model"] for request in server.asked} == {recipe(heading).model}
+    assert server.asked[1].body["stream_options"] == {"include_usage": True}
+
+
+def test_every_list_of_agents_on_the_page_is_valid() -> None:
+    lists = re.findall(r"RAYDEX_AGENTS='(\[.*?\])'", DOCS, re.DOTALL)
+    assert len(lists) == 5
+    for text in lists:
+        assert Settings(database_url="postgresql://x", agents=json.loads(text)).agents
+
+
+def test_the_pages_table_names_every_field_of_an_agent_with_its_default() -> None:
+    rows = re.findall(r"^\| (`[a-z].+?) \| (.*?) \|", DOCS, re.MULTILINE)
+    named = {name for fields, _ in rows for name in re.findall(r"`(\w+)`", fields)}
+    assert named == set(AgentSettings.model_fields)
+    for fields, default in rows:
+        name = re.findall(r"`(\w+)`", fields)[0]
+        if re.fullmatch(r"[\d.]+", default):
+            assert float(default) == AgentSettings.model_fields[name].default
+
+
+# ---------------------------------------------------------------------------------------------- OpenAI
+
+
+def test_openai_asks_for_patience() -> None:
+    error = {"message": "Rate limit reached for gpt-4.1-mini", "type": "tokens", "code": "rate_limit_exceeded"}
+    with ScriptedLLM(default=in_turn(Reply(status=429, error=error, retry_after=0), "Hello.")) as server:
+        assert use("OpenAI", server, complete) == "Hello."
+    impatient = Reply(status=429, error=error, retry_after=3600)
+    with ScriptedLLM(default=impatient) as server, pytest.raises(LLMBusy, match="Rate limit reached"):
+        use("OpenAI", server, complete)
+    assert len(server.asked) == 1
+
+
+def reasoning_model(request: Request) -> str | Reply:
+    """Refuses one field at a time, as OpenAI's reasoning models do."""
+    if "max_tokens" in request.body:
+        said = (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        )
+        return Reply(status=400, error={"message": said, "param": "max_tokens", "code": "unsupported_parameter"})
+    if "temperature" in request.body:
+        said = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported."
+        return Reply(status=400, error={"message": said, "param": "temperature", "code": "unsupported_value"})
+    return "Hello."
+
+
+def test_openais_reasoning_models_take_other_fields() -> None:
+    async def twice(llm: LLM) -> list[str]:
+        return [await complete(llm), await complete(llm)]
+
+    with ScriptedLLM(default=reasoning_model) as server:
+        assert use("OpenAI", server, twice) == ["Hello."] * 2
+    assert len(server.asked) == 4  # two refusals, then what was learnt
+    assert server.asked[-1].body["max_completion_tokens"] == recipe("OpenAI").max_tokens
+
+
+def test_openai_refuses_a_wrong_key() -> None:
+    key = recipe("OpenAI").api_key
+    error = {"message": f"Incorrect API key provided: {key}", "code": "invalid_api_key"}
+    with ScriptedLLM(default=Reply(status=401, error=error)) as server, pytest.raises(LLMKeyRefused) as failed:
+        use("OpenAI", server, complete)
+    assert key and key not in str(failed.value)
+
+
+def test_openai_prices_make_a_cost() -> None:
+    with ScriptedLLM(default="Hello you.") as server:
+        *_, completion = use("OpenAI", server, stream)
+    assert completion.usage.cost == pytest.approx((2 * 0.40 + 2 * 1.60) / 1_000_000)
+
+
+# ---------------------------------------------------------------------------------------------- Ollama
+
+
+def test_ollama_needs_no_key_and_may_count_nothing() -> None:
+    with ScriptedLLM(default=Reply("Hello you.", usage=False)) as server:
+        *deltas, completion = use("Ollama", server, stream)
+    assert deltas == ["Hello", " you."]
+    usage = completion.usage
+    assert usage.prompt_tokens > 0 and usage.completion_tokens > 0 and usage.cost == 0
+
+
+def test_a_server_that_refuses_to_count_is_asked_without() -> None:
+    def strict(request: Request) -> str | Reply:
+        known = "stream_options" not in request.body
+        return "Hello." if known else Reply(status=400, error={"message": "unknown field: stream_options"})
+
+    with ScriptedLLM(default=strict) as server:
+        assert use("Ollama", server, stream)[0] == "Hello."
+    assert len(server.asked) == 2
+
+
+def test_a_model_that_is_not_pulled_is_named() -> None:
+    error = {"message": 'model "qwen3:4b" not found, try pulling it first', "type": "api_error", "code": None}
+    unknown = Reply(status=404, error=error)
+    with ScriptedLLM(default=unknown) as server, pytest.raises(LLMFailed, match="try pulling it first"):
+        use("Ollama", server, complete)
+
+
+def test_thoughts_are_no_answer() -> None:
+    def event(delta: dict[str, str], ended: str | None = None) -> str:
+        return "data: " + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": ended}]}) + "\n\n"
+
+    thinking = event({"role": "assistant", "content": "", "reasoning": "Well, let me see."})
+    answered = thinking + event({"content": "Hello."}) + event({}, "stop") + "data: [DONE]\n\n"
+    with ScriptedLLM(default=Reply(raw=answered)) as server:
+        assert use("Ollama", server, stream)[:-1] == ["", "Hello."]
+    cut = thinking + event({}, "length") + "data: [DONE]\n\n"
+    with ScriptedLLM(default=Reply(raw=cut)) as server, pytest.raises(LLMEmpty, match="max_tokens"):
+        use("Ollama", server, stream)
+
+
+# ---------------------------------------------------------------------------------------------- vLLM, ray.serve.llm
+
+TOO_LONG = (
+    "This model's maximum context length is 16384 tokens. However, you requested 17012 tokens (15988 in the messages, "
+    "1024 in the completion). Please reduce the length of the messages or completion."
+)
+
+
+@pytest.mark.parametrize("envelope", ["object", "error"])
+def test_vllm_tells_how_much_too_long_a_prompt_is(envelope: str) -> None:
+    error = {"message": TOO_LONG, "type": "BadRequestError", "param": None, "code": 400}
+    old = {"object": "error", **error}
+    reply = Reply(status=400, error=old if envelope == "object" else error)
+
+    async def with_schema(llm: LLM) -> None:
+        await llm.complete(HELLO, schema=SCHEMA)
+
+    for work in (complete, stream, with_schema):
+        with ScriptedLLM(default=reply) as server, pytest.raises(ContextTooLong, match=r"16384.*17012"):
+            use("vLLM", server, work)
+        assert len(server.asked) == 1
+
+
+def test_a_schema_that_vllm_cannot_compile_costs_the_schema_only() -> None:
+    def refuses(request: Request) -> bool:
+        return "response_format" in request.body
+
+    error = {"object": "error", "message": "The provided JSON schema contains features not supported by xgrammar."}
+    with ScriptedLLM([(refuses, Reply(status=400, error=error))]) as server:
+        done = use("vLLM", server, lambda llm: llm.complete(HELLO, schema=SCHEMA))
+    assert done.text == "Scripted answer."
+
+
+def test_ray_serve_llm_is_asked_under_its_route_and_again_while_it_starts() -> None:
+    dropped = Reply(status=503, error={"message": "Request dropped due to backpressure"}, retry_after=0)
+    with ScriptedLLM(default=in_turn(dropped, "Hello.")) as server:
+        assert use("ray.serve.llm", server, complete) == "Hello."
+    assert {request.path for request in server.asked} == {"/llm/v1/chat/completions"}
+
+
+def application(name: str) -> dict[str, Any]:
+    return next(app for app in CONFIG["applications"] if app["name"] == name)
+
+
+def test_the_config_file_of_both_applications_fits_serves_schema() -> None:
+    from ray.serve.schema import ServeDeploySchema
+
+    parsed = ServeDeploySchema.parse_obj(CONFIG)
+    assert {app.name: app.route_prefix for app in parsed.applications} == {"llm": "/llm", "raydex": "/"}
+    assert CONFIG["http_options"]["host"] == "127.0.0.1"  # ray.serve.llm checks no keys
+
+
+def test_the_models_of_the_config_file_fit_ray_serve_llm() -> None:
+    # The public class re-exports this one, but cannot be imported without vLLM.
+    from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
+
+    for fields in application("llm")["args"]["llm_configs"]:
+        assert LLMConfig(**fields).model_id == "qwen3-4b"
+        with pytest.raises(ValueError, match="engine_kwarg\n"):
+            LLMConfig(**fields, engine_kwarg={})
+
+
+def test_the_builder_of_the_config_file_is_there() -> None:
+    module, name = application("llm")["import_path"].split(":")
+    path = Path(__import__("ray").__file__).parent.joinpath(*module.split(".")[1:], "__init__.py")
+    assert f"def {name}(" in path.read_text()
+    assert application("raydex")["import_path"] == "serve.app:build"
+
+
+def test_raydex_asks_the_model_that_stands_beside_it() -> None:
+    settings = Settings(database_url="postgresql://x", **application("raydex")["args"])
+    [agent] = settings.agents
+    [model] = application("llm")["args"]["llm_configs"]
+    assert agent.model == model["model_loading_config"]["model_id"]
+    assert agent.context_window == model["engine_kwargs"]["max_model_len"]
+    assert agent.base_url == f"http://127.0.0.1:{CONFIG['http_options']['port']}{application('llm')['route_prefix']}/v1"
+    assert recipe("ray.serve.llm").model_dump() == agent.model_dump()

@@ -1,0 +1,217 @@
+"""The deployed service: cited answers over HTTP, following every publish, saying clearly what it lacks."""
+
+import asyncio
+import importlib
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+import yaml
+from kit.cluster import Service
+from kit.databases import DatabaseServer
+from kit.workshop import Workshop
+from mcp import Client
+from psycopg import sql
+from ray import serve
+from ray.serve.schema import ServeDeploySchema
+
+from pipelines.store import Store
+from serve.app import NoDatabase, build
+from serve.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+SITE = {
+    "data.html": {
+        "loading-csv": "Call ray.data.read_csv with a path to load comma separated files. It returns a dataset.",
+        "actors": "ActorPoolStrategy sets how many actors run a transformation.",
+    },
+    "serve.html": {"batching": "Use the serve.batch decorator to batch requests. Set max_batch_size to bound it."},
+}
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def database(server: DatabaseServer) -> Iterator[str]:
+    """One database for the module, since the service is deployed once."""
+    with server.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def workshop(database: str) -> Iterator[Workshop]:
+    with Store(database) as store:
+        yield Workshop(store)
+
+
+@pytest.fixture(scope="module")
+def client(
+    service: Service, database: str, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[httpx.Client]:
+    """A client of the deployed application; nothing is indexed when it starts."""
+    settings = Settings(database_url=database, home=tmp_path_factory.mktemp("home"), cpus=0.1)
+    with service.deployed(settings), httpx.Client(base_url=service.url, timeout=60) as http:
+        assert http.get("/health").json() == {"status": "ok"}
+        before_indexing(http)
+        workshop.reindex(SITE)
+        service.wait_until_ready()
+        yield http
+
+
+def before_indexing(http: httpx.Client) -> None:
+    """A service without an index says so and what to do; it is not ready."""
+    assert http.get("/health/ready").status_code == 503
+    unnamed, named = http.post("/query", json={"question": "x"}), ask(http, "x", collection="docs")
+    assert unnamed.status_code == 422 and "raydex index" in unnamed.json()["error"]
+    assert named.status_code == 404 and "raydex index" in named.json()["error"]
+
+
+def ask(http: httpx.Client, question: str, **more: Any) -> httpx.Response:
+    return http.post("/query", json={"question": question, **more})
+
+
+def test_an_answer_cites_the_section_it_comes_from(client: httpx.Client) -> None:
+    reply = ask(client, "How do I load csv files?").json()
+    assert "[1]" in reply["answer"] and "read_csv" in reply["answer"] and reply["agent"] == "extractive"
+    assert reply["citations"][0]["source"] == "https://docs.test/data.html#loading-csv"
+    assert reply["hits"][0]["ranks"].keys() == {"vector", "bm25"} and reply["degraded"] == []
+    assert {"embed", "bm25", "search", "total"} <= reply["timings"].keys() and reply["id"]
+
+
+def test_search_gives_k_hits(client: httpx.Client) -> None:
+    reply = client.post("/search", json={"question": "batch requests", "k": 2}).json()
+    assert len(reply["hits"]) == 2 and reply["hits"][0]["source"].endswith("#batching")
+    assert reply["hits"][0]["score_kind"] == "rrf"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_an_agent_asks_over_mcp(client: httpx.Client, mode: str) -> None:
+    async def ask_all() -> tuple[list[str | None], list[Any]]:
+        told: list[str | None] = []
+
+        async def note(_progress: float, _total: float | None, message: str | None) -> None:
+            told.append(message)
+
+        async with Client(f"{str(client.base_url).rstrip('/')}/mcp", mode=mode) as agent:
+            question = {"question": "How do I load csv files?"}
+            answer = await agent.call_tool("ask_docs", question, progress_callback=note)
+            found = [agent.call_tool("search_docs", {"query": f"batch requests {n}", "k": 1}) for n in range(8)]
+            return told, [answer, *await asyncio.gather(*found)]
+
+    told, (answer, *found) = asyncio.run(ask_all())
+    assert told[0] == "found 3 sections" and told[-1] == "writing the answer"
+    assert answer.structured_content["sources"][0]["source"] == "https://docs.test/data.html#loading-csv"
+    assert {reply.structured_content["sections"][0]["source"] for reply in found} == {
+        "https://docs.test/serve.html#batching"
+    }
+
+
+def test_collections_are_listed_and_the_page_is_served(client: httpx.Client) -> None:
+    (docs,) = client.get("/collections").json()
+    assert docs["name"] == "docs" and docs["revision"] >= 1
+    assert '<script type="module"' in client.get("/").text
+
+
+def test_a_publish_is_followed_at_once(client: httpx.Client, workshop: Workshop) -> None:
+    workshop.reindex({**SITE, "tune.html": {"stopping": "ASHAScheduler stops bad trials early."}})
+    reply = ask(client, "ASHAScheduler").json()
+    assert reply["revision"] == workshop.live().revision and reply["degraded"] == []
+    assert reply["hits"][0]["source"].endswith("tune.html#stopping") and "bm25" in reply["hits"][0]["ranks"]
+
+
+def test_a_new_index_of_another_model_is_followed(client: httpx.Client, workshop: Workshop) -> None:
+    before = ask(client, "csv").json()["index"]
+    workshop.use("hash:32")
+    workshop.reindex(SITE)
+    reply = ask(client, "How do I load csv files?").json()
+    assert reply["index"] == workshop.live().id != before
+    assert "read_csv" in reply["answer"] and reply["degraded"] == []
+
+
+def test_an_answer_is_of_one_revision_while_publishes_go_on(client: httpx.Client, workshop: Workshop) -> None:
+    replies = []
+    for number in range(5):
+        word = f"word{number}"
+        workshop.reindex(
+            {"one.html": {"a": f"marker alpha {word}"}, "two.html": {"b": f"marker beta {word}"}}, delete=False
+        )
+        replies.append(client.post("/search", json={"question": "marker", "k": 10}).json())
+    for reply in replies:
+        words = {hit["text"].split()[-1] for hit in reply["hits"] if hit["text"].startswith("marker")}
+        assert len(words) == 1 and reply["degraded"] == []
+
+
+@pytest.mark.parametrize(
+    "question", ["C++ (", "a:b", '"x', "😀", "\x00?", "'; drop table chunk; --", "日本語", " ".join(["word"] * 1_600)]
+)
+def test_no_question_breaks_a_leg(client: httpx.Client, question: str) -> None:
+    reply = ask(client, question)
+    assert reply.status_code == 200 and reply.json()["degraded"] == []
+
+
+def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
+    async def many() -> list[int]:
+        async with httpx.AsyncClient(base_url=client.base_url, timeout=60) as http:
+            asked = [http.post("/query", json={"question": f"csv {n}"}) for n in range(32)]
+            return [reply.status_code for reply in await asyncio.gather(*asked)]
+
+    assert set(asyncio.run(many())) == {200}
+
+
+def test_a_database_that_is_away_is_503_with_retry_after(
+    client: httpx.Client, database: str, server: DatabaseServer
+) -> None:
+    name = database.rpartition("/")[2]
+    rename = sql.SQL("alter database {} rename to {}")
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        _close(connection, name)
+        connection.execute(rename.format(sql.Identifier(name), sql.Identifier("away")))
+        try:
+            reply = ask(client, "csv", collection="docs")
+            assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0
+            assert client.get("/health/ready").status_code == 503
+            assert client.get("/health").status_code == 200
+        finally:
+            connection.execute(rename.format(sql.Identifier("away"), sql.Identifier(name)))
+            _allow_connections(connection, name, True)
+    assert ask(client, "csv").status_code == 200
+
+
+def _close(connection: psycopg.Connection[Any], name: str) -> None:
+    """End every session of the database `name`; none begins again, as the service's pool would at once."""
+    _allow_connections(connection, name, False)
+    for _ in itertools.repeat(None, 200):
+        ending = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
+        if not connection.execute(ending, [name]).fetchall():
+            return
+        time.sleep(0.05)
+
+
+def _allow_connections(connection: psycopg.Connection[Any], name: str, allowed: bool) -> None:
+    allow = sql.SQL("alter database {} allow_connections {}")
+    connection.execute(allow.format(sql.Identifier(name), sql.Literal(allowed)))
+
+
+def test_the_config_file_is_one_that_serve_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ServeDeploySchema.model_validate(yaml.safe_load((ROOT / "serve" / "config.yaml").read_text()))
+    (application,) = config.applications
+    assert application.import_path == "serve.app:build" and config.http_options.host == "127.0.0.1"
+    monkeypatch.setenv("DATABASE_URL", "postgresql://x/y")
+    assert Settings.model_validate(application.args).database_url == "postgresql://x/y"
+
+
+def test_serve_build_finds_an_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://x/y")
+    monkeypatch.setenv("RAYDEX_RETRIEVER_PLACEMENT", "deployment")
+    application = importlib.import_module("serve.app").app
+    assert isinstance(application, serve.Application)
+
+
+def test_without_a_database_building_says_what_to_do() -> None:
+    with pytest.raises(NoDatabase, match="DATABASE_URL"):
+        build(Settings())

@@ -1,0 +1,375 @@
+"""The embedded Postgres: found and shared, restarted after a crash, stopped when nobody needs it, rights left alone."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from kit.processes import alive, eventually, keeper, kill_9, postmaster
+from kit.reporting import leave_table
+from kit.workshop import Workshop, small_site
+
+from pipelines import embedded
+from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
+from pipelines.keeper import superuser_url
+from pipelines.store import Store, StoreUnavailable, can_connect
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+USER = """
+import sys, time
+from pathlib import Path
+from pipelines.embedded import run_postgres
+with run_postgres(Path(sys.argv[1])) as url:
+    print(url, flush=True)
+    time.sleep(600)
+"""
+
+
+class User:
+    """Another process that uses the server of `home` until it is killed."""
+
+    def __init__(self, home: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", USER, str(home)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+
+    @property
+    def url(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def new_home(tmp_path: Path) -> Iterator[Path]:
+    """A data folder that does not exist yet; its server has stopped when the test is over."""
+    home = tmp_path / "deep" / "home"
+    yield home
+    eventually(lambda: not (home / "postgres" / "postmaster.pid").exists(), "the server is stopped")
+
+
+@pytest.fixture(scope="module")
+def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose server has run and stopped."""
+    home = tmp_path_factory.mktemp("initialised")
+    with run_postgres(home):
+        server = postmaster(home)
+    eventually(lambda: not alive(server), "the server is stopped")
+    return home
+
+
+@pytest.fixture
+def home(new_home: Path, initialised: Path) -> Path:
+    """A data folder with a database in it, owned as its server left it."""
+    new_home.parent.mkdir()
+    subprocess.run(["cp", "-a", str(initialised), str(new_home)], check=True)
+    return new_home
+
+
+@contextlib.contextmanager
+def another(home: Path) -> Iterator[User]:
+    user = User(home)
+    try:
+        yield user
+    finally:
+        user.kill()
+
+
+def remember(url: str, word: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("create table if not exists word (word text)")
+        connection.execute("insert into word values (%s)", [word])
+
+
+def words(url: str) -> list[str]:
+    with psycopg.connect(url) as connection:
+        return [word for (word,) in connection.execute("select word from word")]
+
+
+def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
+    with run_postgres(new_home) as url:
+        remember(url, "kept")
+        server, owner = postmaster(new_home), keeper(new_home)
+    eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
+    assert not can_connect(url)
+    with run_postgres(new_home) as url:
+        assert words(url) == ["kept"]
+
+
+def test_the_url_stays_the_same_so_that_bm25_files_are_found_again(new_home):
+    urls = []
+    for _ in range(2):
+        with run_postgres(new_home) as url:
+            urls.append(url)
+        eventually(lambda: not (new_home / "postgres.json").exists(), "the server has stopped")
+    assert urls[0] == urls[1]
+
+
+def test_a_second_process_finds_the_server_and_shares_it(home):
+    with another(home) as user:
+        url = user.url
+        with run_postgres(home) as mine, run_postgres(home) as again:
+            assert mine == again == url
+            server = postmaster(home)
+            user.kill()
+            time.sleep(0.6)  # longer than the keeper takes to notice that nobody is left
+            assert postmaster(home) == server
+            remember(mine, "still there")
+
+
+def test_processes_that_start_at_once_share_one_server(new_home):
+    with another(new_home) as one, another(new_home) as two, another(new_home) as three:
+        assert len({one.url, two.url, three.url}) == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_server_stops_within_seconds_after_its_last_user_was_killed(home, how):
+    with another(home) as user:
+        url = user.url
+        server, owner = postmaster(home), keeper(home)
+        user.process.send_signal(how)
+        user.process.wait()
+        assert eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended") < 20
+        assert not can_connect(url)
+
+
+def test_a_new_user_gets_a_running_server_while_the_old_one_stops(home):
+    for _ in range(3):
+        with another(home) as user:
+            remember(user.url, "x")
+    with run_postgres(home) as url:
+        assert words(url) == ["x"] * 3
+
+
+def test_after_kill_9_of_the_server_the_same_url_answers_again(home):
+    with run_postgres(home) as url, Store(url, retry_s=20) as store:
+        store.migrate()
+        remember(url, "committed")
+        server = postmaster(home)
+        kill_9(server)
+        assert store.collections() == []  # the store waits the restart out
+        assert words(url) == ["committed"]
+        assert postmaster(home) != server
+
+
+def test_a_store_answers_soon_after_the_servers_return(home):
+    with run_postgres(home) as url, Store(url, timeout_s=1.0) as store:
+        store.migrate()
+        for _ in range(3):
+            server = postmaster(home)
+            kill_9(server)
+            with contextlib.suppress(StoreUnavailable):
+                store.ping()  # an attempt while it is away must not hold up the next
+            eventually(lambda: can_connect(url), "the server is back")
+            assert eventually(lambda: _answers(store), "the store answers") < 3.0
+
+
+def _answers(store: Store) -> bool:
+    try:
+        store.ping()
+    except StoreUnavailable:
+        return False
+    return True
+
+
+def test_a_crashed_keeper_is_replaced_under_the_same_url(home):
+    with run_postgres(home) as url:
+        remember(url, "kept")
+        owner, server = keeper(home), postmaster(home)
+        os.kill(owner, signal.SIGKILL)
+        eventually(lambda: not alive(owner) and not alive(server), "keeper and server have ended", 15)
+        with run_postgres(home) as again:
+            assert again == url
+            assert words(url) == ["kept"]
+            assert keeper(home) != owner
+
+
+def test_a_killed_keeper_is_replaced_while_its_users_work(home):
+    """Nobody has to ask for it: whoever uses the server has it kept."""
+    with run_postgres(home) as url, Store(url, retry_s=30) as store:
+        store.migrate()
+        remember(url, "kept")
+        for _ in range(2):
+            owner, server = keeper(home), postmaster(home)
+            kill_9(owner)
+            eventually(lambda: not alive(server) and can_connect(url), "another keeper has started the server")  # noqa: B023
+            assert store.collections() == []
+            assert words(url) == ["kept"]
+            assert keeper(home) != owner
+
+
+def test_users_of_one_server_replace_its_keeper_once(home):
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(run_postgres(home))
+        users = [stack.enter_context(another(home)) for _ in range(2)]
+        assert {user.url for user in users} == {url}
+        owner, server = keeper(home), postmaster(home)
+        kill_9(owner)
+        eventually(lambda: not alive(server) and can_connect(url), "another keeper has started the server")
+        time.sleep(2 * embedded.WATCH_S)
+        eventually(lambda: keepers(home) == [keeper(home)], "those that came too late have ended")
+        assert postmaster(home) not in (None, server)
+
+
+def keepers(home: Path) -> list[int]:
+    """Return the processes that are, or try to be, the keeper of a home."""
+    lines = {process.pid: process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])}
+    return [pid for pid, line in lines.items() if "pipelines.keeper" in line and str(home) in line]
+
+
+# ---------------------------------------------------------------------------------------------- rights
+
+
+def tables_of(url: str) -> dict[str, str]:
+    """Return the owner of every table and sequence."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select c.relname, pg_get_userbyid(c.relowner) from pg_class c "
+            "where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'S')"
+        ).fetchall()
+    return dict(rows)
+
+
+OF_THE_MACHINE = [
+    "copy (select 1) to program 'id'",
+    "copy (select 1) to '/tmp/raydex-was-here'",
+    "create temp table t (line text); copy t from program 'id'",
+    "create temp table t (line text); copy t from '/etc/passwd'",
+    "select pg_read_file('/etc/passwd')",
+    "select pg_read_file('postgresql.conf')",
+    "select pg_read_binary_file('/etc/passwd')",
+    "select pg_ls_dir('/')",
+    "select lo_import('/etc/passwd')",
+    "create function f() returns int language c as 'libc.so.6', 'getpid'",
+    "alter system set archive_command = 'id'",
+    "select pg_reload_conf()",
+    "select rolpassword from pg_authid",
+    "set session authorization raydex",
+    "set role raydex",
+    "alter role raydex_owner superuser",
+    "create role other",
+    "create database other",
+    "grant pg_execute_server_program to raydex_owner",
+]
+
+
+def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(home, request):
+    held = []
+    with run_postgres(home) as url:
+        for command in OF_THE_MACHINE:
+            with psycopg.connect(url, autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
+                connection.execute(command)
+            held.append((command, str(refused.value).split("\n")[0]))
+        with psycopg.connect(url) as connection:
+            rights = connection.execute(
+                "select rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls from pg_roles "
+                "where rolname = current_user"
+            ).fetchone()
+            roles = connection.execute("select roleid::regrole::text from pg_auth_members "
+                                       "where member = current_user::regrole").fetchall()  # fmt: skip
+    leave_table(request.config, "what the owner of the embedded database may not", ("tried", "refused with"), held)
+    assert {reason for _, reason in held if not re.match(r"permission denied|must be", reason)} == set()
+    assert rights == (False,) * 5 and roles == []
+
+
+def test_tables_of_the_superuser_are_carried_over_to_the_owner(home):
+    """The homes of earlier versions: everything belongs to the superuser, whose URL everybody had."""
+    with run_postgres(home) as url:
+        with Store(url) as store:
+            store.migrate()
+            Workshop(store).reindex(small_site(3))
+        with psycopg.connect(superuser_url(home), autocommit=True) as connection:
+            others = "select count(*) from pg_stat_activity where usename = 'raydex_owner'"
+            eventually(lambda: connection.execute(others).fetchone() == (0,), "the owner's sessions have ended")
+            connection.execute("reassign owned by raydex_owner to raydex")
+            connection.execute("drop owned by raydex_owner")
+            connection.execute("drop role raydex_owner")
+        assert set(tables_of(superuser_url(home)).values()) == {"raydex"}
+        server, old_url = postmaster(home), superuser_url(home)
+    eventually(lambda: not alive(server), "the server is stopped")
+    (home / "postgres.owner").unlink()
+    (home / "postgres.json").write_text(json.dumps({"url": old_url, "keeper": 1}))  # as after kill -9 of its keeper
+    with run_postgres(home) as url, Store(url) as store:
+        assert url.startswith("postgresql://raydex_owner:")
+        assert set(tables_of(url).values()) == {"raydex_owner"}
+        store.migrate()
+        workshop = Workshop(store)
+        assert len(workshop.search("part", 100)) == 9
+        workshop.reindex(small_site(4))
+        workshop.use("hash:64", chunk_size=64)
+        workshop.reindex(small_site(4))
+        assert store.prune("docs", keep=0) != []
+
+
+def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):
+    new_home.parent.mkdir(mode=0o700)
+    above = {folder: folder.stat().st_mode for folder in new_home.parents}
+    with run_postgres(new_home) as url:
+        remember(url, "x")
+        assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
+        for private in (
+            new_home,
+            *(new_home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log")),
+        ):
+            assert private.stat().st_mode & 0o077 == 0, private
+
+
+def test_a_home_that_was_open_to_others_is_closed(new_home):
+    new_home.mkdir(parents=True)
+    (new_home / "postgres.log").touch()
+    new_home.chmod(0o755)
+    (new_home / "postgres.log").chmod(0o644)
+    with run_postgres(new_home):
+        assert [path.stat().st_mode & 0o777 for path in (new_home, new_home / "postgres.log")] == [0o700, 0o600]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as somebody else")
+def test_as_root_the_server_runs_without_rights(home):
+    with run_postgres(home) as url:
+        remember(url, "x")
+        status = Path(f"/proc/{postmaster(home)}/status").read_text()
+        uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
+        capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+        assert "0" not in uids
+        assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: passing through folders, nothing else
+
+
+def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(home):
+    with run_postgres(home) as url:
+        assert psycopg.conninfo.conninfo_to_dict(url)["host"] == "127.0.0.1"
+        parts = psycopg.conninfo.conninfo_to_dict(url) | {"password": "guess"}
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(**parts)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("show listen_addresses").fetchone() == ("127.0.0.1",)
+
+
+def test_a_server_that_cannot_start_is_an_error_with_its_last_words(new_home, monkeypatch):
+    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 3.0)
+    new_home.mkdir(parents=True)
+    (new_home / "postgres").mkdir()  # not a data folder
+    (new_home / "postgres" / "PG_VERSION").write_text("9.6\n")
+    with pytest.raises(EmbeddedPostgresFailed, match=r"(?s)did not start.*could not access"), run_postgres(new_home):
+        pass
+
+
+def test_a_half_made_data_folder_is_made_anew(new_home):
+    new_home.mkdir(parents=True)
+    (new_home / ".postgres.making").mkdir()
+    (new_home / ".postgres.making" / "junk").write_text("left by a crash")
+    with run_postgres(new_home) as url:
+        remember(url, "x")

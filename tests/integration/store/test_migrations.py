@@ -1,0 +1,217 @@
+"""Migrations: a database of any age is brought up to date without loss, once, or stays as it was."""
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from kit.workshop import BASE, Workshop, small_site
+
+from pipelines.store import MigrationFailed, Store, UnusableDatabase, give_database, key_hash
+from pipelines.store.migrations import migrate as migrating
+from pipelines.store.migrations import read_migrations
+
+DATA = Path(__file__).parents[2] / "data"
+TOKEN = "rdx_" + "A" * 43
+
+
+@pytest.fixture
+def old_database_url(empty_database_url: str) -> str:
+    """URL of a database of before numbered migrations, with data in it."""
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute((DATA / "database_before_migrations.sql").read_text())  # type: ignore[call-overload]
+    return empty_database_url
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the migrations, for more of them."""
+    return Path(shutil.copytree(migrating.FOLDER, tmp_path / "migrations"))
+
+
+def further(folder: Path, text: str) -> str:
+    """Add a migration; returns its name."""
+    name = f"{read_migrations(folder)[-1].number + 1:03}_further"
+    (folder / f"{name}.sql").write_text(text)
+    return name
+
+
+def schema(url: str) -> list[Any]:
+    """Every column and index of the tables that migrations make."""
+    with psycopg.connect(url) as connection:
+        columns = connection.execute(
+            "select table_name, column_name, data_type, udt_name, is_nullable, column_default, is_identity "
+            "from information_schema.columns where table_schema = 'public' and table_name not like 'chunk%' "
+            "order by 1, 2"
+        ).fetchall()
+        indexes = connection.execute(
+            "select indexdef from pg_indexes where schemaname = 'public' and tablename not like 'chunk%' order by 1"
+        ).fetchall()
+        checks = connection.execute(
+            "select conrelid::regclass::text, pg_get_constraintdef(oid) from pg_constraint "
+            "where connamespace = 'public'::regnamespace and contype <> 'n' "
+            "and conrelid::regclass::text not like 'chunk%' order by 1, 2"
+        ).fetchall()
+    return [*columns, *indexes, *checks]
+
+
+def applied(url: str) -> list[tuple[int, str]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute("select number, name from schema_migration order by number").fetchall()
+
+
+# ---------------------------------------------------------------------------------------------- from the old schema
+
+
+def test_an_old_database_gets_the_schema_of_a_new_one(old_database_url: str, store: Store) -> None:
+    with Store(old_database_url) as old:
+        old.migrate()
+    assert schema(old_database_url) == schema(store.url)
+    assert applied(old_database_url) == applied(store.url) == [(m.number, m.name) for m in read_migrations()]
+
+
+def test_everything_in_an_old_database_is_readable_and_searchable(old_database_url: str) -> None:
+    with Store(old_database_url) as store:
+        store.migrate()
+        workshop = Workshop(store, "docs", "hash:8")
+        texts = small_site(4, 2)
+        assert workshop.texts() == {
+            **{f"{page}#{anchor}": [text] for page in ("p00", "p03") for anchor, text in texts[page].items()},
+            "p02#s0": ["Another text on page 2."],
+        }
+        assert workshop.live().revision == 2
+        assert workshop.search("Title › s0 Another text on page 2.", 1)[0].source == BASE + "p02#s0"
+        revision, changes = store.changes_since(workshop.live().id, 1)
+        assert revision == 2 and sum(hit is None for _, hit in changes) == 4 and len(changes) == 5
+        assert store.status("docs")["pages"] == {"gone": 1, "ok": 4}
+        question = store.question("q1")
+        assert question is not None and (question["answer"], question["hits"][0]["score"]) == ("So [1].", 0.5)
+        assert [turn.cited for turn in store.conversation("talk", key_name="ci")] == [("c1",)]
+        assert [row["comment"] for row in store.feedback("q1")] == ["good"]
+        key = store.find_key(key_hash(TOKEN))
+        assert key is not None and (key.name, key.rate_per_minute) == ("ci", 60)
+        [evaluation] = store.evaluations("docs")
+        assert evaluation["scores"] == {"mrr": 0.5}
+        assert store.evaluated_questions(evaluation["id"])["one"].scores == {"similarity": 0.5}
+        assert store.get_judgements(["h1"])["h1"].score == 4.0
+
+
+def test_an_old_database_is_indexed_further_and_what_a_dead_run_embedded_is_used(old_database_url: str) -> None:
+    with Store(old_database_url) as store:
+        store.migrate()
+        workshop = Workshop(store, "docs", "hash:8")
+        site = {**small_site(4, 2), "p01": "gone", "p02": {"s0": "Another text on page 2."}}
+        published = workshop.reindex(site)  # the page that the dead run has fetched and embedded comes with it
+        # Sections are newer than that database: all are made again, with the vectors that are there.
+        assert (published.in_place, published.written, workshop.embedded) == (False, 6, 0)
+        assert workshop.reindex(site).changed is False
+        assert workshop.reindex(site | {"p06": {"s0": "A new page."}}).written == 1
+        assert workshop.embedded == 1
+
+
+# ---------------------------------------------------------------------------------------------- further migrations
+
+
+def test_a_further_migration_adds_a_column_and_loses_nothing(old_database_url: str, folder: Path) -> None:
+    name = further(folder, "alter table question add column note text not null default 'none'")
+    with Store(old_database_url) as store:
+        store.migrate()
+        store.migrate(folder)
+        question = store.question("q1")
+        assert question is not None and (question["note"], question["answer"]) == ("none", "So [1].")
+    assert applied(old_database_url)[-1] == (int(name[:3]), "further")
+
+
+@pytest.mark.parametrize("url_of", ["empty_database_url", "old_database_url"])
+def test_each_migration_is_applied_once_however_many_migrate_at_once(
+    url_of: str, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    url = request.getfixturevalue(url_of)
+    further(folder, "create table once (id integer); insert into once values (1)")
+    further(folder, "update once set id = id + 1")
+
+    def migrate(_: int) -> None:
+        with Store(url) as store:
+            store.migrate(folder)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(migrate, range(6)))
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select id from once").fetchall() == [(2,)]
+    assert len(applied(url)) == len(read_migrations(folder))
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(store: Store, folder: Path) -> None:
+    name = further(folder, "create table half (id integer); alter table question drop column answer; select 1 / 0")
+    before = schema(store.url), applied(store.url)
+    with pytest.raises(MigrationFailed, match=rf"{name} failed and was rolled back: division by zero"):
+        store.migrate(folder)
+    assert (schema(store.url), applied(store.url)) == before
+    store.migrate()
+    (folder / f"{name}.sql").write_text("create table whole (id integer)")
+    store.migrate(folder)
+    assert applied(store.url)[-1] == (int(name[:3]), "further")
+
+
+def test_a_first_migration_that_fails_leaves_an_old_database_as_it_was(old_database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "001_schema.sql").write_text("drop table question; select 1 / 0")
+    before = schema(old_database_url)
+    with Store(old_database_url) as store:
+        with pytest.raises(MigrationFailed):
+            store.migrate(tmp_path)
+        assert schema(old_database_url) == before
+        store.migrate()
+        assert store.question("q1") is not None
+
+
+def test_a_database_that_is_newer_than_the_code_is_refused_with_its_migration(store: Store, folder: Path) -> None:
+    name = further(folder, "create table of_the_future (id integer)")
+    store.migrate(folder)
+    with pytest.raises(UnusableDatabase, match=rf"newer version of Raydex .*{name}.*upgrade Raydex") as caught:
+        store.migrate()
+    assert "DATABASE_URL" in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------------- rights
+
+
+@pytest.fixture
+def limited_url(database_url: str, superuser_url: str) -> Iterator[str]:
+    """URL of a role that may read and write every table and create none."""
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute("create role limited login password 'x'")
+        connection.execute("revoke create on schema public from public")
+        connection.execute("grant select, insert, update, delete on all tables in schema public to limited")
+    parts = urlsplit(database_url)
+    yield urlunsplit(parts._replace(netloc=f"limited:x@{parts.hostname}:{parts.port}"))
+    with psycopg.connect(superuser_url, autocommit=True) as connection:
+        connection.execute("drop owned by limited")
+        connection.execute("drop role limited")
+
+
+def test_a_role_that_may_not_create_tables_uses_a_schema_that_is_up_to_date(limited_url: str) -> None:
+    with Store(limited_url) as store:
+        store.migrate()
+        store.record_feedback("q1", 1)
+        assert len(store.feedback("q1")) == 1
+
+
+def test_a_role_that_may_not_create_tables_is_told_who_must_migrate(limited_url: str, folder: Path) -> None:
+    further(folder, "create table more (id integer)")
+    with Store(limited_url) as store, pytest.raises(MigrationFailed, match=r"permission denied.*owner of the database"):
+        store.migrate(folder)
+
+
+def test_databases_are_given_to_one_role_at_once(superuser_url: str, empty_database_url: str) -> None:
+    """As by two commands that start at a time: without an order Postgres fails with "tuple concurrently updated"."""
+    with ThreadPoolExecutor(8) as threads:
+        given = [
+            threads.submit(give_database, url, "raydex_test_role", "password")
+            for url in [superuser_url, empty_database_url] * 20
+        ]
+    for one in given:
+        one.result()

@@ -1,0 +1,63 @@
+"""A database that does not answer: `raydex serve` says after 3 s what it waits for, and ends when it is told to."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.store import StoreUnavailable, wait_for_database
+from pipelines.store import connection as connecting
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """The port of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(
+    tmp_path: Path, silent: int, number: signal.Signals
+) -> None:
+    variables = {"RAYDEX_HOME": str(tmp_path), "DATABASE_URL": f"postgresql://me:s3cret@127.0.0.1:{silent}/x"}
+    service = subprocess.Popen([sys.executable, "-m", "jobs", "serve", "--port", "0"], cwd=ROOT, text=True,
+                               stderr=subprocess.PIPE, env=os.environ | variables)  # fmt: skip
+    assert service.stderr is not None
+    said = service.stderr.readline()
+    assert said.startswith(f"raydex serve: waiting for the database at 127.0.0.1:{silent} (") and "s3cret" not in said
+    began = time.monotonic()
+    service.send_signal(number)
+    rest = service.communicate(timeout=10)[1]
+    assert time.monotonic() - began < 2
+    assert service.returncode == 128 + number and "Traceback" not in rest
+
+
+def test_a_database_that_comes_is_waited_for(database_url: str) -> None:
+    heard: list[str] = []
+    wait_for_database(database_url, heard.append)
+    assert heard == []
+
+
+def test_a_server_that_refuses_us_is_not_waited_for(database_url: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable, match="password authentication failed"):
+        wait_for_database(database_url.replace("raydex_owner:", "raydex_owner:wrong"), print)
+    assert time.monotonic() - began < 10
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "TELL_S", 0.2)
+    heard: list[str] = []
+    with pytest.raises(StoreUnavailable, match=r"127.0.0.1:9 can't be used: .*refused"):
+        wait_for_database("postgresql://me:s3cret@127.0.0.1:9/x", heard.append, patience_s=1.0)
+    assert len(heard) == 1 and "waiting for the database at 127.0.0.1:9" in heard[0] and "s3cret" not in heard[0]

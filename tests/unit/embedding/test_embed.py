@@ -1,0 +1,157 @@
+"""Vectors come back whole, in order and of length 1, whichever model made them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.embedding.embedder import (
+    Embedder,
+    EmbeddingFailed,
+    UnknownBackend,
+    available_device,
+    load_embedder,
+    normalised,
+)
+from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, load_tokenizer, model_folder
+
+TEXTS = [
+    "Ray Serve scales replicas.",
+    "An actor is a stateful worker. " * 30,
+    "short",
+    "Une tâche à distance",
+    "短い文",
+]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    return load_embedder("all-MiniLM-L6-v2", device="cpu", backend="torch")
+
+
+@pytest.fixture(scope="module", params=["all-MiniLM-L6-v2", "hash:64"])
+def embedder(request: pytest.FixtureRequest, minilm: Embedder) -> Embedder:
+    return minilm if request.param == minilm.model else load_embedder(request.param)
+
+
+def test_vectors_are_float32_of_length_one(embedder: Embedder) -> None:
+    vectors = embedder.embed_chunks(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), embedder.dimension)
+    assert vectors.flags.c_contiguous
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
+
+
+def test_vectors_come_back_in_the_order_given(embedder: Embedder) -> None:
+    together = embedder.embed_chunks(TEXTS)
+    alone = np.concatenate([embedder.embed_chunks([text]) for text in TEXTS])
+    assert (together * alone).sum(axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
+
+
+def test_no_texts_are_no_rows(embedder: Embedder) -> None:
+    assert embedder.embed_chunks([]).shape == (0, embedder.dimension)
+
+
+def test_a_query_is_one_vector(embedder: Embedder) -> None:
+    query = embedder.embed_query(TEXTS[0])
+    assert query.shape == (embedder.dimension,)
+    assert query @ embedder.embed_chunks(TEXTS[:1])[0] == pytest.approx(1, abs=1e-5)
+
+
+def test_a_lone_surrogate_does_not_stop_the_batch(embedder: Embedder) -> None:
+    assert np.isfinite(embedder.embed_chunks(["bad \ud800 text", "good"])).all()
+
+
+def test_like_is_nearer_than_unlike(minilm: Embedder) -> None:
+    query = minilm.embed_query("how do I add replicas?")
+    scores = minilm.embed_chunks(["Scale a deployment to more replicas.", "Bananas are yellow."]) @ query
+    assert scores[0] > scores[1] + 0.2
+
+
+def test_texts_embedded_are_counted_by_the_hash_embedder() -> None:
+    embedder = load_embedder("hash:8")
+    embedder.embed_chunks(TEXTS)
+    embedder.embed_query("one more")
+    assert embedder.embedded == len(TEXTS) + 1  # type: ignore[attr-defined]
+
+
+def test_counts_are_those_of_the_model_itself(minilm: Embedder) -> None:
+    own = minilm._encoder.tokenizer(TEXTS, truncation=False)["input_ids"]  # type: ignore[attr-defined]
+    assert minilm.count_tokens(TEXTS) == [len(ids) for ids in own]
+    assert (minilm.max_tokens, minilm.dimension) == (256, 384)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
+def test_a_useless_vector_names_its_text(bad: float) -> None:
+    vectors = np.ones((3, 4))
+    vectors[1] = bad
+    with pytest.raises(EmbeddingFailed, match="the guilty one"):
+        normalised(vectors, ["a", "the guilty one", "c"], 4)
+
+
+def test_a_wrong_dimension_is_refused() -> None:
+    with pytest.raises(EmbeddingFailed, match=r"expected \(1, 3\)"):
+        normalised(np.ones((1, 4)), ["a"], 3)
+
+
+def test_a_gpu_that_is_not_there_is_reported_and_replaced() -> None:
+    with pytest.warns(RuntimeWarning, match="sees no CUDA"):
+        assert available_device("cuda", cuda=False) == "cpu"
+    assert available_device("auto", cuda=False) == "cpu"
+    assert available_device("auto", cuda=True) == "cuda"
+    assert available_device("cuda:1", cuda=True) == "cuda:1"
+
+
+@pytest.mark.parametrize("name", ["hash:", "hash:none", "hash:0", "openai:"])
+def test_a_name_that_stands_for_nothing_says_what_to_write(name: str) -> None:
+    with pytest.raises(ModelNotFound, match="for example"):
+        load_embedder(name)
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(UnknownBackend, match="tensorrt"):
+        load_embedder("hash:8", backend="tensorrt")  # type: ignore[arg-type]
+
+
+def test_a_folder_without_tokenizer_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnsupported, match="save"):
+        load_tokenizer(str(tmp_path))
+
+
+def test_a_saved_model_is_known_by_its_content(tmp_path: Path, minilm: Embedder) -> None:
+    minilm._encoder.save(str(tmp_path / "a"))  # type: ignore[attr-defined]
+    (tmp_path / "a").rename(tmp_path / "b")
+    counter = load_tokenizer(str(tmp_path / "b"))
+    assert (counter.max_tokens, counter.dimension) == (256, 384)
+    assert counter.count_tokens(TEXTS) == minilm.count_tokens(TEXTS)
+    settings = tmp_path / "b" / "config.json"
+    settings.write_text(settings.read_text() + "\n")
+    assert load_tokenizer(str(tmp_path / "b")).identity != counter.identity
+
+
+def test_prompts_of_the_model_are_read_before_each_text(tmp_path: Path, minilm: Embedder) -> None:
+    minilm._encoder.save(str(tmp_path))  # type: ignore[attr-defined]
+    config = tmp_path / "config_sentence_transformers.json"
+    config.write_text('{"prompts": {"query": "query: ", "passage": "passage: "}}')
+    prompted = load_embedder(str(tmp_path), device="cpu", backend="torch")
+    assert prompted.chunk_prefix == "passage: "
+    assert prompted.count_tokens(["x"]) == minilm.count_tokens(["passage: x"])
+    assert prompted.embed_chunks(["x"])[0] @ minilm.embed_chunks(["passage: x"])[0] == pytest.approx(1, abs=1e-5)
+    assert prompted.embed_query("x") @ minilm.embed_query("query: x") == pytest.approx(1, abs=1e-5)
+
+
+def test_counting_tokens_needs_no_torch() -> None:
+    code = (
+        "import sys; from pipelines.embedding.tokens import load_tokenizer;"
+        "load_tokenizer('all-MiniLM-L6-v2').count_tokens(['a']);"
+        "from pipelines.embedding.embedder import load_embedder; load_embedder('hash:8').embed_query('a');"
+        "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
+    )
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+def test_the_packaged_model_is_a_folder_of_the_install() -> None:
+    assert (model_folder("all-MiniLM-L6-v2") / "model.safetensors").is_file()

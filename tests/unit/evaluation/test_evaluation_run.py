@@ -1,0 +1,329 @@
+"""An engine asked the questions of a data set: rows, what they come to, and what names an evaluation."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.queued_model import QueuedModel
+
+import pipelines
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import EngineSettings
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import RetrievalSettings
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation import results
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete, is_settled
+from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
+from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
+from pipelines.evaluation.judging.judge import Judge, Judgement
+from pipelines.evaluation.metrics import METRICS, Metric
+from pipelines.evaluation.result_text import as_text
+from pipelines.evaluation.statistics import NothingToScore
+from pipelines.lexical import LexicalIndex
+from pipelines.records import Answer, Index, IndexSettings
+from pipelines.store import EvaluatedQuestion
+
+BASE = "https://d.test/"
+TEXTS = {
+    "fruit.html#apple": "Apples are red fruit that grow on trees in an orchard.",
+    "fruit.html#plum": "Plums are blue fruit with a stone inside.",
+    "metal.html#iron": "Iron is a heavy metal that rusts in water.",
+    "music.html#drum": "A drum is struck with sticks to keep the beat.",
+}
+EXAMPLES = [
+    Example("Which metal rusts in water?", (f"{BASE}metal.html#iron",), "Iron rusts in water."),
+    Example("What is struck with sticks?", (f"{BASE}music.html#elsewhere",)),
+    Example("Which fruit is blue?", (f"{BASE}nowhere.html",)),
+]
+PLAN = EvaluationPlan("docs", (1, 2))
+DESCRIBED = {"collection": "docs", "dataset": "three", "index": 1, "revision": 0, "seconds": 1.0}
+INDEX = Index(1, "docs", IndexSettings(), "live", 1)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(*(make_hit(BASE + source, text) for source, text in TEXTS.items()))
+
+
+@pytest.fixture
+def engine(store: MemoryStore, tmp_path: Path) -> QueryEngine:
+    embedder = WordEmbedder()
+    patient = RetrievalSettings(patience_s=30)
+    folder = lambda index: LexicalIndex(tmp_path / str(index.id))  # noqa: E731
+    retriever = Retriever(store, lambda _: embedder, folder, collection="docs", settings=patient)
+    retriever.prepare()
+    return QueryEngine(retriever, settings=EngineSettings(k=2))
+
+
+class CountingJudge:
+    """Scores the n-th answer n; every second judgement fails."""
+
+    def __init__(self) -> None:
+        self.answers: list[str] = []
+
+    async def judge(self, example: Example, answer: Answer) -> dict[str, Judgement]:
+        self.answers.append(answer.text)
+        n = len(self.answers)
+        score, error = (float(n), None) if n % 2 else (None, "no score in it")
+        return {"quality": Judgement("quality", score, "because", error, hash="asked")}
+
+
+def by_id(rows: list[EvaluatedQuestion]) -> dict[str, EvaluatedQuestion]:
+    return {row.id: row for row in rows}
+
+
+def test_a_row_holds_what_was_found_and_can_be_stored(engine):
+    rows = Evaluator(engine, PLAN, index=INDEX).ask(EXAMPLES)
+    assert [row.id for row in rows] == [example.id for example in EXAMPLES]
+    assert all(is_complete(row) and len(row.hits) == 2 and row.timings["total"] > 0 for row in rows)
+    assert hit_sources(rows[0]).sources[0] == (f"{BASE}metal.html#iron",)
+    assert hit_sources(rows[0]).anchors[0] == (f"{BASE}metal.html#iron",)
+    assert rows[0].answer is None and rows[0].scores == {}
+    assert json.loads(json.dumps(rows[0].hits)) == list(rows[0].hits)
+
+
+def test_rows_come_to_scores_with_intervals_and_seconds(engine):
+    result = results.summarise(EXAMPLES, by_id(Evaluator(engine, PLAN).ask(EXAMPLES)), PLAN)
+    assert (result["num_questions"], result["num_errors"], result["num_degraded"]) == (3, 0, 0)
+    assert result["retrieval_score"] == {"1": 0.666667, "2": 0.666667}
+    assert result["section_score"] == {"1": 0.333333, "2": 0.333333}
+    assert result["mrr"] == 0.666667
+    low, high = result["intervals"]["retrieval_score"]["1"]
+    assert low == 0 and high == 1
+    assert set(result["timings"]["total"]) == {"mean", "p50", "p95"}
+    assert "similarity" not in result and "num_scored" not in result
+
+
+def test_a_question_that_fails_is_an_error_and_counts_in_no_mean(engine, store):
+    good = Evaluator(engine, PLAN).ask(EXAMPLES)
+    store.away = True
+    failed = Evaluator(engine, PLAN).ask(EXAMPLES[2:])
+    assert failed[0].error == "StoreUnavailable: the database is away" and not is_complete(failed[0])
+    result = results.summarise(EXAMPLES, by_id([*good[:2], *failed]), PLAN)
+    assert (result["num_questions"], result["num_errors"]) == (3, 1)
+    assert result["retrieval_score"]["1"] == 1
+    for examples, rows in ((EXAMPLES[2:], by_id(failed)), ([], {})):
+        with pytest.raises(NothingToScore):
+            results.summarise(examples, rows, PLAN)
+
+
+def test_what_was_degraded_is_counted_and_not_is_complete(engine, store):
+    store.slow = True
+    rows = Evaluator(engine, PLAN).ask(EXAMPLES[:1])
+    assert list(rows[0].degraded) == ["vector"] and not is_complete(rows[0])
+    assert results.summarise(EXAMPLES[:1], by_id(rows), PLAN)["num_degraded"] == 1
+
+
+def test_a_row_that_would_come_out_the_same_again_is_not_asked_again():
+    row = EvaluatedQuestion("id", "q", ["u"], degraded=["vector"])
+    cut_off = replace(row, degraded=["truncated"])
+    assert is_complete(cut_off) and not is_complete(row) and not is_settled(row)
+    assert is_settled(replace(row, attempts=3)) and not is_settled(replace(row, attempts=3, error="lost"))
+
+
+def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, store):
+    store.publish(1, make_hit(f"{BASE}other.html#x", "Other words."))
+    row = Evaluator(engine, PLAN, index=INDEX).ask(EXAMPLES[:1])[0]
+    assert row.error is not None and row.error.startswith("IndexChanged: index 1 revision 1")
+
+
+def test_answers_are_scored_and_a_failed_judgement_is_counted_apart(engine):
+    judge, plan = CountingJudge(), replace(PLAN, answers=True)
+    rows = Evaluator(engine, plan, judge=judge).ask(EXAMPLES)
+    assert rows[0].answer is not None and rows[0].answer["agent"] == "extractive"
+    assert rows[0].answer["text"] == judge.answers[0] and "rusts in water" in judge.answers[0]
+    assert rows[0].answer["judgements"]["quality"]["reasoning"] == "because"
+    assert len(rows[0].answer["sources"]) == 2  # what /query takes, not the largest k
+    assert "similarity" not in rows[1].scores  # it has no reference answer
+    assert is_complete(rows[0]) and not is_complete(rows[1])
+    result = results.summarise(EXAMPLES, by_id(rows), plan)
+    scored = {name: result["num_scored"][name] for name in ("similarity", "token_f1", "answered", "quality")}
+    assert scored == {"similarity": 1, "token_f1": 1, "answered": 2, "quality": 2}
+    assert {name for name, count in result["score_errors"].items() if count} == {"quality"}
+    assert result["quality"] == 2 and result["intervals"]["quality"] == [1, 3]
+    assert 0.5 < result["similarity"] <= 1 and 0 < result["token_f1"] <= 1
+    assert result["usage"]["calls"] == 0 and "synthesize" in result["timings"]
+
+
+def test_a_question_about_other_things_counts_in_no_score_of_hits_and_is_refused_or_not(engine):
+    egg = Example("How long do I boil an egg?", (), "Ten minutes.")
+    judge, plan = CountingJudge(), replace(PLAN, answers=True)
+    rows = by_id(Evaluator(engine, plan, judge=judge).ask([EXAMPLES[0], egg]))
+    assert set(rows[egg.id].scores) == {"refused", "source_cited"} and len(judge.answers) == 1
+    both, alone = [results.summarise(asked, rows, plan) for asked in ([EXAMPLES[0], egg], [egg])]
+    assert (both["num_questions"], both["num_unanswerable"]) == (2, 1)
+    assert both["retrieval_score"]["1"] == both["mrr"] == 1
+    assert both["refused"] == 1 and (both["num_true"]["refused"], both["num_scored"]["refused"]) == (1, 1)
+    assert "mrr" not in alone and alone["refused"] == 1
+    first, second = results.per_question([EXAMPLES[0], egg], rows, plan)
+    assert first["scores"]["mrr"] == 1 and second["scores"] == {"refused": 1, "source_cited": 1}
+    assert second["answerable"] is False
+    lines = as_text({**both, **DESCRIBED}).splitlines()
+    assert lines[0].endswith("2 questions of three, 1 about other things")
+    assert any("refused" in line and line.endswith("1 of 1 questions about other things") for line in lines)
+    assert as_text({**alone, **DESCRIBED}).splitlines()[1].strip().startswith("refused")
+
+
+def test_answers_by_a_stand_in_are_counted_and_said_loudly(engine):
+    plan = replace(PLAN, answers=True)
+    rows = by_id(Evaluator(engine, plan).ask(EXAMPLES))
+    result = results.summarise(EXAMPLES, rows, plan)
+    assert result["num_stand_ins"] == 0 and "WARNING" not in as_text({**result, **DESCRIBED})
+    assert "  answered by: extractive 3" in as_text({**result, **DESCRIBED}).splitlines()
+    first = rows[EXAMPLES[0].id]
+    rows[EXAMPLES[0].id] = replace(first, answer={**(first.answer or {}), "degraded": ["llm:small"]})
+    result = results.summarise(EXAMPLES, rows, plan)
+    assert result["num_stand_ins"] == 1
+    lines = as_text({**result, **DESCRIBED}).splitlines()
+    assert "1 of 3 answers are by a stand-in" in lines[1]
+    assert "  answered by: extractive 3 (2 as no model was asked, 1 as the model failed)" in lines
+
+
+def test_what_lacks_a_reference_answer_was_not_judged_and_is_no_failure(engine):
+    judge, plan = Judge(QueuedModel("Score: 4")), replace(PLAN, answers=True)
+    rows = Evaluator(engine, plan, judge=judge).ask(EXAMPLES)
+    assert [row.scores.get("quality", "none") for row in rows] == [4, "none", "none"] and all(map(is_complete, rows))
+    assert rows[1].answer is not None and "no reference" in rows[1].answer["judgements"]["quality"]["error"]
+    result = results.summarise(EXAMPLES, by_id(rows), plan)
+    assert result["num_scored"]["quality"] == 1 and result["score_errors"]["quality"] == 0
+
+
+def test_beside_each_answer_stands_one_from_its_reference_section(engine):
+    judge, plan = CountingJudge(), replace(PLAN, answers=True, component=True)
+    given = {f"{BASE}metal.html#iron": "Iron. Iron rusts in salt water."}
+    passages = lambda sources: {source: given[source] for source in sources if source in given}  # noqa: E731
+    rows = Evaluator(engine, plan, judge=judge, passages=passages).ask(EXAMPLES)
+    first, second = rows[0], rows[1]
+    assert first.answer is not None and "salt" in first.answer["context_only"]["text"]
+    assert "salt" not in first.answer["text"] and "salt" in judge.answers[1]
+    assert first.scores["quality"] == 1 and first.scores["context_only_quality"] is None
+    assert "context_only_token_f1" in first.scores and "context_only_supported" in first.scores
+    assert second.answer is not None and "context_only" not in second.answer  # the index has nothing of its source
+    result = results.summarise(EXAMPLES, by_id(rows), plan)
+    assert result["score_errors"]["context_only_quality"] == 1 and result["num_scored"]["quality"] == 2
+    assert result["intervals"]["context_only_token_f1"][0] > 0
+
+
+def test_an_answer_from_an_index_published_meanwhile_is_an_error_too(engine, store):
+    aquery = engine.aquery
+
+    async def published_before(question, **more):
+        store.publish(1, make_hit(f"{BASE}other.html#x", "Other words."))
+        return await aquery(question, **more)
+
+    engine.aquery = published_before
+    row = Evaluator(engine, replace(PLAN, answers=True), index=INDEX).ask(EXAMPLES[:1])[0]
+    assert row.error is not None and row.error.startswith("IndexChanged")
+
+
+def test_each_row_is_kept_as_soon_as_it_is_there(engine):
+    kept: list[EvaluatedQuestion] = []
+
+    def keep(row: EvaluatedQuestion) -> None:
+        if len(kept) == 2:
+            raise OSError("the disk is full")
+        kept.append(row)
+
+    with pytest.raises(OSError, match="full"):
+        Evaluator(engine, PLAN).ask(EXAMPLES, keep)
+    assert [row.id for row in kept] == [example.id for example in EXAMPLES[:2]]
+
+
+def test_a_question_with_two_reference_answers_is_scored_by_each(engine):
+    both = [EXAMPLES[0], replace(EXAMPLES[0], answer="Something quite different.")]
+    rows = by_id(Evaluator(engine, replace(PLAN, answers=True)).ask(both))
+    assert rows[both[0].id].scores["token_f1"] > rows[both[1].id].scores["token_f1"] == 0
+
+
+def test_each_question_has_its_own_scores(engine):
+    rows = by_id(Evaluator(engine, PLAN).ask(EXAMPLES))
+    rows[EXAMPLES[1].id] = EvaluatedQuestion(EXAMPLES[1].id, "q", EXAMPLES[1].sources, error="lost")
+    first, second, third = results.per_question(EXAMPLES, rows, PLAN)
+    assert (first["rank"], first["scores"]["section_score@1"], first["answer"]) == (1, 1, "Iron rusts in water.")
+    assert (second["error"], second["scores"], second["rank"]) == ("lost", {}, None)
+    assert (third["rank"], third["scores"]["mrr"], third["source"]) == (None, 0, f"{BASE}nowhere.html")
+
+
+def test_a_metric_that_is_declared_is_measured_and_shown(engine, monkeypatch):
+    shallow = Metric("shallow", "shallow hits", of_hits=lambda example, found, k: min(k, len(found.pages)) / 2)
+    words = Metric("words", "words", of_answer=lambda example, answer, embed: float(len(answer.text.split())))
+    for metric in (shallow, words):
+        monkeypatch.setitem(METRICS, metric.name, metric)
+    plan = replace(PLAN, answers=True)
+    rows = by_id(Evaluator(engine, plan).ask(EXAMPLES))
+    result = results.summarise(EXAMPLES, rows, plan)
+    assert result["shallow"] == {"1": 0.5, "2": 1} and result["intervals"]["shallow"]["1"] == [0.5, 0.5]
+    assert result["num_scored"]["words"] == 3 and result["words"] > 2
+    scores = next(iter(results.per_question(EXAMPLES, rows, plan)))["scores"]
+    assert scores["shallow@2"] == 1 and scores["words"] > 2
+    lines = as_text({**result, **DESCRIBED}).splitlines()
+    assert "shallow hits" in lines[1] and lines[2].endswith("0.500")
+    assert any(line.startswith("  words ") for line in lines)
+
+
+def test_every_metric_is_documented():
+    page = (Path(__file__).parents[3] / "docs" / "evaluation.md").read_text()
+    assert [name for name in METRICS if f"`{name}`" not in page] == []
+
+
+def test_files_are_whole_once_results_json_is_there(engine, tmp_path):
+    rows = by_id(Evaluator(engine, PLAN).ask(EXAMPLES))
+    results.write_results(tmp_path / "out", {"mrr": 0.5}, results.per_question(EXAMPLES, rows, PLAN))
+    lines = (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [example.id for example in EXAMPLES]
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == {"mrr": 0.5}
+
+
+# ---------------------------------------------------------------------------------------------- names
+
+AGENT = {"name": "a", "model": "m", "api_key": "secret"}
+CONFIGURATION = AnswerSettings.model_validate({"agents": [AGENT], "embedding_key": "secret", "llm_key": "secret"})
+
+CHANGES: dict[str, Callable[[], str]] = {
+    "a reference answer": lambda: fingerprint(
+        [replace(EXAMPLES[0], answer="Other."), *EXAMPLES[1:]], PLAN, INDEX, CONFIGURATION
+    ),
+    "a revision": lambda: fingerprint(EXAMPLES, PLAN, replace(INDEX, revision=2), CONFIGURATION),
+    "the largest k": lambda: fingerprint(EXAMPLES, replace(PLAN, ks=(1, 3)), INDEX, CONFIGURATION),
+    "answers": lambda: fingerprint(EXAMPLES, replace(PLAN, answers=True), INDEX, CONFIGURATION),
+    "a component": lambda: fingerprint(EXAMPLES, replace(PLAN, component=True), INDEX, CONFIGURATION),
+    "a setting": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION.model_copy(update={"candidates": 9})),
+    "a judge": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION, "judge"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_whatever_changes_the_rows_changes_the_fingerprint(what):
+    assert CHANGES[what]() != fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION)
+
+
+def test_what_changes_no_row_leaves_the_fingerprint():
+    elsewhere = CONFIGURATION.model_copy(update={"home": Path("/elsewhere"), "patience_s": 9.0, "embedding_key": "x"})
+    plan = replace(PLAN, ks=(2,), seed=7)
+    assert fingerprint(EXAMPLES, plan, INDEX, elsewhere) == fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION)
+
+
+def test_a_model_trained_anew_behind_the_same_path_is_another_configuration(tmp_path):
+    configuration = CONFIGURATION.model_copy(update={"reranker_model": str(tmp_path)})
+    before = fingerprint(EXAMPLES, PLAN, INDEX, configuration)
+    (tmp_path / "model.skops").write_text("weights")
+    assert fingerprint(EXAMPLES, PLAN, INDEX, configuration) != before
+
+
+def test_the_code_that_answers_is_part_of_the_fingerprint():
+    """A pattern that matches nothing, after a move, would let an old row stand for new code."""
+    folder = Path(pipelines.__path__[0])
+    assert all(list(folder.glob(pattern)) for pattern in CODE)
+    named = {path.relative_to(folder).as_posix() for path in code_files()}
+    answering = {path.relative_to(folder).as_posix() for path in (folder / "answering").rglob("*.py")}
+    assert named > answering | {"lexical/query.py", "llm/client.py", "store/search.sql", "evaluation/metrics.py"}
+
+
+def test_no_key_is_written_down():
+    assert "secret" not in json.dumps(public_settings(CONFIGURATION))
+    assert public_settings(CONFIGURATION)["agents"][0]["model"] == "m"

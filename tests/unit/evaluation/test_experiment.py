@@ -1,0 +1,430 @@
+"""Sweep files, what their runs come to side by side, and the gate."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import describe_error
+from jobs.experiment import arguments
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.evaluator import EvaluationPlan
+from pipelines.evaluation.experiments.comparison import (
+    UnknownRun,
+    best_run,
+    check_names,
+    compare_runs,
+    frontier,
+    main_metric,
+)
+from pipelines.evaluation.experiments.effects import effects
+from pipelines.evaluation.experiments.gate import BadFloor, NotComparable, gate, judge_floors, read_floors, read_results
+from pipelines.evaluation.experiments.prices import Price, add_prices, load_prices
+from pipelines.evaluation.experiments.record import failed_record, measured_record
+from pipelines.evaluation.experiments.sweep import BadSweep, Cell, Sweep, read_sweep
+from pipelines.evaluation.metrics import score_names
+from pipelines.store import EvaluatedQuestion
+
+ROOT = Path(__file__).parents[3]
+# So many combinations that no machine can hold them.
+HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, lexical_k: *many, rrf_k: *many}}\n"
+HEAD = "collection: docs\ndataset: questions.jsonl\n"
+EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
+PLAN = EvaluationPlan("docs", (1, 3))
+
+
+def sweep_of(tmp_path: Path, text: str) -> Sweep:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(HEAD + text)
+    return read_sweep(path)
+
+
+def row(example: Example, place: int | None, cost: float | None = None, error: str | None = None) -> EvaluatedQuestion:
+    """A row whose reference is the hit at `place`."""
+    urls = [f"https://d.test/other{n}" for n in range(3)]
+    if place:
+        urls[place - 1] = example.sources[0]
+    hits = [{"sources": [url], "anchors": [url], "title": "T", "score": 1.0} for url in urls]
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "calls": 1}
+    answer = None if cost is None else {"text": "It is.", "known": True, "cost": cost, **usage}
+    return EvaluatedQuestion(example.id, example.question, example.sources, hits if not error else [],
+                             timings={"total": 0.01}, answer=answer, error=error)  # fmt: skip
+
+
+def record(name: str, places: list[int | None], varied: dict[str, object] | None = None, **more: float) -> dict:
+    rows = {e.id: row(e, place, **more) for e, place in zip(EXAMPLES, places, strict=True)}
+    plan = EvaluationPlan("docs", (1, 3), answers=bool(more))
+    return measured_record(Cell(name, varied or {}, varied or {}), varied or {}, {"id": 1}, EXAMPLES, rows, plan)
+
+
+SWEEP = Sweep("s", "docs", (Path("q.jsonl"),), (1, 3), False, ())
+
+
+def compared(
+    *records: dict, parameters: tuple[str, ...] = (), baseline: str = "", metric: str = "retrieval_score@3"
+) -> dict:
+    varied = dict.fromkeys(parameters)
+    sweep = replace(SWEEP, cells=(Cell("x", varied, varied),))
+    return compare_runs(sweep, EXAMPLES, records, "fingerprint", metric, baseline)
+
+
+# ---------------------------------------------------------------------------------------------- the file
+
+
+def test_a_grid_is_every_combination_on_top_of_what_is_shared(tmp_path):
+    sweep = sweep_of(tmp_path, "base: {k: 9}\ngrid: {bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}\n")
+    assert [cell.name for cell in sweep.cells][:2] == [
+        "bm25_weight=0.5, chunk_size=100",
+        "bm25_weight=0.5, chunk_size=200",
+    ]
+    assert len(sweep.cells) == 6
+    last = sweep.cells[-1]
+    assert last.settings == {"k": 9, "bm25_weight": 1, "chunk_size": 300}
+    assert last.index == {"chunk_size": 300}
+    assert (last.configuration({}).k, last.configuration({}).bm25_weight) == (9, 1)
+    assert sweep.parameters == ("bm25_weight", "chunk_size")
+    assert sweep.datasets == (tmp_path / "questions.jsonl",)
+
+
+def test_several_data_sets_are_asked_together(tmp_path):
+    text = "collection: docs\ndataset: [a.jsonl, more/b.jsonl]\nruns: [{}]\n"
+    (tmp_path / "several.yaml").write_text(text)
+    assert read_sweep(tmp_path / "several.yaml").datasets == (tmp_path / "a.jsonl", tmp_path / "more" / "b.jsonl")
+    for wrong in ("[]", "[a.jsonl, 3]", "''", "{a: b}"):
+        (tmp_path / "several.yaml").write_text(f"collection: docs\ndataset: {wrong}\nruns: [{{}}]\n")
+        with pytest.raises(BadSweep, match="it must name a file of questions"):
+            read_sweep(tmp_path / "several.yaml")
+
+
+def test_single_runs_stand_beside_several_grids_and_no_configuration_is_there_twice(tmp_path):
+    text = "grid:\n- {k: [3, 5]}\n- {k: [5], neighbours: [0, 1]}\nruns:\n- {name: five, k: 5}\n- {name: plain}\n"
+    sweep = sweep_of(tmp_path, text)
+    assert [cell.name for cell in sweep.cells] == ["k=3", "five", "k=5, neighbours=0", "k=5, neighbours=1", "plain"]
+
+
+def test_values_can_have_names(tmp_path):
+    sweep = sweep_of(tmp_path, "grid: {prompts: {plain: {}, terse: {qa: 'In a word: {question} {context}'}}}\n")
+    assert [cell.name for cell in sweep.cells] == ["prompts=plain", "prompts=terse"]
+    assert sweep.cells[1].settings["prompts"] == {"qa": "In a word: {question} {context}"}
+
+
+def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
+    cell = sweep_of(tmp_path, "runs: [{k: 7}]\n").cells[0]
+    configuration = cell.configuration({"k": 2, "llm_model": "m", "llm_key": "secret"})
+    assert (configuration.k, configuration.llm_model) == (7, "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("grid: {}\n", "grid is {}: it must hold settings"),
+        ("grid: {k: []}\n", "grid.k is []"),
+        ("grid: {k: 5}\n", "grid.k is 5: it must be a list"),
+        ("", "nothing to compare"),
+        ("grid: {zz: [1]}\n", "grid.zz is unknown; there are: model,"),
+        ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
+        ("grid: {k: [1],\n  k: [2]}\n", "line 4: k is there twice"),
+        (HUGE, "configurations are more than 1,000: make the grid smaller"),
+        ("runs: [{prompts: {question: x}}]\n", "prompts: no prompt is called question"),
+        ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
+        ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions: "),
+        ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
+        ("runs: [{k: 0}]\n", "k=0: k = 0: Input should be greater than or equal to 1"),
+        ("runs: [{fusion: magic}]\n", "fusion=magic: fusion = 'magic'"),
+        ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
+        ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker_model"),
+        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong in a file: set RAYDEX_LLM_KEY"),
+        ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
+        ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
+        ("name: 3\nruns: [{}]\n", "name is 3: it must be a text"),
+        ("ks: [0]\nruns: [{}]\n", "ks is [0]"),
+        ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps'"),
+        ("judge: strong\nruns: [{}]\n", "needs answers: true"),
+        ("runs: 3\n", "runs must be a list"),
+        ("[", "is not YAML"),
+    ],
+)
+def test_a_file_that_cant_be_used_is_refused_with_what_is_wrong(tmp_path, text, said):
+    with pytest.raises(BadSweep) as error:
+        sweep_of(tmp_path, text)
+    assert said in str(error.value)
+    assert str(tmp_path / "sweep.yaml") in str(error.value)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "sweeps").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_sweeps_of_this_repository_can_be_used(path):
+    assert len(read_sweep(path).cells) > 1
+
+
+# ---------------------------------------------------------------------------------------------- side by side
+
+
+def test_a_record_holds_means_with_intervals_values_by_question_and_where_the_reference_was():
+    one = record("one", [1, 2, None, 1, 1, None, 3, 1])
+    assert one["scores"]["retrieval_score@1"][0] == pytest.approx(4 / 8)
+    assert one["scores"]["retrieval_score@3"][0] == pytest.approx(6 / 8)
+    assert one["values"]["retrieval_score@3"] == [1, 1, 0, 1, 1, 0, 1, 1]
+    low, high = one["scores"]["retrieval_score@3"][1:]
+    assert low < 6 / 8 < high
+    assert [found["rank"] for found in one["found"]] == [1, 2, None, 1, 1, None, 3, 1]
+    assert [right for _, _, right in one["found"][1]["hits"]] == [0, 2, 0]
+
+
+def test_cost_is_of_a_thousand_questions_that_were_answered():
+    assert record("paid", [1] * 8, cost=0.002)["cost_per_1000"] == pytest.approx(2.0)
+    assert record("free", [1] * 8)["cost_per_1000"] is None
+
+
+def test_agents_without_a_price_have_the_known_one_of_their_model():
+    own = {"name": "own", "model": "gpt-4", "prompt_price": 1.0}
+    local = {"name": "local", "model": "nobody/knows"}
+    configuration = AnswerSettings.model_validate({"llm_model": "openai/GPT-4", "llm_key": "k", "agents": [own, local]})
+    agents = add_prices(configuration, load_prices()).agents
+    assert [(a.name, a.prompt_price, a.completion_price) for a in agents] == [
+        ("llm", 30, 60), ("own", 1, 0), ("local", 0, 0),
+    ]  # fmt: skip
+    assert agents[0].api_key == "k"
+
+
+def test_embedding_a_question_costs_what_its_model_does():
+    rows = {e.id: row(e, 1) for e in EXAMPLES}
+    free = measured_record(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
+    paid = measured_record(Cell("a", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN, Price(embedding=1.0))
+    assert free["cost_per_question"] is None
+    tokens = paid["cost_per_question"] * 1_000_000
+    assert 3 <= tokens <= 8  # "What is 1?"
+    assert paid["cost_per_1000"] == paid["embedding_per_1000"] == pytest.approx(1000 * paid["cost_per_question"])
+
+
+def routed_record(name: str, agents: list[str], **settings: object) -> dict:
+    """The easy agent is right in the first half of the questions, the hard one in all, for ten times the money."""
+    rows = {}
+    for number, (example, agent) in enumerate(zip(EXAMPLES, agents, strict=True)):
+        one = row(example, 1, cost=0.001 if agent == "easy" else 0.01)
+        right = agent == "hard" or number < 4
+        rows[example.id] = replace(
+            one, answer={**one.answer, "agent": agent}, scores={"quality": 5.0 if right else 1.0}
+        )
+    settings = {"router": "fixed", "k": 5, **settings}
+    return measured_record(
+        Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, EvaluationPlan("docs", (1, 3), answers=True)
+    )
+
+
+def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():
+    easy, hard = ["easy"] * 4, ["hard"] * 4
+    alone = [routed_record("cheap", easy * 2, router_default="easy"), routed_record("dear", hard * 2)]
+    found = compared(*alone, routed_record("routed", easy + hard, router="rules"))
+    (effect,) = found["routers"]
+    assert (effect["run"], effect["easy_run"], effect["hard_run"]) == ("routed", "cheap", "dear")
+    quality = effect["metrics"]["quality"]
+    assert quality["easy"] == pytest.approx([3.0, 0.001]) and quality["hard"] == pytest.approx([5.0, 0.01])
+    assert (quality["easy_share"], quality["score"], quality["random_score"]) == (0.5, 5.0, 4.0)
+    assert quality["gain"] == pytest.approx(1.0) and quality["difference"][0] == pytest.approx(1.0)
+    assert found["runs"][2]["agents"] == {"easy": 4, "hard": 4}
+    json.dumps(found)
+    other = routed_record("other", easy + hard, router="rules", k=9)
+    assert compared(*alone, other)["routers"] == []
+
+
+def test_the_frontier_are_the_runs_that_none_beats_in_both_score_and_cost():
+    cheap, dear, waste = (
+        record("cheap", [1] * 4 + [None] * 4, cost=0.001),
+        record("dear", [1] * 8, cost=0.01),
+        record("waste", [1] * 4 + [None] * 4, cost=0.005),
+    )
+    assert compared(waste, dear, cheap)["frontier"] == ["cheap", "dear"]
+
+
+def test_the_frontier_holds_what_no_other_run_beats():
+    points = {"dear": (4.0, 9.0), "cheap": (3.0, 1.0), "worse": (2.9, 2.0), "best": (4.0, 8.0), "free": (1.0, None),
+              "same": (3.0, 1.0)}  # fmt: skip
+    runs = [{"name": name, "scores": {"m": [score]}, "cost_per_1000": cost} for name, (score, cost) in points.items()]
+    assert frontier(runs, "m") == ["free", "cheap", "best"]
+    assert frontier([], "m") == frontier(runs, "other") == []
+
+
+def test_a_name_that_the_experiment_will_not_have_is_refused_before_it_runs():
+    varied = {"k": 1}
+    sweep = replace(SWEEP, answers=True, cells=(Cell("one", varied, varied),))
+    check_names(sweep, "ndcg@3", "one", "")
+    check_names(sweep, "quality")
+    with pytest.raises(UnknownRun, match="there is no run 'two'; there are: one"):
+        check_names(sweep, "mrr", "two")
+    with pytest.raises(UnknownRun, match="'recall@3' is not measured; there are: retrieval_score@1"):
+        check_names(sweep, "recall@3")
+
+
+def test_differences_are_paired_over_the_questions_that_both_answered():
+    baseline = record("a", [None] * 4 + [1] * 4)
+    rows = {e.id: row(e, 1, error="down" if n == 7 else None) for n, e in enumerate(EXAMPLES)}
+    better = measured_record(Cell("b", {}), {}, {"id": 1}, EXAMPLES, rows, PLAN)
+    found = compared(baseline, better)
+    assert found["baseline"] == "a"
+    difference, low, high, p = found["runs"][1]["against"]["retrieval_score@3"]
+    assert difference == pytest.approx(4 / 7, abs=1e-4)
+    assert 0 < low < difference < high
+    assert p == pytest.approx(2 / 2**4)
+    assert found["runs"][1]["errors"] == 1
+    assert "against" not in found["runs"][0]
+
+
+def test_a_failed_cell_stands_beside_the_others_with_its_error():
+    found = compared(failed_record(Cell("broken", {}), {}, RuntimeError("no model")), record("fine", [1] * 8))
+    assert found["baseline"] == "fine"
+    assert found["runs"][0]["error"] == "RuntimeError: no model"
+    assert best_run(found["runs"], "retrieval_score@3")["name"] == "fine"
+    json.dumps(found)
+
+
+@pytest.mark.parametrize("said", ["0.02", "-0.02"])
+def test_how_far_a_run_may_fall_has_no_sign(said):
+    assert arguments().parse_args(["s.yaml", "--baseline", "a", "--fail-below", said]).fail_below == 0.02
+
+
+def test_a_drop_that_is_no_number_is_refused():
+    with pytest.raises(SystemExit):
+        arguments().parse_args(["s.yaml", "--fail-below", "nan"])
+
+
+def test_a_failed_cell_says_why_and_not_where_in_ray():
+    ray_error = type("RayTaskError", (Exception,), {"__module__": "ray.exceptions"})
+    trace = "ray::MapWorker() (pid=1)\n  File build.py\npipelines.embed.EmbeddingFailed: no key: set one\nTo retry …"
+    why, ours = describe_error(ray_error(trace))
+    assert (why, ours) == ("no key: set one", True)
+    assert failed_record(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
+
+
+def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
+    cells = {
+        "a": ({"x": 1, "y": 1}, [1] * 4 + [None] * 4),
+        "b": ({"x": 2, "y": 1}, [1] * 6 + [None] * 2),
+        "c": ({"x": 1, "y": 2}, [1] * 2 + [None] * 6),
+        "d": ({"x": 2, "y": 2}, [1] * 4 + [None] * 4),
+        "e": ({"x": 3, "y": 3}, [1] * 8),
+    }
+    runs = [record(name, places, varied) for name, (varied, places) in cells.items()]
+    found = compared(*runs, parameters=("x", "y"))
+    of_x, of_y = found["effects"]
+    assert (of_x["parameter"], of_x["values"], of_x["lines"]) == ("x", ["1", "2"], [[0, 1], [2, 3]])
+    assert (of_y["values"], of_y["lines"]) == (["1", "2"], [[0, 2], [1, 3]])
+    means = [mean[0] for mean in of_x["means"]["retrieval_score@3"]]
+    assert means == pytest.approx([(0.5 + 0.25) / 2, (0.75 + 0.5) / 2])
+
+
+def test_an_effect_whose_lines_have_gaps_has_no_mean():
+    varied = [{"x": "1", "y": "1"}, {"x": "2", "y": "1"}, {"x": "2", "y": "2"}, {"x": "10", "y": "2"}]
+    runs = [{**record(str(n), [1] * 8), "varied": each} for n, each in enumerate(varied)]
+    of_x = effects(runs, ("x",))[0]
+    assert of_x["values"] == ["1", "2", "10"]
+    assert of_x["lines"] == [[0, 1, None], [None, 2, 3]]
+    assert of_x["means"] == {}
+
+
+def test_the_main_metric_is_the_studys_at_nine_or_the_next_below():
+    assert main_metric((1, 3, 5, 9, 13)) == "retrieval_score@9"
+    assert main_metric((1, 5, 13)) == "retrieval_score@5"
+    assert main_metric((18,)) == "retrieval_score@18"
+
+
+# ---------------------------------------------------------------------------------------------- the gate
+
+GOOD, WORSE = [1] * 8, [1] * 6 + [None] * 2
+
+
+def test_the_gate_fails_when_quality_drops():
+    found = compared(record("main", GOOD), record("change", WORSE), baseline="main")
+    (verdict,) = gate(found, None, "retrieval_score@3", 0.1)
+    assert not verdict.passed
+    assert verdict.difference[0] == pytest.approx(-0.25)
+    assert "FAILED: change against main: retrieval_score@3 -0.2500" in str(verdict)
+
+
+def test_the_gate_passes_what_is_as_good_or_loses_no_more_than_it_may():
+    found = compared(record("main", GOOD), record("same", GOOD), record("change", WORSE), baseline="main")
+    assert [verdict.passed for verdict in gate(found, None, "retrieval_score@3", 0.25)] == [True, True]
+    assert [verdict.passed for verdict in gate(found, None, "retrieval_score@3", 0.2)] == [True, False]
+    assert [verdict.run for verdict in gate(found, None, "retrieval_score@3", 0.2, "same")] == ["same"]
+
+
+def test_the_gate_does_not_pass_what_could_not_be_measured():
+    found = compared(record("main", GOOD), failed_record(Cell("change", {}), {}, RuntimeError("down")), baseline="main")
+    (verdict,) = gate(found, None, "retrieval_score@3", 1.0)
+    assert not verdict.passed
+    assert "down" in str(verdict)
+    found = compared(record("main", GOOD), record("change", GOOD), baseline="main")
+    assert not gate(found, None, "quality", 1.0)[0].passed
+
+
+def test_the_gate_compares_with_the_same_run_of_an_earlier_day(tmp_path):
+    earlier = compared(record("main", GOOD), record("other", [None] * 8))
+    (tmp_path / "results.json").write_text(json.dumps(earlier))
+    read = read_results(tmp_path / "results.json")
+    (verdict,) = gate(compared(record("main", WORSE)), read, "retrieval_score@3", 0.0)
+    assert (verdict.run, verdict.passed) == ("main", False)
+    with pytest.raises(UnknownRun, match="there are: main; other"):
+        gate(compared(record("new", GOOD)), read, "retrieval_score@3", 0.0)
+
+
+def test_the_gate_refuses_other_questions_and_files_that_are_no_results(tmp_path):
+    other = {**compared(record("main", GOOD)), "dataset": {"name": "x", "fingerprint": "y", "questions": 1}}
+    with pytest.raises(NotComparable, match="must be the same"):
+        gate(compared(record("main", GOOD)), other, "retrieval_score@3", 0.0)
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(NotComparable, match=r"no results\.json"):
+        read_results(tmp_path / "x.json")
+    with pytest.raises(UnknownRun, match="nothing to judge"):
+        gate(compared(record("main", GOOD)), None, "retrieval_score@3", 0.0)
+
+
+def answered_record(name: str, supported: list[float | None]) -> dict:
+    """A run whose answers have these shares of supported claims; None is an answer that claims nothing."""
+    rows = {}
+    for example, share in zip(EXAMPLES, supported, strict=True):
+        scores = {"cited": 1.0} | ({} if share is None else {"claims_supported": share})
+        rows[example.id] = replace(row(example, 1, cost=0.001), scores=scores)
+    plan = EvaluationPlan("docs", (1, 3), answers=True)
+    return measured_record(Cell(name, {}), {}, {"id": 1}, EXAMPLES, rows, plan)
+
+
+def test_the_gate_holds_a_measure_of_the_answers():
+    runs = [answered_record("main", [1.0] * 8), answered_record("change", [1.0] * 5 + [0.5, None, 0.5])]
+    found = compared(*runs, baseline="main", metric="claims_supported")
+    (verdict,) = gate(found, None, "claims_supported", 0.02)
+    assert not verdict.passed and verdict.difference[0] == pytest.approx(-1 / 7, abs=1e-3)
+    assert gate(found, None, "claims_supported", 0.2)[0].passed
+
+
+def test_floors_are_of_each_run_and_a_score_that_is_missing_does_not_pass():
+    names = score_names((1, 3), answers=True)
+    floors = read_floors(["claims_supported=0.85", "mrr=1", "recall@3 = 0.5"], names)
+    broken = failed_record(Cell("broken", {}), {}, RuntimeError("down"))
+    runs = [answered_record("good", [1.0] * 8), answered_record("bad", [0.5] * 8), broken]
+    verdicts = judge_floors(runs, floors)
+    passed = {(verdict.run, verdict.metric): verdict.passed for verdict in verdicts}
+    assert passed == {
+        **{("good", floor.metric): True for floor in floors},
+        **{("bad", floor.metric): floor.metric != "claims_supported" for floor in floors},
+        **{("broken", floor.metric): False for floor in floors},
+    }
+    said = [str(verdict) for verdict in verdicts]
+    assert "FAILED: bad: claims_supported 0.5000 [0.5000, 0.5000]; it must be at least 0.85" in said
+    assert "FAILED: broken: mrr could not be measured (RuntimeError: down); it must be at least 1" in said
+    (unmeasured,) = judge_floors([answered_record("none", [None] * 8)], floors[:1])
+    assert not unmeasured.passed and "no question or answer has this score" in str(unmeasured)
+
+
+@pytest.mark.parametrize("text", ["", "mrr", "mrr=", "mrr=x", "=0.5", "mrr=nan", "mrr=inf"])
+def test_a_floor_that_cant_be_read_is_refused(text):
+    with pytest.raises(BadFloor, match="write a score and a number"):
+        read_floors([text], ["mrr"])
+
+
+def test_a_floor_of_a_score_that_will_not_be_measured_is_refused():
+    with pytest.raises(BadFloor, match="cited: it is not measured here; there are: retrieval_score@1"):
+        read_floors(["cited=1"], score_names((1,)))
+    assert read_floors(["quality=4"], score_names((1,), answers=True, judged=["quality"]))[0].least == 4
+    names = score_names((1,), answers=True, component=True)
+    assert read_floors(["context_only_cited=1"], names)[0].metric == "context_only_cited"

@@ -1,0 +1,276 @@
+"""The house stands as docs and README say: which part may use which, and what belongs to one place only."""
+
+import ast
+import graphlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import VERBS
+
+ROOT = Path(__file__).parents[3]
+CODE = ("pipelines", "serve", "jobs")
+
+# What each part of pipelines may import. evaluation and training stand above everything.
+BASE = {"files", "records", "text", "standalone", "llm", "embedding", "store"}
+MAY_USE = {
+    "files": set(),
+    "records": set(),
+    "text": set(),
+    "standalone": set(),
+    "formats": {"records"},
+    "llm": {"records", "text"},
+    "embedding": {"files", "records", "text"},
+    "store": {"files", "records", "text"},
+    "keeper": {"files", "store"},
+    "embedded": {"files", "keeper", "store"},
+    "cluster": {"files"},
+    "lexical": {"files", "records", "store", "text"},
+    "indexing": BASE | {"cluster", "formats"},
+    "answering": BASE | {"lexical"},
+    "insights": BASE | {"lexical", "answering"},
+    "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
+    "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
+    "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
+}
+# The chain that builds an index, and the connection that it and a distributed evaluation need.
+RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
+# The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
+# switches exist in the environment only: they are set, nothing is read.
+ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environment.py"}
+TRIVIAL_SQL = r"select$|set (local|transaction) "
+
+
+def files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), name_of(path))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that the file imports, wherever in it."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: write imports in full"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def using(package: str, *folders: str) -> set[str]:
+    """The files that import `package`."""
+    return {
+        name_of(path)
+        for path in files(*folders)
+        if any(module == package or module.startswith(package + ".") for module in imports(path))
+    }
+
+
+def part(module: str) -> str:
+    """The part of pipelines that `pipelines.x.y` belongs to."""
+    return [*module.split("."), ""][1]
+
+
+# ---------------------------------------------------------------------------------------------- arrows
+
+
+def test_serve_and_jobs_never_import_each_other():
+    assert using("serve", "jobs") == set()
+    assert using("jobs", "serve") == set()
+
+
+def test_no_job_imports_another():
+    shared = {"jobs.cli", "jobs.environment"}
+    for path in files("jobs"):
+        used = {module.rpartition(".")[0] for module in imports(path) if module.startswith("jobs.")}
+        own = {"demo.py": {"jobs.documentation"}, "submit.py": {"jobs.node"}}.get(path.name, set())
+        assert used <= shared | own, name_of(path)
+
+
+def test_the_command_line_ends_in_the_work_of_its_verb():
+    verbs = {module.replace(".", "/") + ".py" for module, _ in VERBS.values()}
+    assert using("argparse", *CODE) - {"jobs/cli.py"} <= verbs
+    nodes = [(path, node) for path in files("jobs") for node in ast.walk(tree_of(path))]
+    for path, node in nodes:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name != "work":
+            assert "argparse.Namespace" not in ast.unparse(node), f"{name_of(path)}: {node.name}"
+
+
+def test_pipelines_imports_neither_serve_nor_jobs():
+    assert using("serve", "pipelines") | using("jobs", "pipelines") == set()
+
+
+@pytest.mark.parametrize("path", files("pipelines"), ids=name_of)
+def test_inside_pipelines_arrows_point_one_way(path):
+    own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    if own in ("", "__init__"):
+        assert list(imports(path)) == []
+        return
+    assert own in MAY_USE, f"{name_of(path)} has no place: say here what it may import"
+    used = {part(module) for module in imports(path) if module.startswith("pipelines.")}
+    assert used - {own} <= MAY_USE[own]
+
+
+# Folders whose files and folders use each other in one direction only.
+WINGS = ("pipelines/answering", "pipelines/indexing", "pipelines/insights", "pipelines/training")
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_inside_a_wing_arrows_point_one_way(wing):
+    used = graphlib.TopologicalSorter[str]()
+    for path in files(wing):
+        own, *_ = path.relative_to(ROOT / wing).with_suffix("").parts
+        inside = [module.removeprefix(wing.replace("/", ".") + ".") for module in imports(path)]
+        rooms = {module.partition(".")[0] for module in inside if not module.startswith("pipelines.")}
+        there = {room for room in rooms if (ROOT / wing / room).exists() or (ROOT / wing / f"{room}.py").exists()}
+        used.add(own, *there - {own} if own != "__init__" else ())
+    used.prepare()
+
+
+@pytest.mark.parametrize("path", files(*CODE), ids=name_of)
+def test_there_is_no_drawer_for_everything(path):
+    assert not {"utils", "util", "common", "helpers", "misc"} & {part.removesuffix(".py") for part in path.parts}
+
+
+# ---------------------------------------------------------------------------------------------- edges
+
+
+def test_ray_is_known_only_where_the_chain_is_and_at_the_entry_points():
+    assert using("ray", "pipelines") == RAY
+
+
+def test_only_the_store_speaks_to_the_database():
+    assert {name for name in using("psycopg", *CODE) if not name.startswith("pipelines/store")} == set()
+    assert {name for name in using("psycopg_pool", *CODE) if not name.startswith("pipelines/store")} == set()
+
+
+def test_only_entry_points_read_the_environment():
+    reading = {
+        name_of(path)
+        for path in files("pipelines", "jobs")
+        for node in ast.walk(tree_of(path))
+        if (isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"))
+    }
+    assert reading == ENVIRONMENT
+
+
+def test_nothing_is_printed_or_parsed_from_a_command_line_in_pipelines():
+    assert using("argparse", "pipelines") | using("fastapi", "pipelines") | using("rich", "pipelines") == set()
+
+
+SQL = re.compile(
+    r"\s*(select\b|insert\s+into\b|update\s+\S+\s+set\b|delete\s+from\b|truncate\b|lock\s+table\b"
+    r"|(create|drop|alter)\s+(table|index|extension|database|unique|temp|view|role)\b|copy\s+\S+\s*\(|with\s+\w+\s+as\s*\()",
+    re.IGNORECASE,
+)
+
+
+def strings(path: Path) -> Iterator[tuple[int, str]]:
+    """The string literals of a file that are not docstrings."""
+    tree = tree_of(path)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            yield node.lineno, node.value
+
+
+def test_statements_stand_in_sql_files():
+    found = [
+        f"{name_of(path)}:{line}: {text[:60]}"
+        for path in files(*CODE)
+        for line, text in strings(path)
+        if SQL.match(text) and not re.match(TRIVIAL_SQL, text.strip())
+    ]
+    assert found == []
+
+
+def test_the_search_for_statements_would_find_one():
+    for text in (
+        "select a from b",
+        "insert into t values (1)",
+        "update t set a = 1",
+        "create table t (a int)",
+    ):
+        assert SQL.match(text)
+    for text in ("select", "Updates the index", "copy-button", "with pages as well"):
+        assert not SQL.match(text) or re.match(TRIVIAL_SQL, text)
+
+
+# Tables whose rows several tasks or replicas write at once.
+SHARED_TABLES = {"page", "staged_page", "staged_chunk", "staged_vector", "embedding_claim", "question", "judgement"}
+SHARED_TABLES |= {"evaluated_question", "rate_bucket"}
+# Run by the driver alone, or over rows that no other run has: these wait for nobody who waits for them.
+OF_ONE_WRITER = {"mark_unseen", "mark_duplicates", "mark_same_content", "unmark_duplicates", "drop_staged_duplicates"}
+OF_ONE_WRITER |= {"clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "clear_claims", "copy_pages"}
+OF_ONE_WRITER |= {
+    "describe_pages",
+    "describe_returned",
+    "adopt_pages",
+    "forget_unread_pages",
+    "delete_vectors_of_runs",
+    "delete_questions",
+}
+
+
+def orderless_writes(name: str, text: str) -> list[str]:
+    """The writes of a statement to shared rows that take their locks in no order."""
+    if name in OF_ONE_WRITER:
+        return []
+    inserts = re.findall(r"insert into (\w+)(?: as \w+)?[^;]*?\bselect\b([^;]*?)on conflict", text)
+    found = [f"insert into {table}" for table, rows in inserts if table in SHARED_TABLES and "order by" not in rows]
+    changes = re.findall(r"(?:^|\()\s*(update|delete from) (\w+)([^;]*)", text, re.MULTILINE)
+    for verb, table, rest in changes:
+        by_key = re.search(r"\b(url|id|hash) = %", rest)
+        if table in SHARED_TABLES and not by_key and not re.search(r"order by [^;]*?for update|skip locked", text):
+            found.append(f"{verb} {table}")
+    return found
+
+
+def test_rows_that_several_tasks_write_at_once_are_written_in_one_order():
+    """Else two tasks wait for each other: `order by` the key in an insert, `for update` before an update or delete."""
+    folder, wrong = ROOT / "pipelines" / "store", []
+    for path in (path for path in folder.rglob("*.sql") if path.parent.name != "migrations"):
+        parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
+        for name, text in zip(parts[::2], parts[1::2], strict=True):
+            wrong += [f"{path.name}: {name}: {write}" for write in orderless_writes(name, text)]
+    assert wrong == []
+    many = [path.name for path in folder.rglob("*.py") if "executemany" in path.read_text()]
+    assert many == ["connection.py"]  # whose only use sorts its rows
+
+
+def test_the_rule_of_one_order_knows_a_statement_without_it():
+    insert = "insert into staged_vector select * from incoming on conflict (embed_hash) do nothing;"
+    assert orderless_writes("x", insert) == ["insert into staged_vector"]
+    assert orderless_writes("x", insert.replace(" on conflict", " order by embed_hash on conflict")) == []
+    assert orderless_writes("x", "update page set state = 'ok' where url = any(%(urls)s);") == ["update page"]
+    assert orderless_writes("x", "update page set state = 'ok' where url = %(url)s;") == []
+
+
+def test_every_named_statement_is_used_and_every_used_one_exists():
+    folder = ROOT / "pipelines" / "store"
+    named = [name for path in folder.rglob("*.sql") for name in re.findall(r"^-- name: (\w+)$", path.read_text(), re.M)]
+    assert len(named) == len(set(named))
+    words = {text for path in folder.rglob("*.py") for _, text in strings(path)}
+    assert set(named) - words == set()
+    code = "".join(path.read_text() for path in folder.rglob("*.py"))
+    asked = set(re.findall(r"(?:statement|_all|_one|_run|_urls)\(\s*\"(\w+)\"", code))
+    assert len(asked) > 40
+    assert asked - set(named) == set()
+
+
+@pytest.mark.parametrize("path", [p for p in files(*CODE) if p.read_text().strip()], ids=name_of)
+def test_each_file_opens_by_saying_what_it_does(path):
+    assert ast.get_docstring(tree_of(path))

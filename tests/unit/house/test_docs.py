@@ -1,0 +1,203 @@
+"""README and docs name what exists: the tree, commands with their flags, routes, settings, links."""
+
+import importlib
+import re
+import sys
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit.api import FakeEngine, FakeStore
+
+from jobs.__main__ import VERBS
+from serve.api.routes import create_app
+from serve.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Paths in pages about crawling and models: of other sites and servers.
+OTHER_PATHS = {
+    "/tmp/ray/session_latest/logs/serve/",  # of Ray
+    "/llm/v1",
+    "/guide/",
+    "/guide/index.html",
+    "/v1",
+    "/v1/",
+    "/llm",
+    "/v1/rerank",
+    "/chat/completions",
+    "/docs",
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# ---------------------------------------------------------------------------------------------- tree
+
+
+@pytest.fixture(scope="module")
+def tree():  # type: ignore[no-untyped-def]
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        yield importlib.import_module("tree")
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+
+
+def test_the_readmes_tree_is_the_repositorys(tree):
+    readme = (ROOT / "README.md").read_text()
+    assert readme == tree.in_readme(readme, tree.short_tree()), "run `make tree`"
+
+
+def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
+    text = tree.short_tree()
+    for folder in tree.SOURCE:
+        for path in (ROOT / folder).rglob("*.py"):
+            assert path.name == "__init__.py" or re.search(rf"\b{re.escape(path.name)}\b", text), path
+    assert all((ROOT / name).is_dir() for name in tree.OTHERS)
+    kept = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))}
+    assert kept - {"models", "raydex.egg-info"} <= {*tree.SOURCE, *tree.OTHERS}
+
+
+def test_every_package_and_module_says_what_it_is_in_one_line(tree):
+    for folder in tree.SOURCE:
+        for path in (ROOT / folder).rglob("*.py"):
+            line = tree.first_line(path)
+            assert line.endswith("."), f"{name_of(path)} opens with {line!r}: write one sentence, on one line"
+            assert len(line) <= 100, f"{name_of(path)}: its first line has {len(line)} characters"
+
+
+def test_a_readme_without_a_place_for_the_tree_is_refused(tree):
+    with pytest.raises(ValueError, match="no place for the tree"):
+        tree.in_readme("# Raydex\n", "pipelines/\n")
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+def blocks(text: str, *languages: str) -> Iterator[str]:
+    """The fenced blocks of a page in one of `languages` ("" for none)."""
+    for language, body in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if language in languages:
+            yield body
+
+
+COMMAND = re.compile(r"(?:^|[\s/])(raydex submit |raydex |python -m jobs\.)([a-z_]+)(?![\w.])(.*)")
+
+
+def commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The module of each `raydex …` or `python -m jobs.…` in a page, and the words that follow."""
+    fenced = [re.sub(r"\\\n\s*", "", body) for body in blocks(text, "", "bash", "sh", "console")]
+    lines = [line for body in fenced for line in body.splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    for line in lines:
+        if found := COMMAND.search(line):
+            called, verb, rest = found.groups()
+            module = VERBS.get(verb, (f"jobs.{verb}",))[0] if called.startswith("raydex ") else f"jobs.{verb}"
+            yield module, re.sub(r"(\s#|\s&$|\s\|).*", "", rest).replace("'", " ").replace('"', " ").split()
+
+
+def flags_of(parser: ArgumentParser) -> set[str]:
+    """All flags of a command and of what stands below it."""
+    found = {option for action in parser._actions for option in action.option_strings}
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            found |= {flag for below in action.choices.values() for flag in flags_of(below)}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_of_a_page_exists_with_its_flags(page):
+    for module, words in commands(page.read_text()):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{name_of(page)}: there is no command {module}"
+        parser = importlib.import_module(module).arguments()
+        named = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+        assert named <= flags_of(parser), f"{name_of(page)}: {module} {' '.join(words)}"
+
+
+def test_commands_are_found_in_pages():
+    text = (
+        "Run `raydex status --json`.\n```\nA=1 raydex index x.yaml --dry-run  # words\n"
+        "python -m jobs.ask 'a b' \\\n  --url u\n```\n"
+    )
+    assert list(commands(text)) == [
+        ("jobs.reindex", ["x.yaml", "--dry-run"]),
+        ("jobs.ask", ["a", "b", "--url", "u"]),
+        ("jobs.status", ["--json"]),
+    ]
+
+
+def test_every_command_is_documented():
+    listed = re.findall(r"^\| `raydex (\w+)`", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(VERBS)
+
+
+def test_every_make_target_of_a_page_exists():
+    targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        assert set(re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)) <= targets, name_of(page)
+
+
+# ---------------------------------------------------------------------------------------------- routes, settings, links
+
+
+def routes() -> set[str]:
+    app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
+    return {route.path for route in app.routes}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_route_of_a_page_exists(page):
+    text = re.sub(r"^~~~~.*?^~~~~$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)  # without quoted answers
+    named = set(re.findall(r"`(?:GET |POST )?(/[a-z][\w/]*)`", text))
+    named |= set(re.findall(r"(?:localhost|127\.0\.0\.1):8000(/[\w/]*)", text)) - {"/"}
+    assert named - routes() - OTHER_PATHS == set()
+
+
+def test_every_route_is_documented():
+    text = (ROOT / "docs" / "api.md").read_text()
+    unnamed = {path for path in routes() if path.replace(":path", "") + "`" not in text}
+    assert unnamed <= {"/docs/{name}"}
+
+
+def variables_read() -> set[str]:
+    """Every environment variable that the code reads by name, from the environment or from what was `given` of it."""
+    found = set()
+    for folder in ("jobs", "serve", "pipelines"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text()
+            found |= set(re.findall(r"""(?:environ|given)\.get\(\s*["']([A-Z]\w+)""", text))
+            found |= set(re.findall(r"""environ\[["'](\w+)""", text))
+    return found
+
+
+def test_the_variables_of_configuration_are_those_that_are_read():
+    named = set(re.findall(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "configuration.md").read_text()))
+    of_service = {f"RAYDEX_{name.upper()}" for name in Settings.model_fields} | {"DATABASE_URL"}
+    of_service |= {"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_API_URL"}
+    assert variables_read() - named == set()
+    assert named - variables_read() - of_service == set()
+
+
+def test_every_setting_of_the_service_is_documented():
+    table = (ROOT / "docs" / "serving.md").read_text().partition("\n## Settings\n")[2]
+    rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)`", rows)) == set(Settings.model_fields)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that headings give a page on a code host."""
+    headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_between_pages_leads_somewhere(page):
+    for target, anchor in re.findall(r"\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)", page.read_text()):
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{name_of(page)}: {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), f"{name_of(page)}: {target}#{anchor}"

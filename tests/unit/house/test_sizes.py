@@ -1,0 +1,77 @@
+"""Folders, files, functions and class names stay within their limits.
+
+What is larger has its own ceiling here, with the reason. A ceiling only goes down.
+"""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+CODE = ("pipelines", "serve", "jobs")
+FILES, LINES, PARAMETERS = 12, 400, 8
+
+FOLDER_CEILINGS = {
+    "jobs": 30,  # one file for each verb of `raydex`
+}
+FILE_CEILINGS: dict[str, int] = {}
+PARAMETER_CEILINGS: dict[str, int] = {}
+
+SOURCES = sorted(path for folder in CODE for path in (ROOT / folder).rglob("*.py"))
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def folder_sizes() -> dict[str, int]:
+    return Counter(name_of(path.parent) for path in SOURCES)
+
+
+def file_sizes() -> dict[str, int]:
+    return {name_of(path): len(path.read_text().splitlines()) for path in SOURCES}
+
+
+def parameter_counts() -> dict[str, int]:
+    """Count the parameters of each function, without self and cls, by `file:function`; of equal names the most."""
+    counts: dict[str, int] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, Function):
+                name = f"{name_of(path)}:{node.name}"
+                counts[name] = max(parameters_of(node), counts.get(name, 0))
+    return counts
+
+
+def parameters_of(function: Function) -> int:
+    arguments = function.args
+    named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len([name for name in named if name not in ("self", "cls")])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "ceilings"),
+    [
+        pytest.param(folder_sizes, FILES, FOLDER_CEILINGS, id="files in a folder"),
+        pytest.param(file_sizes, LINES, FILE_CEILINGS, id="lines in a file"),
+        pytest.param(parameter_counts, PARAMETERS, PARAMETER_CEILINGS, id="parameters of a function"),
+    ],
+)
+def test_nothing_is_larger_than_its_limit(sizes, limit, ceilings):
+    found = sizes()
+    assert {name: size for name, size in found.items() if size > ceilings.get(name, limit)} == {}
+    slack = {name: found.get(name) for name, ceiling in ceilings.items() if found.get(name) != ceiling}
+    assert slack == {}, "lower these ceilings, or remove them"
+
+
+def test_a_class_name_has_one_meaning():
+    names = Counter(
+        node.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == set()

@@ -1,0 +1,40 @@
+"""Every slow test file names its tier by a marker; pyproject.toml explains the markers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[2]
+# What makes a test slow: Ray, Serve, processes, a Postgres of its own, a crawl, archives of real pages.
+SLOW = re.compile(r"\b(local_ray|service: Service|Popen|embedded\.running|running\(home|crawl\(|tarfile)\b")
+TIER = re.compile(r"pytest\.mark\.(slow|exhaustive)\b")
+
+
+def files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (TESTS / folder).rglob("test_*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(TESTS).as_posix()
+
+
+@pytest.mark.parametrize("path", files("integration", "acceptance", "attacks", "cluster"), ids=name_of)
+def test_what_takes_long_names_its_tier(path):
+    text = path.read_text()
+    assert not SLOW.search(text) or TIER.search(text)
+
+
+@pytest.mark.parametrize("path", files("acceptance", "cluster"), ids=name_of)
+def test_whole_clusters_are_left_to_the_exhaustive_tier(path):
+    assert re.search(r"^pytestmark = .*exhaustive", path.read_text(), re.MULTILINE)
+
+
+def test_no_unit_test_starts_ray():
+    assert [name_of(path) for path in files("unit") if "local_ray" in path.read_text()] == ["unit/house/test_tiers.py"]
+
+
+def test_every_test_file_has_a_name_of_its_own():
+    """Pytest imports test files by their names alone: of two with one name it collects the first, and fails."""
+    paths = sorted(TESTS.rglob("test_*.py"))
+    assert len({path.name for path in paths}) == len(paths)

@@ -1,0 +1,125 @@
+"""A document format is declared once: crawler, folder and reader decide by the same table."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pipelines.formats import (
+    FORMATS,
+    HTML,
+    PDF,
+    TEXT,
+    VAGUE_TYPES,
+    accept_header,
+    format_of_body,
+    format_of_name,
+    format_of_page,
+    format_of_type,
+)
+from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_refusal, parse_content_type
+from pipelines.indexing.crawling.scope import BINARY_SUFFIXES, looks_binary
+from pipelines.indexing.folders.folder import FolderSettings
+from pipelines.indexing.reading.read import read_page
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Page
+
+ROOT = Path(__file__).parents[3]
+SUFFIXES = [(entry, suffix) for entry in FORMATS for suffix in entry.suffixes]
+TYPES = [(entry, kind) for entry in FORMATS for kind in entry.media_types]
+
+
+@pytest.mark.parametrize(("entry", "suffix"), SUFFIXES, ids=[suffix for _, suffix in SUFFIXES])
+def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
+    url = f"https://d.test/page.{suffix}"
+    assert looks_binary(url) is not entry.linked
+    for vague in VAGUE_TYPES:
+        assert parse_content_type(vague, url) == (entry.media_type, None)
+        assert format_of_page(Page(url, b"words", vague)) is entry
+    assert (
+        page_from_reply(HttpReply(url, 200, {"content-type": "application/octet-stream"}, b"words"), None).state == "ok"
+    )
+    path = tmp_path / f"page.{suffix.upper()}"
+    path.write_text("words")
+    folder = FolderSettings(str(tmp_path), "https://d.test/")
+    assert folder.files().paths == [str(path)]
+    page = folder.page(str(path), url, b"words", None)
+    assert page.content_type == entry.media_type
+    assert format_of_page(Page(url, b"words", page.content_type)) is entry
+
+
+@pytest.mark.parametrize(("entry", "kind"), TYPES, ids=[kind for _, kind in TYPES])
+def test_a_media_type_means_the_same_everywhere(entry, kind):
+    url = "https://d.test/page"
+    assert page_refusal({"content-type": kind}, url) == ""
+    assert parse_content_type(kind, url)[0] == entry.media_type
+    assert format_of_page(Page(url, b"words", kind)) is entry
+    assert page_from_reply(HttpReply(url, 200, {"content-type": kind}, b"words"), None).content_type == entry.media_type
+
+
+@pytest.mark.parametrize("kind", ["image/png", "application/zip"])
+def test_an_unknown_type_is_refused_everywhere(kind):
+    url = "https://d.test/page"
+    assert kind in page_refusal({"content-type": kind}, url)
+    assert page_from_reply(HttpReply(url, 200, {"content-type": kind}, b"words"), None).state == "skipped"
+    with pytest.raises(UnreadablePage, match="unsupported type"):
+        read_page(Page(url, b"words", kind))
+
+
+@pytest.mark.parametrize(("entry", "kind"), TYPES, ids=[kind for _, kind in TYPES])
+def test_the_size_limit_is_the_formats(entry, kind):
+    with pytest.raises(UnreadablePage, match=f"at most {entry.max_bytes:,} are read"):
+        read_page(Page("https://d.test/page", b"x" * (entry.max_bytes + 1), kind))
+
+
+def test_a_larger_page_may_take_longer():
+    assert HTML.limit_s(0) == HTML.timeout_s
+    assert HTML.limit_s(1_850_000) > 5 * 0.65 * 1.85  # SQLite's page of requirements, at what it takes on an idle core
+
+
+def test_every_reader_is_a_function_that_exists():
+    for entry in FORMATS:
+        module, _, function = entry.reader.partition(":")
+        assert callable(getattr(import_module(module), function))
+
+
+def test_the_table_is_loaded_without_any_parser():
+    parsers = {"docutils", "lxml", "markdown_it", "nbformat", "pypdfium2"}
+    code = f"import sys, pipelines.formats; print(sorted({parsers} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_suffix_and_no_type_belongs_to_two_formats():
+    assert len({suffix for _, suffix in SUFFIXES}) == len(SUFFIXES)
+    assert len({kind for _, kind in TYPES}) == len(TYPES)
+    assert BINARY_SUFFIXES.isdisjoint(suffix for _, suffix in SUFFIXES)
+
+
+def test_no_other_file_of_indexing_names_a_suffix_or_a_type():
+    """What is compared above can only agree: nothing else decides by a table of its own."""
+    own = {kind for _, kind in TYPES} | {f".{suffix}" for _, suffix in SUFFIXES}
+    named = [
+        f"{path.name}:{node.lineno}: {node.value}"
+        for path in (ROOT / "pipelines" / "indexing").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lower() in own
+    ]
+    assert named == []
+
+
+def test_first_bytes_and_accept():
+    assert format_of_body(b"\xef\xbb\xbf\n%PDF-1.7") is PDF
+    assert format_of_page(Page("https://d.test/a.html", b"%PDF-1.7", "text/html")) is PDF
+    assert format_of_body(b"<p>") is None
+    assert format_of_name("a.rst.txt") is format_of_name("b.RST") and format_of_name("1.2.txt") is TEXT
+    assert format_of_name("README") is None and format_of_name("docs.md/html") is None
+    assert format_of_type(" Text/HTML") is FORMATS[0]
+    assert format_of_page(Page("https://d.test/a", b"words", "")) is TEXT
+    assert accept_header() == (
+        "text/html,application/xhtml+xml,text/markdown,text/mdx,application/pdf;q=0.9,text/x-rst;q=0.8,"
+        "text/plain;q=0.8,*/*;q=0.1"
+    )

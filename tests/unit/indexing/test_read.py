@@ -1,0 +1,229 @@
+"""Any bytes become a document, or an UnreadablePage with a reason, in limited time."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipelines.formats import MAX_BYTES
+from pipelines.indexing.reading.child_process import Child, ChildCrash, ChildTimeout
+from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Document, Page
+
+
+def read(
+    body: bytes, content_type: str = "text/html", charset: str | None = None, url: str = "https://x.org/p"
+) -> Document:
+    return read_page(Page(url, body, content_type, charset))
+
+
+def words(document: Document) -> str:
+    return "\n".join(block.text for section in document.sections for block in section.blocks)
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        ("Grüße".encode(), None),
+        ("Grüße".encode("cp1252"), "iso-8859-1"),
+        ("Grüße".encode("utf-8-sig"), "latin-1"),
+        ("Grüße".encode("utf-16"), None),
+        (b'<meta charset="windows-1252">' + "Grüße".encode("cp1252"), None),
+        ("Grüße, schöne größere Bücher über Äpfel und Öfen. ".encode("cp1252") * 5, None),
+        ("Grüße".encode(), "no-such-charset"),
+        ("Gru\u0308ße".encode(), None),
+    ],
+)
+def test_encodings_declared_or_not(body, charset):
+    assert words(read(body, charset=charset)).startswith("Grüße")
+
+
+def test_markdown_has_the_anchors_that_github_gives():
+    source = (
+        b"---\ntitle: The guide\n---\n# Get `it`!\n\ntext\n\n## Step 1\n\na | b\n--|--\n1 | 2\n\n"
+        b"## Step 1\n\nx\n\n## Own {#mine}\n\ny\n"
+    )
+    document = read(source, "text/markdown")
+    assert document.title == "The guide"
+    assert [section.anchor for section in document.sections] == ["get-it", "step-1", "step-1-1", "mine"]
+    assert document.sections[1].blocks[0].header == "a | b"
+    assert document.sections[3].headings == ("Get it!", "Own")
+
+
+def test_plain_text_joins_paragraphs_and_keeps_columns():
+    document = read(b"One\nline.\n\n  a  1\n  b  2\n", "text/plain", url="https://x.org/notes.txt")
+    assert document.title == "notes.txt"
+    assert [(b.kind, b.text) for b in document.sections[0].blocks] == [
+        ("prose", "One line."),
+        ("code", "  a  1\n  b  2"),
+    ]
+
+
+def pdf_of(*lines: str) -> bytes:
+    """A PDF with one page for each line, written by hand."""
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(lines)))
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Count {len(lines)}/Kids[{kids}]>>"]
+    objects.append("<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    for number, line in enumerate(lines):
+        content = f"BT /F 12 Tf 72 700 Td ({line}) Tj ET"
+        resources = "/Resources<</Font<</F 3 0 R>>>>/MediaBox[0 0 612 792]"
+        objects.append(f"<</Type/Page/Parent 2 0 R{resources}/Contents {5 + 2 * number} 0 R>>")
+        objects.append(f"<</Length {len(content)}>>stream\n{content}\nendstream")
+    body = "".join(f"{number} 0 obj\n{content}\nendobj\n" for number, content in enumerate(objects, 1))
+    return f"%PDF-1.4\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+
+
+def test_a_pdf_is_cited_by_page():
+    document = read(pdf_of("Hello there.", "Second page."), "application/pdf", url="https://x.org/a.pdf")
+    assert [(s.anchor, s.blocks[0].text) for s in document.sections] == [
+        ("page=1", "Hello there."),
+        ("page=2", "Second page."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "reason"),
+    [
+        (b" \n", "text/html", "empty"),
+        (b"<html><script>x</script></html>", "text/html", "no text"),
+        (b"x" * (MAX_BYTES + 1), "text/html", "too large"),
+        (b"%PDF-1.4 nothing", "application/pdf", "broken PDF"),
+        (b"PK\x03\x04", "application/zip", "unsupported type 'application/zip'"),
+        (bytes(range(256)) * 9 + b"\0" * 5000, "text/html", "binary data"),
+    ],
+)
+def test_what_cannot_be_read_says_why(body, content_type, reason):
+    with pytest.raises(UnreadablePage, match=r"https://x\.org/p") as caught:
+        read(body, content_type)
+    assert reason in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        '<h1>Source code for ray.data</h1><pre><a class="viewcode-back" href="x">[docs]</a>def read_csv(): ...</pre>',
+        '<h1>Index</h1><div class="genindex-jumpbox">A | B</div><table><tr><td>read_csv</td></tr></table>',
+        '<h1>Python Module Index</h1><div class="modindex-jumpbox">r</div><p>ray.data</p>',
+    ],
+)
+def test_a_generators_listings_are_pages_without_sections(listing):
+    document = read_page(Page("https://d.test/_modules/x.html", f"<main>{listing}</main>".encode()))
+    assert document.sections == () and document.title
+
+
+def test_deep_nesting_and_absurd_attributes_still_give_their_text():
+    assert words(read(b"<div>" * 50_000 + b"hello")) == "hello"
+    attributes = b" ".join(b"a%d=1" % n for n in range(100_000))
+    assert words(read(b"<p " + attributes + b">hello")) == "hello"
+    assert words(read(b'<p a="<" ' + attributes + b">hello")).endswith("hello")
+
+
+def test_a_call_that_hangs_costs_its_limit_and_the_next_is_answered():
+    with closing(Child(sum)) as child:
+        with pytest.raises(ChildTimeout, match="no result within 1 s"):
+            child(range(10**12), 1)
+        assert child(range(3), 5) == 3
+
+
+def test_a_call_that_waits_is_ended_in_the_end():
+    with closing(Child(time.sleep)) as sleeper, pytest.raises(ChildTimeout):
+        sleeper(600, 0.1)
+
+
+def test_time_in_which_the_machine_does_something_else_costs_no_page():
+    with closing(Child(time.sleep)) as sleeper:
+        assert sleeper(1.5, 0.5) is None
+
+
+def test_a_call_that_kills_its_process_says_how_it_died():
+    killer = Child(os._exit)
+    with pytest.raises(ChildCrash, match="exit status 7"):
+        killer(7, 5)
+    killer.close()
+
+
+OWNER = """
+import os, sys
+sys.path.insert(0, {root!r})
+from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.records import Page
+reader = PageReader(read_page)
+reader(Page("https://x.org/", b"hello"))
+print(reader._child._process.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_reading_process_ends_with_a_killed_owner():
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run([sys.executable, "-c", OWNER.format(root=root)], capture_output=True, text=True, check=False)
+    status = Path(f"/proc/{int(done.stdout)}/stat")
+    deadline = time.monotonic() + 20
+    while status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def test_a_reader_gives_what_read_page_gives():
+    page = Page("https://x.org/", b"<main><h1 id=a>A</h1><p>text</p></main>")
+    with PageReader(read_page) as reader:
+        assert reader(page) == read_page(page)
+        with pytest.raises(UnreadablePage, match="empty"):
+            reader(Page("https://x.org/", b""))
+
+
+def test_links_are_absolute_once_and_real():
+    html = b"""<base href="/docs/"><a href="a.html#x">1</a><a href='a.html'>2</a><a rel="nofollow" href="n.html">3</a>
+    <a href="mailto:a@b.c">4</a><!-- <a href="c.html"> --><script>"<a href='s.html'>"</script>
+    <a title=">" href=b?x=1&amp;y=2>5</a>
+    <a href="http://[">6</a><a href="javascript:x()">7</a><A HREF="//other.org/p q">8</A>"""
+    assert page_links(Page("https://x.org/p/q", html)) == (
+        "https://x.org/docs/a.html",
+        "https://x.org/docs/b?x=1&y=2",
+        "https://other.org/p%20q",
+    )
+
+
+def test_canonical_is_absolute_and_another():
+    page = Page("https://x.org/p", b'<link rel="canonical" href="/q#frag">')
+    assert page_canonical(page) == "https://x.org/q"
+    assert page_canonical(Page("https://x.org/q", page.body)) is None
+    assert page_canonical(Page("https://x.org/q", b'<link rel="canonical" href="file:///x">')) is None
+
+
+@pytest.mark.parametrize("start", [b"<a", b'<a "', b"<!--", b"<a href='x", b"<script>"])
+def test_hostile_pages_do_not_hold_up_the_search_for_links(start):
+    assert page_links(Page("https://x.org/", start * 1_000_000)) == ()  # hours, if it took the square of that
+
+
+@pytest.mark.parametrize(
+    "name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "undefined"]
+)
+@pytest.mark.parametrize("declared", ["by the server", "by the page"])
+def test_a_codec_that_is_no_character_set_of_the_web_is_not_used(name, declared):
+    meta = f'<meta charset="{name}">' if declared == "by the page" else ""
+    body = f"{meta}<p>{'Grüße aus Köln. ' * 4_000}".encode()
+    assert words(read(body, charset=name if declared == "by the server" else None)).startswith("Grüße aus Köln.")
+
+
+@pytest.mark.parametrize(
+    "name", ["latin1", "ISO-8859-2", "KOI8-R", "Shift_JIS", "EUC-KR", "Big5", "gb2312", "utf-16", "x-sjis"]
+)
+def test_the_character_sets_of_the_web_are_used(name):
+    text = {
+        "KOI8-R": "Привет",
+        "Shift_JIS": "こんにちは",
+        "x-sjis": "Hello",
+        "EUC-KR": "안녕",
+        "Big5": "你好",
+        "gb2312": "你好",
+    }
+    said = text.get(name, "Größe")
+    body = f"<p>{said} {said}</p>".encode("ascii" if name == "x-sjis" else name)
+    assert words(read(body, charset=name)).startswith(said)

@@ -1,0 +1,171 @@
+"""`raydex`: one screen of help, one verb a file, exit codes and messages that a shell and a person can rely on."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs import demo
+from jobs.__main__ import VERBS, raydex
+
+ROOT = Path(__file__).parents[3]
+HEAVY = ("ray", "torch", "sklearn", "scipy", "pandas", "transformers", "scrapy", "onnxruntime")
+
+
+def run(*words: str, module: str = "jobs") -> "subprocess.CompletedProcess[str]":
+    """`python -m <module> <words>`, which is `raydex <words>` for the module `jobs`."""
+    return subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, text=True, capture_output=True, check=False)
+
+
+def ending(*words: str) -> object:
+    """The exit code of `raydex <words>` in this process."""
+    with pytest.raises(SystemExit) as ended:
+        raydex(words)
+    return ended.value.code
+
+
+def test_the_help_is_one_screen_in_the_order_of_the_first_day(capsys):
+    assert not ending("--help")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 28 and max(map(len, lines)) <= 80
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed == list(VERBS) and listed[:5] == ["demo", "index", "ask", "serve", "doctor"]
+
+
+def test_every_verb_is_a_file_of_jobs_and_every_such_file_a_verb():
+    files = {path.stem for path in (ROOT / "jobs").glob("*.py") if '__name__ == "__main__"' in path.read_text()}
+    of_nodes = {"node"}  # nobody calls it: it runs on the nodes of a Ray job, before the verb
+    assert {module for module, _ in VERBS.values()} == {f"jobs.{name}" for name in files - {"__main__"} - of_nodes}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_names_itself_as_it_was_called(verb, capsys):
+    assert not ending(verb, "--help")
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: raydex {verb} ")
+    assert not ending("help", verb)
+    assert capsys.readouterr().out == shown
+
+
+def test_a_module_that_is_run_names_itself_as_one():
+    assert run("--help", module="jobs.keys").stdout.startswith("usage: python -m jobs.keys ")
+    refused = run(" ", module="jobs.ask")
+    assert (refused.returncode, refused.stderr) == (2, "python -m jobs.ask: the question is empty\n")
+
+
+def test_a_message_names_the_verb(capsys):
+    assert ending("ask", " ") == 2
+    assert capsys.readouterr().err == "raydex ask: the question is empty\n"
+
+
+def test_without_a_verb_the_help_is_an_error(capsys):
+    assert ending() == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.startswith("usage: raydex VERB")
+
+
+@pytest.mark.parametrize(("word", "hint"), [("statsu", "`raydex status`"), ("reindex", "`raydex index`"),
+                                            ("xyz", "`raydex --help`")])  # fmt: skip
+def test_an_unknown_verb_gets_a_hint(word, hint, capsys):
+    assert ending(word) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and repr(word) in printed.err and hint in printed.err
+
+
+def test_the_version_is_the_packages(capsys):
+    assert not ending("--version")
+    assert capsys.readouterr().out.startswith("raydex ")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["index", "--help"]])
+def test_a_closed_pipe_is_no_error_message(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE,
+                          check=False)  # fmt: skip
+    os.close(writer)
+    assert done.stderr == b"" and done.returncode in (0, 141)  # argparse ignores it
+
+
+@pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
+def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb):
+    """The name may stand before and after flags; two names are refused, and none where one is needed."""
+    parser = importlib.import_module(VERBS[verb][0]).arguments()
+    rest = ["docs.dump"] if verb == "dump" else []
+    for words in (["docs", *rest, "--json"], ["--json", "docs", *rest], ["--collection", "docs", "--json", *rest],
+                  ["--json", *rest, "--collection", "docs"]):  # fmt: skip
+        assert parser.parse_args(words).collection == "docs", words
+    with pytest.raises(SystemExit):
+        parser.parse_args(["docs", *rest, "--collection", "other"])
+    if verb in ("status", "default"):
+        assert parser.parse_args([]).collection is None
+    else:
+        with pytest.raises(SystemExit):
+            parser.parse_args(rest)
+
+
+HOMELESS = {"index": ["x", "--base-url", "https://x.test/"], "ask": ["hi"], "keys": ["list"], "answers": ["list"],
+            "dump": ["x", "x.dump"]} | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}  # fmt: skip
+HOMELESS |= {verb: [] for verb in ("serve", "mcp", "status", "default", "database", "insights")}
+
+
+@pytest.mark.parametrize("verb", HOMELESS)
+def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path, monkeypatch, capsys):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "page.html").write_text("<h1>Page</h1>")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert ending(verb, *HOMELESS[verb]) == 1
+    said = capsys.readouterr().err
+    *before, last = said.splitlines()
+    assert last.startswith(f"raydex {verb}: RAYDEX_HOME '{tmp_path}/file/home' can't be used: ")
+    assert len(before) <= 1 and "Traceback" not in said
+
+
+def test_serve_passes_its_flags_on_as_settings(capsys, monkeypatch):
+    monkeypatch.setenv("RAYDEX_PORT", "8000")  # which the flag replaces, and the end of the test takes away
+    assert ending("serve", "--port", "99999") == 2
+    assert "raydex serve: setting port: Input should be less than or equal to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["status", "serve"])
+def test_a_relative_home_is_refused(verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RAYDEX_HOME", "data")
+    monkeypatch.chdir(tmp_path)
+    assert ending(verb) == 2
+    assert f"'data' is relative, another home in each folder: write {tmp_path / 'data'}" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_defaults_of_commands_are_the_services(capsys):
+    from serve.settings import Settings
+
+    host, port = (Settings.model_fields[name].default for name in ("host", "port"))
+    assert port == demo.SERVE_PORT
+    assert not ending("serve", "--help")
+    shown = capsys.readouterr().out
+    assert f"(default {host})" in shown and f"(default {port})" in shown
+
+
+def test_no_help_loads_a_heavy_package():
+    script = f"""
+import json, sys
+from jobs import demo
+from jobs.__main__ import VERBS, raydex
+loaded = {{}}
+for verb in ["", *VERBS]:
+    try:
+        raydex([*filter(None, [verb]), "--help"])
+    except SystemExit:
+        loaded[verb] = [name for name in {HEAVY} if name in sys.modules]
+print(json.dumps(loaded))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, text=True, capture_output=True, check=True)
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert len(loaded) == len(VERBS) + 1
+    assert {verb: names for verb, names in loaded.items() if names} == {}

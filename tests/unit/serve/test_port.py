@@ -1,0 +1,122 @@
+"""Two services never share a port: the second one says who has it and what to do."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from jobs import demo
+from pipelines.files.services import announce
+from serve.port import AddressUnusable, claim_port, describe_holder, is_of_this_machine
+
+ROOT = Path(__file__).parents[3]
+HOST = "127.0.0.1"
+LISTENER = """
+import socket, sys, time
+listening = socket.create_server(("127.0.0.1", 0), reuse_port=True)
+print(listening.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+
+
+def listen_as_ray_does(port: int = 0) -> socket.socket:
+    return socket.create_server((HOST, port), reuse_port=True)
+
+
+def test_a_port_that_another_service_listens_on_is_refused() -> None:
+    with listen_as_ray_does() as other:
+        port = other.getsockname()[1]
+        with pytest.raises(AddressUnusable, match="--port or RAYDEX_PORT") as error, claim_port(HOST, port):
+            pass
+    assert f"port {port} is taken by" in str(error.value)
+
+
+def test_a_claim_keeps_other_claims_out_from_the_start_and_lets_rays_proxy_listen() -> None:
+    with claim_port(HOST, 0) as port:
+        refuse_another_claim(port)
+        with listen_as_ray_does(port):
+            refuse_another_claim(port)
+        refuse_another_claim(port)
+    with claim_port(HOST, port) as again:
+        assert again == port
+
+
+def test_a_port_can_be_claimed_again_although_connections_of_the_last_service_linger() -> None:
+    with claim_port(HOST, 0) as port, listen_as_ray_does(port) as listening:
+        client = socket.create_connection((HOST, port))
+        listening.accept()[0].close()  # the side that closes first is the one that lingers
+        client.close()
+    with claim_port(HOST, port):
+        pass
+
+
+def test_the_proposed_port_is_free() -> None:
+    with claim_port(HOST, 0) as port, pytest.raises(AddressUnusable, match="--port ") as error, claim_port(HOST, port):
+        pass
+    proposed = int(str(error.value).rpartition("--port ")[2].rstrip("`"))
+    with claim_port(HOST, proposed):
+        assert proposed != port
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    with pytest.raises(AddressUnusable, match=r"192\.0\.2\.1, port 0.*--host"), claim_port("192.0.2.1", 0):
+        pass
+
+
+def test_only_addresses_of_this_machine_are_its_own() -> None:
+    assert is_of_this_machine("127.0.0.1") and is_of_this_machine("localhost")
+    assert not is_of_this_machine("192.0.2.1") and not is_of_this_machine("nowhere.invalid")
+
+
+def test_the_flag_beats_the_variable_and_a_taken_port_ends_the_command_before_anything_starts(tmp_path: Path) -> None:
+    with listen_as_ray_does() as other:
+        port = other.getsockname()[1]
+        variables = home_in(tmp_path) | {"RAYDEX_PORT": "1", "RAY_ADDRESS": "127.0.0.1:1"}  # a cluster on this machine
+        command = [sys.executable, "-m", "jobs", "serve", "--port", str(port)]
+        done = subprocess.run(command, cwd=ROOT, env=variables, text=True, capture_output=True, check=False)
+    assert done.returncode == 1 and f"port {port} is taken by" in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_on_a_taken_port_says_what_its_service_said(tmp_path: Path) -> None:
+    variables = home_in(tmp_path) | {"RAY_ADDRESS": "127.0.0.1:1"}
+    with listen_as_ray_does() as other, tempfile.TemporaryFile("w+") as messages:
+        port = other.getsockname()[1]
+        failed = pytest.raises(demo.DemoFailed, match=f"port {port} is taken by")
+        with demo.run_service(variables, port, messages) as service, failed:
+            demo.wait_until_ready(service, "http://127.0.0.1:1/", messages)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux shows who listens where")
+
+
+@needs_proc
+def test_another_process_is_named_with_its_command(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", LISTENER], stdout=subprocess.PIPE, env=home_in(tmp_path)) as other:
+        assert other.stdout
+        port = int(other.stdout.readline())
+        assert f"process {other.pid}: {sys.executable} -c" in describe_holder(port)
+        with announce(tmp_path, f"http://127.0.0.1:{port}"):  # as if it were the proxy of a service of this home
+            described = describe_holder(port)
+        assert str(tmp_path) in described and f"process {os.getpid()}" in described
+        other.send_signal(signal.SIGKILL)
+
+
+@needs_proc
+def test_a_holder_that_cannot_be_seen_is_still_an_answer() -> None:
+    with claim_port(HOST, 0) as port:
+        assert "another process" in describe_holder(port)
+
+
+def home_in(folder: Path) -> dict[str, str]:
+    return os.environ | {"RAYDEX_HOME": str(folder)}
+
+
+def refuse_another_claim(port: int) -> None:
+    with pytest.raises(AddressUnusable), claim_port(HOST, port):
+        pass

@@ -1,0 +1,96 @@
+"""Each default and limit of the service has one home: its docs, its requests and its config file agree with it."""
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from pipelines.store import Store
+from serve.api.openai.schemas import RaydexOptions
+from serve.api.requests import MOST_MESSAGES, QueryIn, SearchIn
+from serve.guard.policy import Policy
+from serve.recorder import Recorder
+from serve.session import TURNS
+from serve.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+DEFAULTS = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+
+
+def parameter(function: Any, name: str) -> Any:
+    return inspect.signature(function).parameters[name].default
+
+
+def test_the_settings_are_those_of_the_values_that_they_make() -> None:
+    policy = {field.name: getattr(Policy(), field.name) for field in dataclasses.fields(Policy)}
+    shared = policy.keys() & DEFAULTS.keys()
+    assert len(shared) == len(policy) - 1  # `reply_id` follows from the proxy in front
+    assert {name: DEFAULTS[name] for name in shared} == {
+        name: [] if policy[name] == () else policy[name] for name in shared
+    }
+    assert DEFAULTS["retention_days"] == parameter(Recorder, "retention_days")
+    assert DEFAULTS["record_questions"] == parameter(Recorder, "enabled")
+    assert DEFAULTS["database_connections"] == parameter(Store, "pool_size")
+
+
+def test_a_question_that_says_nothing_leaves_everything_to_the_settings() -> None:
+    ask = QueryIn(question="How?").to_question()
+    assert (ask.k, ask.mode, ask.collection, ask.variables) == (None, None, None, {})
+
+
+@pytest.mark.parametrize("k", [0, 1, 100, 101])
+def test_a_question_may_set_k_exactly_where_the_service_may(k: int) -> None:
+    def takes(make: Any) -> bool:
+        try:
+            make()
+        except ValidationError:
+            return False
+        return True
+
+    of_service = takes(lambda: Settings(k=k))
+    assert takes(lambda: SearchIn(question="How?", k=k)) == takes(lambda: RaydexOptions(k=k)) == of_service
+
+
+def test_the_config_file_listens_where_the_settings_do() -> None:
+    http = yaml.safe_load((ROOT / "serve" / "config.yaml").read_text())["http_options"]
+    assert (http["host"], http["port"]) == (DEFAULTS["host"], DEFAULTS["port"])
+
+
+def written(value: Any) -> str:
+    """A default as docs/serving.md writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value in ([], {}):
+        return "none"
+    return "" if value in ("", Path()) else str(value)
+
+
+def test_the_docs_name_the_defaults_and_limits() -> None:
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) \|", (ROOT / "docs" / "serving.md").read_text(), re.MULTILINE)
+    documented = {
+        name: default
+        for names, defaults in rows
+        for name, default in zip(re.findall(r"`(\w+)`", names), defaults.strip().split(", "), strict=False)
+        if name in DEFAULTS
+    }
+    in_words = {name for name, value in DEFAULTS.items() if value is None} | {"home"}
+    expected = {name: written(value) for name, value in DEFAULTS.items()}
+    assert documented.keys() == DEFAULTS.keys()
+    assert {n: d for n, d in documented.items() if n not in in_words and d != expected[n]} == {}
+    api = (ROOT / "docs" / "api.md").read_text()
+    assert "up to 8,000 characters" in api and f"at most {MOST_MESSAGES}" in api
+    assert f"its last {TURNS} turns" in api and f"`{DEFAULTS['mode']}` (default)" in api
+
+
+def test_each_node_has_its_own_home_unless_the_settings_name_one(monkeypatch: Any) -> None:
+    here, there = {"RAYDEX_HOME": "/srv/here"}, {"RAYDEX_HOME": "/srv/there"}
+    monkeypatch.setenv("RAYDEX_HOME", "/srv/here")
+    assert Settings().for_any_node(here).on_node(there).home == Path("/srv/there")
+    assert Settings(home=Path("/srv/named")).for_any_node(here).on_node(there).home == Path("/srv/named")
+    monkeypatch.delenv("RAYDEX_HOME")
+    assert Settings().for_any_node({}).on_node(there).home == Path("/srv/there")

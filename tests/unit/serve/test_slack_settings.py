@@ -1,0 +1,83 @@
+"""The settings of the Slack bot: what can't be used is said with its place, and the manifest asks for what it needs."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import SecretStr, ValidationError
+
+from serve.slack.installations import HISTORY_SCOPES, SCOPES
+from serve.slack.settings import SlackRefused, SlackSettings, find_tokens
+from serve.slack.workspaces import BadWorkspaces, Workspaces, read_workspaces
+
+ROOT = Path(__file__).parents[3]
+MANIFEST = (ROOT / "serve" / "slack" / "manifest.yaml").read_text()
+FILE = """
+collection: ray
+workspaces:
+  T0A: {token: TOKEN_A, channels: {C0B: pg}}
+  T0B: {collection: docs}
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "workspaces.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_channel_asks_its_collection_then_its_workspaces_then_the_files(tmp_path):
+    workspaces = read_workspaces(written(tmp_path, FILE), {"TOKEN_A": "xoxb-a"})
+    places = {("T0A", "C0B"): "pg", ("T0A", "C0X"): "ray", ("T0B", "C0B"): "docs", ("T0X", "C0B"): "ray"}
+    assert {place: workspaces.collection(*place) for place in places} == places
+    assert workspaces.tokens == {"T0A": "xoxb-a"} and workspaces.collections == {"ray", "pg", "docs"}
+    assert "xoxb-a" not in repr(workspaces)
+
+
+def test_without_a_file_the_collection_is_the_one_that_is_named():
+    assert read_workspaces("", {}, "ray").collection("T1", "C1") == "ray"
+    assert read_workspaces("", {}).collection("T1", "C1") == ""
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("workspaces: {acme: {}}", "'acme' is no id of a workspace: it begins with T"),
+    ("workspaces: {T1: {channels: {'#help': pg}}}", "'#help' is no id of a channel: it begins with C"),
+    ("workspaces: {T1: {token: xoxb-1-2}}", "T1: token: write the name of the variable that holds it, not the token"),
+    ("workspaces: {T1: {token: NOPE}}", "T1: token: the variable NOPE is not set"),
+    ("workspaces: {T1: {tokens: A}}", "tokens"),
+    ("workspaces: [", "is no YAML"),
+])  # fmt: skip
+def test_a_file_that_can_not_be_used_is_an_error_with_its_place(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(BadWorkspaces) as refused:
+        read_workspaces(path, {})
+    assert message in str(refused.value) and path in str(refused.value) and "xoxb-1-2" not in str(refused.value)
+    with pytest.raises(BadWorkspaces, match="can't be read: No such file"):
+        read_workspaces(f"{path}.gone", {})
+
+
+@pytest.mark.parametrize(("bot", "app", "message"), [
+    ("xoxb-1", "", "SLACK_APP_TOKEN is not set"),
+    ("", "xapp-1", "SLACK_BOT_TOKEN is not set"),
+    ("xoxb-1", "xoxb-2", "SLACK_APP_TOKEN holds a token of a bot or user"),
+    ("xapp-1", "xapp-2", "SLACK_BOT_TOKEN holds a token of another kind"),
+    ("xoxp-1", "xapp-2", "SLACK_BOT_TOKEN holds a token of another kind"),
+])  # fmt: skip
+def test_a_token_that_is_missing_or_of_another_kind_is_said(bot, app, message):
+    settings = SlackSettings(slack_bot_token=SecretStr(bot), slack_app_token=SecretStr(app))
+    with pytest.raises(SlackRefused, match=message):
+        find_tokens(settings, Workspaces())
+
+
+@pytest.mark.parametrize("name", ["slack_service", "slack_api_url"])
+def test_an_address_is_one_of_the_web(name):
+    with pytest.raises(ValidationError, match="begins with http"):
+        SlackSettings.model_validate({name: "localhost:8000"})
+
+
+def test_the_manifest_asks_for_what_the_bot_needs_and_the_docs_show_it():
+    manifest = yaml.safe_load(MANIFEST)
+    assert manifest["oauth_config"]["scopes"]["bot"] == [*SCOPES, *HISTORY_SCOPES]
+    assert manifest["settings"]["socket_mode_enabled"] and manifest["settings"]["interactivity"]["is_enabled"]
+    assert set(manifest["settings"]["event_subscriptions"]["bot_events"]) == {"app_mention", "message.im"}
+    assert MANIFEST in (ROOT / "docs" / "slack.md").read_text()

@@ -1,0 +1,26 @@
+"""The files of the schema: numbered without a gap, each number once, and part of the installed package."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.store.migrations import read_migrations
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_migrations_are_numbered_from_one_without_a_gap():
+    migrations = read_migrations()
+    assert migrations[0].name == "schema"
+    assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))
+
+
+def test_two_migrations_with_one_number_are_refused(tmp_path):
+    for name in ("001_one.sql", "001_other.sql", "notes.sql"):
+        (tmp_path / name).write_text("select")
+    with pytest.raises(ValueError, match=r"001_one and 001_other .* renumber"):
+        read_migrations(tmp_path)
+
+
+def test_every_sql_file_lies_in_a_package_and_is_installed_with_it():
+    assert [path for path in ROOT.glob("pipelines/**/*.sql") if not (path.parent / "__init__.py").exists()] == []

@@ -1,0 +1,70 @@
+"""Progress is one changing line on a terminal and plain lines elsewhere, and says when the end is expected."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.text.progress import WorkPace, describe_seconds
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = """
+from jobs.cli import Messages
+from pipelines.text.progress import Passing
+with Messages() as tell:
+    tell(Passing("1 of 3 pages")); tell(Passing("2 of 3 pages")); tell("warning: slow"); tell(Passing("3 of 3 pages"))
+"""
+CLEAR = "\r\x1b[2K"
+
+
+def test_on_a_terminal_passing_messages_share_a_line_and_the_last_one_is_cleared():
+    ours, theirs = pty.openpty()
+    subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, stderr=theirs, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert shown == (f"{CLEAR}1 of 3 pages{CLEAR}2 of 3 pages{CLEAR}warning: slow\r\n{CLEAR}3 of 3 pages{CLEAR}")
+
+
+def test_elsewhere_messages_are_lines_and_passing_ones_are_rare():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == "warning: slow\n"
+
+
+def pace(*notes: tuple[float, float]) -> WorkPace:
+    noted = WorkPace()
+    for at_s, done in notes:
+        noted.note(at_s, done)
+    return noted
+
+
+def test_the_rest_takes_as_long_as_the_later_half_so_far():
+    """A clock starts anywhere; what starts slowly, or late, does not stay slow."""
+    for start in (0.0, 1e6):
+        steady = pace(*((start + second, 2.0 * second) for second in range(11)))
+        assert steady.seconds_left(100) == pytest.approx(40.0)
+        late = pace((start, 0), (start + 50, 0), *((start + 50 + second, 2.0 * second) for second in range(11)))
+        assert late.seconds_left(100) == pytest.approx(40.0)
+        slow = pace(
+            *((start + second, 1.0 * second) for second in range(10)),
+            *((start + 9 + n, 9.0 + 5 * n) for n in range(1, 13)),
+        )
+        assert slow.seconds_left(169) == pytest.approx(20.0)
+
+
+def test_no_end_is_expected_before_enough_is_done_and_none_is_left_at_the_end():
+    assert pace().seconds_left(10) is None
+    assert pace((0, 1), (1, 2)).seconds_left(100) is None
+    assert pace(*((second, second / 10) for second in range(10))).seconds_left(100) is None
+    assert pace((0, 10), (1, 10), (2, 10), (3, 10)).seconds_left(100) is None  # nothing moves
+    assert pace((0, 10)).seconds_left(10) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "1 s"), (99, "99 s"), (100, "2 min"), (3599, "1 h 0 min"), (7800, "2 h 10 min")]
+)
+def test_durations_are_said_as_a_person_says_them(seconds, words):
+    assert describe_seconds(seconds) == words
