@@ -1,6 +1,7 @@
 """The house stands as docs and README say: which part may use which, and what belongs to one place only."""
 
 import ast
+import functools
 import graphlib
 import re
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), name_of(path))
 
@@ -108,15 +110,13 @@ def test_pipelines_imports_neither_serve_nor_jobs():
     assert using("serve", "pipelines") | using("jobs", "pipelines") == set()
 
 
-@pytest.mark.parametrize("path", files("pipelines"), ids=name_of)
-def test_inside_pipelines_arrows_point_one_way(path):
-    own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    if own in ("", "__init__"):
-        assert list(imports(path)) == []
-        return
-    assert own in MAY_USE, f"{name_of(path)} has no place: say here what it may import"
-    used = {part(module) for module in imports(path) if module.startswith("pipelines.")}
-    assert used - {own} <= MAY_USE[own]
+def test_inside_pipelines_arrows_point_one_way():
+    places = MAY_USE | {"__init__": set()}
+    for path in files("pipelines"):
+        own = part(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        assert own in places, f"{name_of(path)} has no place: say here what it may import"
+        used = {part(module) for module in imports(path) if module.startswith("pipelines.")}
+        assert used - {own} <= places[own], name_of(path)
 
 
 # Folders whose files and folders use each other in one direction only.
@@ -135,9 +135,9 @@ def test_inside_a_wing_arrows_point_one_way(wing):
     used.prepare()
 
 
-@pytest.mark.parametrize("path", files(*CODE), ids=name_of)
-def test_there_is_no_drawer_for_everything(path):
-    assert not {"utils", "util", "common", "helpers", "misc"} & {part.removesuffix(".py") for part in path.parts}
+def test_there_is_no_drawer_for_everything():
+    names = {part.removesuffix(".py") for path in files(*CODE) for part in path.relative_to(ROOT).parts}
+    assert not {"utils", "util", "common", "helpers", "misc"} & names
 
 
 # ---------------------------------------------------------------------------------------------- edges
@@ -271,6 +271,6 @@ def test_every_named_statement_is_used_and_every_used_one_exists():
     assert asked - set(named) == set()
 
 
-@pytest.mark.parametrize("path", [p for p in files(*CODE) if p.read_text().strip()], ids=name_of)
-def test_each_file_opens_by_saying_what_it_does(path):
-    assert ast.get_docstring(tree_of(path))
+def test_each_file_opens_by_saying_what_it_does():
+    trees = {name_of(path): tree_of(path) for path in files(*CODE)}
+    assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []

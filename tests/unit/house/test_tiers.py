@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parents[2]
 # What makes a test slow: Ray, Serve, processes, a Postgres of its own, a crawl, archives of real pages.
 SLOW = re.compile(r"\b(local_ray|service: Service|Popen|embedded\.running|running\(home|crawl\(|tarfile)\b")
@@ -19,15 +17,14 @@ def name_of(path: Path) -> str:
     return path.relative_to(TESTS).as_posix()
 
 
-@pytest.mark.parametrize("path", files("integration", "acceptance", "attacks", "cluster"), ids=name_of)
-def test_what_takes_long_names_its_tier(path):
-    text = path.read_text()
-    assert not SLOW.search(text) or TIER.search(text)
+def test_what_takes_long_names_its_tier():
+    texts = {name_of(path): path.read_text() for path in files("integration", "acceptance", "attacks", "cluster")}
+    assert [name for name, text in texts.items() if SLOW.search(text) and not TIER.search(text)] == []
 
 
-@pytest.mark.parametrize("path", files("acceptance", "cluster"), ids=name_of)
-def test_whole_clusters_are_left_to_the_exhaustive_tier(path):
-    assert re.search(r"^pytestmark = .*exhaustive", path.read_text(), re.MULTILINE)
+def test_whole_clusters_are_left_to_the_exhaustive_tier():
+    marked = re.compile(r"^pytestmark = .*exhaustive", re.MULTILINE)
+    assert [name_of(path) for path in files("acceptance", "cluster") if not marked.search(path.read_text())] == []
 
 
 def test_no_unit_test_starts_ray():
