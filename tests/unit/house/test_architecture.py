@@ -15,9 +15,10 @@ ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"files", "records", "text", "standalone", "llm", "embedding", "store"}
+BASE = {"files", "markdown", "records", "text", "standalone", "llm", "embedding", "store"}
 MAY_USE = {
     "files": set(),
+    "markdown": set(),
     "records": set(),
     "text": set(),
     "standalone": set(),
@@ -28,7 +29,7 @@ MAY_USE = {
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files"},
-    "lexical": {"files", "records", "store", "text"},
+    "lexical": {"files", "markdown", "records", "store", "text"},
     "indexing": BASE | {"cluster", "formats"},
     "answering": BASE | {"lexical"},
     "insights": BASE | {"lexical", "answering"},

@@ -1,0 +1,131 @@
+"""Gives back the plain text of what `writing` wrote, in time that grows like its length."""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+
+from pipelines.markdown.writing import GAP
+
+_PREFIX = re.compile(r"(?:    |[*-]   |> ?)*")
+_FENCE = re.compile(r"(`{3,})[^`]*")
+_ROW = re.compile(r"\| (.*) \|+")
+_RULE = re.compile(r"\|(?: --- \|)+")
+_TOKEN = re.compile(r"\\([!-/:-@\[-`{-~])|&#(\d{1,7});|(`+)|(\[)|\]\([^\s()]*\)")
+
+
+def plain_text(markdown: str) -> str:
+    """Return the text of a chunk as it is embedded, searched and hashed: without the signs of Markdown."""
+    reader = _Reader()
+    for line in markdown.split("\n"):
+        reader.read(line)
+    reader.end_table()
+    return "".join(reader.texts)
+
+
+class _Reader:
+    """Reads line by line; it knows the empty lines before, and whether a fence, a table or a paragraph is open."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._empty = 0
+        self._fence, self._width = "", 0  # the open fence, and the length of the prefix before it
+        self._rows = 0  # of the open table, its head and the rule below it included
+        self._broken = False  # the line before ends in a line break
+
+    def read(self, line: str) -> None:
+        """Read the next line."""
+        if self._fence:
+            self._read_code(line)
+            return
+        found = _PREFIX.match(line)
+        prefix = found[0] if found else ""
+        rest = line[len(prefix) :]
+        if not rest:
+            self._empty += 1
+            self.end_table()
+        elif fence := _FENCE.fullmatch(rest):
+            self.end_table()
+            self._fence, self._width = fence[1], len(prefix)
+        elif row := _ROW.fullmatch(rest):
+            self._read_row(rest, row[1])
+        else:
+            self.end_table()
+            self._read_text(prefix, rest)
+
+    def _add(self, text: str) -> None:
+        gap = GAP if self._empty == 1 else "\n"
+        self.texts.append(gap + text if self.texts else text)
+        self._empty = 0
+
+    def _read_code(self, line: str) -> None:
+        if line[self._width :] == self._fence:
+            self._fence = ""
+        else:
+            self._add(line[self._width :])
+
+    def _read_row(self, row: str, cells: str) -> None:
+        self._rows += 1
+        if not (self._rows == 1 and not cells.strip(" |")) and not (self._rows == 2 and _RULE.fullmatch(row)):
+            self._add(_plain_line(cells, cell=True))
+
+    def end_table(self) -> None:
+        """End the table that is open, if one is: its last row has no spaces at its end."""
+        if self._rows:
+            self.texts[-1:] = [text.rstrip() for text in self.texts[-1:]]
+            self._rows = 0
+
+    def _read_text(self, prefix: str, text: str) -> None:
+        levels = prefix.count("    ") + prefix.count("*   ")
+        indent = "" if self._broken else "  " * levels
+        self._broken = (len(text) - len(text.rstrip("\\"))) % 2 == 1
+        self._add(indent + _plain_line(text[:-1] if self._broken else text))
+
+
+def _plain_line(text: str, *, cell: bool = False) -> str:
+    """Return a line without escapes, targets and the ticks of code."""
+    if not _TOKEN.search(text):
+        return text
+    ticks = _runs(text)
+    written: list[str] = []
+    opened: list[int] = []  # the places of brackets that may begin a link
+    at = 0
+    while found := _TOKEN.search(text, at):
+        escaped, number, run, bracket = found.groups()
+        written.append(text[at : found.start()])
+        at = found.end()
+        if escaped:
+            written.append(escaped)
+        elif number:
+            written.append(chr(int(number)) if int(number) <= 0x10FFFF else found[0])
+        elif run:
+            end = _closing(ticks[len(run)], at)
+            written.append(run if end < 0 else _code(text[at:end], cell=cell))
+            at = at if end < 0 else end + len(run)
+        elif bracket:
+            opened.append(len(written))
+            written.append(bracket)
+        elif opened:
+            written[opened.pop()] = ""
+        else:
+            written.append(found[0])
+    return "".join((*written, text[at:]))
+
+
+def _runs(text: str) -> defaultdict[int, list[int]]:
+    """Return the places of the runs of backticks by their lengths."""
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for run in re.finditer("`+", text):
+        places[len(run[0])].append(run.start())
+    return places
+
+
+def _closing(places: list[int], after: int) -> int:
+    """Return the first of `places` that is not before `after`, -1 if there is none."""
+    found = bisect_right(places, after - 1)
+    return places[found] if found < len(places) else -1
+
+
+def _code(text: str, *, cell: bool) -> str:
+    if len(text) > 2 and text[0] == text[-1] == " " and text.strip():
+        text = text[1:-1]
+    return text.replace("\\|", "|") if cell else text

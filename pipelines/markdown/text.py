@@ -1,0 +1,87 @@
+"""A plain text that knows which parts of it are code, links, items and cells.
+
+Written as Markdown, it shows them. It is a `str` for all who count, cut or compare it: what does not know of marks loses
+them, and never a sign of the text.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+LIST = 0  # in Mark.within: a level of lists; notes have numbers from 1 on
+
+MarkKind = Literal["paragraph", "item", "cell", "code", "link"]
+
+
+class Mark(NamedTuple):
+    """A part of a text: `code`, a `link` to `target`, the marker of an `item`, what divides two `cells` of a row.
+
+    A `paragraph` has the indentation of its first line in it, and `within` what it stands in, outermost first: LIST for
+    a level of lists, the number of a note.
+    """
+
+    start: int
+    end: int
+    kind: MarkKind
+    target: str = ""
+    within: tuple[int, ...] = ()
+
+    def moved(self, by: int) -> "Mark":
+        """Return this mark `by` signs further on."""
+        return self._replace(start=self.start + by, end=self.end + by)
+
+
+class Text(str):
+    """A text with its marks, ordered by where they start."""
+
+    __slots__ = ("marks",)
+    marks: tuple[Mark, ...]
+
+    def __new__(cls, text: str, marks: Iterable[Mark] = ()) -> "Text":
+        """Return `text` with `marks`."""
+        made = super().__new__(cls, text)
+        made.marks = tuple(marks)
+        return made
+
+    def __reduce__(self) -> tuple[type["Text"], tuple[str, tuple[Mark, ...]]]:
+        return Text, (str(self), self.marks)
+
+
+def marks_of(text: str) -> tuple[Mark, ...]:
+    """Return the marks of `text`, none if it remembers none."""
+    return text.marks if isinstance(text, Text) else ()
+
+
+def divide(text: str, parts: Iterable[str]) -> list[str]:
+    """Return `parts`, which stand in `text` in this order, with their marks."""
+    if not (marks := marks_of(text)):
+        return list(parts)
+    found: list[str] = []
+    open_marks: list[Mark] = []
+    at = place = 0
+    for part in parts:
+        at = text.index(part, at)
+        end = at + len(part)
+        while place < len(marks) and marks[place].start < end:
+            open_marks.append(marks[place])
+            place += 1
+        open_marks = [mark for mark in open_marks if mark.end > at]
+        found.append(Text(part, _clipped(open_marks, at, end)))
+        at = end
+    return found
+
+
+def _clipped(marks: Iterable[Mark], start: int, end: int) -> Iterator[Mark]:
+    for mark in marks:
+        if mark.start < end and mark.end > start:
+            yield mark._replace(start=max(mark.start, start) - start, end=min(mark.end, end) - start)
+
+
+def join(parts: Sequence[str], gap: str = "") -> str:
+    """Return `parts` with `gap` between them, and all their marks."""
+    text = gap.join(parts)
+    marks: list[Mark] = []
+    at = 0
+    for part in parts:
+        marks += [mark.moved(at) for mark in marks_of(part)]
+        at += len(part) + len(gap)
+    return Text(text, marks) if marks else text
