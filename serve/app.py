@@ -24,7 +24,6 @@ from ray.serve.config import BackpressureConfig, HTTPOptions
 from ray.serve.context import _get_global_client
 from starlette.types import ASGIApp
 
-from pipelines.answering.agents import Agent, AgentPart
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
@@ -32,6 +31,7 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.settings import AgentSettings, all_agents
 from pipelines.answering.synthesis.base import Task
+from pipelines.answering.writing.agents import Agent, AgentPart
 from pipelines.records import Hit, Index
 from pipelines.store import Place, Store
 from serve.api.routes import create_app

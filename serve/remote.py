@@ -14,11 +14,11 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
-from pipelines.answering.agents import Agent, AgentPart, StepUnavailable
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.live import IndexLoading, ModelNotReady
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
+from pipelines.answering.writing.agents import Agent, AgentPart, StepUnavailable
 from pipelines.llm.session import Status
 from pipelines.records import Hit, Index
 from pipelines.store import Place

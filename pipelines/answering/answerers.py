@@ -5,11 +5,9 @@ import logging
 from dataclasses import replace
 from typing import Protocol
 
-from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.conversation.notes import make_notes, note_search
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.finding import HitFinder
-from pipelines.answering.grounding.citations import cite_sections
 from pipelines.answering.grounding.subject import subject_first
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
@@ -19,6 +17,8 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.writing.agents import StepUnavailable
+from pipelines.answering.writing.citations import cite_sections
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.records import VERIFIED, Hit, Index, IndexSettings, Route

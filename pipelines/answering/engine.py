@@ -10,7 +10,6 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.agents import Agent, LLMAgent
 from pipelines.answering.answerers import (
     Answerer,
     GivenAnswerer,
@@ -31,6 +30,7 @@ from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, Unkn
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.writing.agents import Agent, LLMAgent
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.llm.session import ChatModel

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from pipelines.answering.agents import Agent, LLMAgent
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import EngineSettings
@@ -27,6 +26,7 @@ from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.synthesis.styles import PromptStyle
 from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.writing.agents import Agent, LLMAgent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder, load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.answering.agents import ExtractiveAgent
 from pipelines.answering.conversation import rewriting
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
@@ -19,6 +18,7 @@ from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.synthesis.styles import DEFAULT_STYLE, MARKS, QUESTIONS, RULES
 from pipelines.answering.verified.likeness import LIKENESS
+from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
 from pipelines.records import VERIFIED

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.agents import ExtractiveAgent
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY
+from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.answering.writing.manuscript import TRUNCATED
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension

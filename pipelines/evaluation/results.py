@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.answering.agents import ExtractiveAgent
+from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.evaluation.dataset import Example, as_row
 from pipelines.evaluation.evaluator import EvaluationPlan, failed_agents, has_reply, hit_sources
 from pipelines.evaluation.metrics import hit_metrics, is_share, rank, score_hits

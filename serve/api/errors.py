@@ -10,11 +10,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.question import QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
 from pipelines.text.cleaning import clean_for_storage
 from serve.failure import RETRY_AFTER_S, Failure, path_of

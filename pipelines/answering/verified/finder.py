@@ -12,11 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
-from pipelines.answering.agents import CollectionEmbed
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.likeness import LIKENESS, Meaning, may_mean_same, wording_key
 from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
+from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
 

@@ -3,7 +3,6 @@
 Knows the store; no command line.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.likeness import wording_key
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
+from pipelines.answering.writing.text import numbers_in
 from pipelines.records import Hit, Index
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
 
@@ -19,8 +19,6 @@ GIVEN: AnswerState = "given"
 REVIEW: AnswerState = "review"
 RETIRED: AnswerState = "retired"
 
-_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-_NUMBER = re.compile(r"(?<!\])\[(\d{1,4})\](?!\()")
 MOST_NAMED = 8  # sections of a page that an error names
 
 
@@ -122,8 +120,7 @@ def _check_text(text: str, sources: Sequence[str]) -> None:
         raise UnusableAnswer("no section is named that the answer rests on: give it with `--source URL#ANCHOR`")
     if not _sanitized(text, sources).strip():
         raise UnusableAnswer("the answer is empty, or nothing of it may be shown to a reader")
-    numbers = map(int, _NUMBER.findall(_CODE.sub("", text)))
-    if beyond := [n for n in numbers if not 1 <= n <= len(sources)]:
+    if beyond := [n for n in numbers_in(text) if n > len(sources)]:
         raise UnusableAnswer(f"the answer cites [{beyond[0]}] and {len(sources)} sections are named: [1] is the first")
 
 

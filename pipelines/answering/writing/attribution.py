@@ -7,9 +7,10 @@ import re
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from pipelines.answering.grounding.citations import CheckedStatement
-from pipelines.answering.grounding.statements import YES_OR_NO, Statement, StatementKind, StatementReader
 from pipelines.answering.grounding.support import Passages
+from pipelines.answering.writing.citations import CheckedStatement
+from pipelines.answering.writing.claims import YES_OR_NO
+from pipelines.answering.writing.text import Piece, Statement, StatementKind
 from pipelines.lexical import terms
 
 CLOSEST = 3  # passages that are named where none supports anything
@@ -19,49 +20,44 @@ NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 
 class Attributor:
-    """Passes an answer on to `say` at once, and cites for each claim as soon as it is whole.
+    """Passes the pieces of an answer on to `say` at once, and cites for each claim as soon as it is whole.
 
     A claim whose own numbers do not support it gets one that does, a claim without any too; one that no passage
     supports stays as it is. `checked` are the statements so far, `seconds` the time that their checks took.
-    Text that is `numbered` is passed on as it is.
     """
 
-    def __init__(self, passages: Passages, say: Callable[[str], None], *, numbered: bool = False) -> None:
-        self._passages, self._say, self._numbered = passages, say, numbered
-        self._reader = StatementReader()
+    def __init__(self, passages: Passages, say: Callable[[str], None]) -> None:
+        self._passages, self._say = passages, say
         self.checked: list[CheckedStatement] = []
         self.seconds = 0.0
 
-    async def feed(self, text: str) -> None:
-        """Say `text` and the numbers that are certain now that it has come."""
-        await self._write([text] if self._numbered else self._reader.feed(text))
-
-    async def close(self) -> None:
-        """Say the rest, as no more text comes; at last the closest passages, if none supports anything."""
-        await self._write(self._reader.close())
-        await self._write([self._cite_closest()])
-
-    async def _write(self, parts: Sequence[str | Statement]) -> None:
+    async def feed(self, pieces: Sequence[Piece]) -> None:
+        """Say the text of `pieces`, and the numbers that are certain now that they have come."""
         said = ""
-        for part in parts:
-            if isinstance(part, str):
-                said += part
+        for piece in pieces:
+            if isinstance(piece, str):
+                said += piece
                 continue
             if said:  # a reader need not wait for the check of what follows
                 self._say(said)
             began = time.perf_counter()
-            checked = await self._check(part)
+            checked = await self._check(piece)
             self.checked.append(checked)
             self.seconds += time.perf_counter() - began
-            said = _write_numbers(part, tuple(checked.added))
+            said = _write_numbers(piece, tuple(checked.added))
         if said:
             self._say(said)
+
+    async def close(self) -> None:
+        """Say the closest passages, if none supports anything, as no more text comes."""
+        await self.feed([self._cite_closest()])
 
     async def _check(self, statement: Statement) -> CheckedStatement:
         text, numbers = self._claim_of(statement), [n for n in statement.numbers if 1 <= n <= len(self._passages.hits)]
         given = await self._passages.check(text, numbers) if numbers else {}
-        if not statement.is_claim or any(support.enough for support in given.values()):
-            return CheckedStatement(statement, given)
+        checked = CheckedStatement(statement, given)
+        if checked.supported or not checked.is_claim:
+            return checked
         return CheckedStatement(statement, given, await self._passages.find(text, numbers, self._prefer(text)))
 
     def _claim_of(self, statement: Statement) -> str:
@@ -72,14 +68,14 @@ class Attributor:
 
     def _prefer(self, text: str) -> Collection[int]:
         """Return the passages of the claim before, if `text` goes on about its subject without naming it."""
-        last = next((one for one in reversed(self.checked) if one.statement.is_claim), None)
+        last = next((one for one in reversed(self.checked) if one.is_claim), None)
         if last is None or not _LEANS.match(text):
             return ()
         return [n for n, support in (*last.given.items(), *last.added.items()) if support.enough]
 
     def _cite_closest(self) -> str:
         """Return the last line of an answer that claims something without any support, else ""."""
-        claims = [one for one in self.checked if one.statement.is_claim]
+        claims = [one for one in self.checked if one.is_claim]
         closest = self._passages.closest(CLOSEST)
         if not claims or not closest or any(one.supported for one in self.checked):
             return ""

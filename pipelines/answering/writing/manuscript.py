@@ -4,10 +4,14 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 
-from pipelines.answering.agents import AgentResult
 from pipelines.answering.events import Delta, Send
 from pipelines.answering.grounding.answerable import UNKNOWN, likelihood, unknown_answer
-from pipelines.answering.grounding.citations import (
+from pipelines.answering.grounding.confidence import rate_confidence
+from pipelines.answering.grounding.support import Support
+from pipelines.answering.question import Question
+from pipelines.answering.trace import Trace
+from pipelines.answering.writing.agents import AgentResult
+from pipelines.answering.writing.citations import (
     CheckedStatement,
     cite_closest,
     cite_quotes,
@@ -16,10 +20,6 @@ from pipelines.answering.grounding.citations import (
     first_support,
     make_citations,
 )
-from pipelines.answering.grounding.confidence import rate_confidence
-from pipelines.answering.grounding.support import Support
-from pipelines.answering.question import Question
-from pipelines.answering.trace import Trace
 from pipelines.answering.writing.draft import Draft
 from pipelines.records import FINISHED, HIGH, Answer, Citation, Claims, Hit, Route
 

@@ -1,18 +1,21 @@
 """Passes the text of an answer through one stage after another while it comes."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class TextStage(Protocol):
-    """Changes a text that comes in pieces; the result does not depend on the pieces."""
+    """Changes a text that comes in parts; the result does not depend on the parts.
 
-    def feed(self, delta: str, /) -> str:
-        """Return the text that may leave now that `delta` has come."""
+    The sanitizer takes and gives text, the reader makes pieces of text, what follows takes and gives pieces.
+    """
+
+    def feed(self, part: Any, /) -> Any:
+        """Return what may leave now that `part` has come."""
         ...
 
-    def close(self) -> str:
-        """Return the rest, as no more text comes."""
+    def close(self) -> Any:
+        """Return the rest, as no more comes."""
         ...
 
 
@@ -22,15 +25,16 @@ class TextStages:
     def __init__(self, stages: Sequence[TextStage]) -> None:
         self._stages = stages
 
-    def feed(self, delta: str) -> str:
-        """Return the text that leaves the last stage now that `delta` has come."""
+    def feed(self, delta: str) -> Any:
+        """Return what leaves the last stage now that `delta` has come."""
+        part: Any = delta
         for stage in self._stages:
-            delta = stage.feed(delta)
-        return delta
+            part = stage.feed(part)
+        return part
 
-    def close(self) -> str:
+    def close(self) -> Any:
         """Return the rest of all stages, as no more text comes."""
-        rest = ""
+        rest: Any = ""
         for stage in self._stages:
-            rest = f"{stage.feed(rest)}{stage.close()}"
+            rest = stage.feed(rest) + stage.close()
         return rest

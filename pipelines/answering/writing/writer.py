@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from pipelines.answering.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent
 from pipelines.answering.events import Send
 from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_likely
-from pipelines.answering.grounding.refusals import RefusalFilter
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.hits import full_text
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
@@ -19,10 +17,13 @@ from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.synthesis.styles import EXAMPLE_NAME
 from pipelines.answering.trace import Trace
+from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.manuscript import Manuscript
-from pipelines.answering.writing.stages import TextStages
+from pipelines.answering.writing.refusals import RefusalFilter
+from pipelines.answering.writing.stages import TextStage, TextStages
+from pipelines.answering.writing.text import TextReader
 from pipelines.llm.session import Status
 
 # Said before the quotes that stand in for the answer of a model that says that there is none.
@@ -93,10 +94,10 @@ class AnswerWriter:
         """Write what one agent says: sanitized, without refusals, with the numbers of the passages that support it."""
         sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
         refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME, question=task.question)
-        refuses = agent is not self._extractive and may_refuse(task.mode)
-        stages = TextStages([sanitizer, refusals] if refuses else [sanitizer])
+        written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
+        stages = TextStages([sanitizer] if agent is self._extractive else written)  # a quotation has its numbers
         paper.begin(agent.name)
-        cited = Attributor(self._passages(task), paper.append_text, numbered=agent is self._extractive)
+        cited = Attributor(self._passages(task), paper.append_text)
         with paper.trace.step("synthesize"):
             try:
                 async with aclosing(agent.answer(task)) as parts:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from pipelines.answering.writing.text import Number, Piece, TextReader, shown
 from pipelines.records import Citation
 from pipelines.text.cleaning import clean_for_storage
 
@@ -70,38 +71,25 @@ class Footnotes:
     However the text was cut, the pieces that come out join to the same text.
     """
 
-    _TOKEN = re.compile(r"(`+)|\[(\d{1,4})\]|(\n\s*\n)")
-    _MAY_GROW = re.compile(r"(?:`+|\[\d{0,4}|\n\s*)\Z")
-
     def __init__(self) -> None:
-        self._held = ""
-        self._ticks = 0  # length of the run of backticks that opened the code, 0 outside code
+        self._reader = TextReader()
 
     def feed(self, text: str) -> str:
         """Return the text that is certain; the beginning of a possible mark is held back."""
-        text = self._held + text
-        cut = self._MAY_GROW.search(text)
-        end = cut.start() if cut else len(text)
-        self._held = text[end:]
-        return self._TOKEN.sub(self._replace, text[:end])
+        return shown(map(_as_footnote, self._reader.feed(text)))
 
     def close(self) -> str:
         """Return the text that was held back."""
-        held, self._held = self._held, ""
-        return self._TOKEN.sub(self._replace, held)
+        return shown(map(_as_footnote, self._reader.close()))
 
     def list_sources(self, citations: Sequence[Citation]) -> str:
         """Return the footnotes' definitions."""
         lines = [f"[^{c.n}]: {_link(c)}" for c in citations]
         return "\n\n" + "\n".join(lines) if lines else ""
 
-    def _replace(self, match: re.Match[str]) -> str:
-        ticks, number, blank = match.groups()
-        if ticks:
-            self._ticks = len(ticks) if not self._ticks else 0 if self._ticks == len(ticks) else self._ticks
-        elif blank and self._ticks < 3:
-            self._ticks = 0  # inline code ends at a blank line
-        return f"[^{number}]" if number and not self._ticks else match[0]
+
+def _as_footnote(piece: Piece) -> Piece:
+    return f"[^{piece[1:-1]}]" if isinstance(piece, Number) else piece
 
 
 def _link(citation: Citation) -> str:

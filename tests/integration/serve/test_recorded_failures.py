@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from kit.api import FakeEngine, FakeStore
 
-from pipelines.answering.agents import StepUnavailable
+from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import Store
 from serve.api.routes import create_app
 from serve.recorder import Recorder

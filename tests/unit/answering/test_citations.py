@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.grounding.answerable import is_answerable
-from pipelines.answering.grounding.citations import count_claims, first_support, make_citations
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.attribution import NO_SOURCE, Attributor
+from pipelines.answering.writing.citations import count_claims, first_support, make_citations
+from pipelines.answering.writing.text import TextReader
 from pipelines.records import Citation, Claims, Hit
 
 CSV = make_hit(
@@ -34,11 +35,12 @@ def attribute(
     *pieces: str, hits: Sequence[Hit] = HITS, embed: Embed | None = None
 ) -> tuple[list[str], Attributor, tuple[Citation, ...]]:
     texts: list[str] = []
-    attributor = Attributor(Passages(hits, embed), texts.append)
+    reader, attributor = TextReader(), Attributor(Passages(hits, embed), texts.append)
 
     async def follow() -> None:
         for piece in pieces:
-            await attributor.feed(piece)
+            await attributor.feed(reader.feed(piece))
+        await attributor.feed(reader.close())
         await attributor.close()
 
     asyncio.run(follow())

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
-from pipelines.answering.agents import LLMAgent
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
@@ -25,6 +24,7 @@ from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.synthesis.styles import EXAMPLE_NAME, MARKS, RULES, PromptStyle
 from pipelines.answering.trace import Trace
+from pipelines.answering.writing.agents import LLMAgent
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import FOUND_NONE, AnswerWriter
 from pipelines.lexical import LexicalIndex

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import WordEmbedder, make_hit
 
-from pipelines.answering.agents import AgentResult, ExtractiveAgent
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.grounding.citations import Support
 from pipelines.answering.grounding.confidence import CERTAIN
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.evidence import Evidence
@@ -22,6 +20,8 @@ from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
 from pipelines.answering.synthesis.passages import is_bare, split_passages
 from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, keep_signs, write
+from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
+from pipelines.answering.writing.citations import Support
 from pipelines.records import Hit
 
 CSV = make_hit(

@@ -4,9 +4,9 @@ import asyncio
 
 from kit.answering import make_hit
 
-from pipelines.answering.agents import ExtractiveAgent
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.quotes import MOST_PROSE_WORDS, MOST_ROWS
+from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.records import Hit
 
 HEAD = "setting | default | what it does"

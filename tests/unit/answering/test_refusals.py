@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.grounding.refusals import RefusalFilter, gives_up, is_refusal, is_whole
+from pipelines.answering.writing.refusals import RefusalFilter, gives_up, is_refusal, is_whole
+from pipelines.answering.writing.stages import TextStages
+from pipelines.answering.writing.text import TextReader, shown
 
 WHOLE = [
     UNKNOWN,
@@ -69,8 +71,9 @@ def test_a_claim_is_no_refusal(sentence):
 
 def filtered(text, size=1, *, final=False, question=""):
     refusals = RefusalFilter(final=final, question=question)
-    parts = [refusals.feed(text[at : at + size]) for at in range(0, len(text), size)]
-    return "".join([*parts, refusals.close()]), refusals.refused
+    stages = TextStages([TextReader(), refusals])
+    parts = [stages.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    return shown(piece for part in [*parts, stages.close()] for piece in part), refusals.refused
 
 
 @pytest.mark.parametrize("size", [1, 4, 1000])
@@ -126,15 +129,19 @@ def test_numbers_without_words_are_no_answer(size):
 
 
 def test_only_what_may_become_a_refusal_is_held():
-    refusals = RefusalFilter()
-    assert refusals.feed("Call") == "Call"
-    assert refusals.feed(" it.") == " it."
-    assert refusals.feed(" The") == " "
-    assert refusals.feed(" provided") == ""
-    assert refusals.feed(" handle") == "The provided handle"
-    assert refusals.feed(" is.") == " is."
-    assert refusals.feed("\nThe passages show that a cluster may have") == "\n"
-    assert refusals.feed(" more nodes") == "The passages show that a cluster may have more nodes"
+    stages = TextStages([TextReader(), RefusalFilter()])
+
+    def left(delta):
+        return shown(stages.feed(delta))
+
+    assert left("Call") == "Call"
+    assert left(" it.") == " it."
+    assert left(" The") == " "
+    assert left(" provided") == ""
+    assert left(" handle") == "The provided handle"
+    assert left(" is.") == " is."
+    assert left("\nThe passages sho") == "\n"
+    assert left("uld not be long") == "The passages should not be long"
 
 
 @given(st.text(st.sampled_from("The passages do not. I\n`~ [1]?!x"), max_size=80), st.integers(1, 9))

@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 from kit.api import TEXT, FakeEngine, FakeStore, MemoryRecorder, run_server, wait_for
 
-from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.events import Delta
+from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import StoreUnavailable
 from serve.api.routes import create_app
 from serve.api.stream import EventStream

@@ -9,11 +9,11 @@ from fastapi.testclient import TestClient
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
 from starlette.exceptions import HTTPException
 
-from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.question import QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, NoLiveIndex, SectionStart, StoreUnavailable
 from serve.api.replies import ErrorOut

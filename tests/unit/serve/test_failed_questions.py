@@ -7,9 +7,9 @@ import pytest
 from fastapi.testclient import TestClient
 from kit.api import FakeEngine, FakeStore, MemoryRecorder
 
-from pipelines.answering.agents import StepUnavailable
 from pipelines.answering.retrieval.live import ModelNotReady
 from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import Key, StoreUnavailable
 from serve.api.routes import create_app
 

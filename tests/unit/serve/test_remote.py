@@ -10,11 +10,11 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
-from pipelines.answering.agents import AgentResult, StepUnavailable
 from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, Task, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.writing.agents import AgentResult, StepUnavailable
 from pipelines.llm.errors import ContextTooLong, LLMEmpty, LLMFailed
 from pipelines.llm.session import Status
 from pipelines.records import Usage

@@ -3,13 +3,13 @@
 Knows statements and hits; how support is measured stands in support.py. docs/citations.md has the method.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.answering.grounding.statements import YES_OR_NO, Statement
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
+from pipelines.answering.writing.claims import YES_OR_NO, is_claim
+from pipelines.answering.writing.text import Statement, numbers_in
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 
 
@@ -20,6 +20,11 @@ class CheckedStatement:
     statement: Statement
     given: Mapping[int, Support] = field(default_factory=dict)
     added: Mapping[int, Support] = field(default_factory=dict)
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether it states something about the subject."""
+        return is_claim(self.statement)
 
     @property
     def supported(self) -> bool:
@@ -42,7 +47,7 @@ def make_citations(checked: Sequence[CheckedStatement], hits: Sequence[Hit]) -> 
 
 def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
     """Return how many claims there are, how many have a number, and which have no passage that supports them."""
-    claims = [one for one in checked if one.statement.is_claim]
+    claims = [one for one in checked if one.is_claim]
     cited = sum(bool(one.given or one.added) for one in claims)
     unsupported = tuple(one.statement.text.strip() for one in claims if not one.supported)
     return Claims(len(claims), cited, len(claims) - len(unsupported), unsupported)
@@ -50,7 +55,7 @@ def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
 
 def first_support(checked: Sequence[CheckedStatement]) -> float:
     """Return how well a passage supports the first claim; 0 without one, and for yes or no, which words do not tell."""
-    first = next((one for one in checked if one.statement.is_claim), None)
+    first = next((one for one in checked if one.is_claim), None)
     if first is None or YES_OR_NO.match(checked[0].statement.text):
         return 0.0
     return max((s.score for s in (*first.given.values(), *first.added.values()) if s.enough), default=0.0)
@@ -58,8 +63,7 @@ def first_support(checked: Sequence[CheckedStatement]) -> float:
 
 def cite_closest(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that it does not know: they support nothing."""
-    numbers = dict.fromkeys(int(n) for n in re.findall(r"\[(\d{1,4})\]", text))
-    nothing = {n: [Support(0.0, False, hits[n - 1].passage)] for n in numbers if 1 <= n <= len(hits)}
+    nothing = {n: [Support(0.0, False, hits[n - 1].passage)] for n in numbers_in(text) if n <= len(hits)}
     return tuple(_citation(n, hits[n - 1], supports, ATTRIBUTED) for n, supports in nothing.items())
 
 
@@ -70,12 +74,9 @@ def cite_quotes(quoted: Mapping[int, Support], hits: Sequence[Hit]) -> tuple[Cit
 
 def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that a person wrote: those that it numbers, then the rest of its sections."""
-    numbers = dict.fromkeys(int(n) for n in re.findall(r"\[(\d{1,4})\]", text))
-    ordered = [n for n in numbers if 1 <= n <= len(hits)]
-    rest = [n for n in range(1, len(hits) + 1) if n not in numbers]
-    return tuple(
-        _citation(n, hits[n - 1], [Support(1.0, True, hits[n - 1].passage)], PERSON) for n in (*ordered, *rest)
-    )
+    numbered = [n for n in numbers_in(text) if n <= len(hits)]
+    ordered = dict.fromkeys([*numbered, *range(1, len(hits) + 1)])
+    return tuple(_citation(n, hits[n - 1], [Support(1.0, True, hits[n - 1].passage)], PERSON) for n in ordered)
 
 
 def count_quotes(quoted: Mapping[int, Support]) -> Claims:

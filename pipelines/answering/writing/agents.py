@@ -13,13 +13,13 @@ import numpy as np
 
 from pipelines.answering.events import pull
 from pipelines.answering.grounding.answerable import is_likely, unknown_answer
-from pipelines.answering.grounding.refusals import gives_up
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesis.quotes import Quote, in_order, supports, write
+from pipelines.answering.writing.refusals import gives_up
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
 from pipelines.records import Exchange, Message, Usage

@@ -1,17 +1,15 @@
-"""Splits an answer into statements while it streams: sentences, list items, rows, code blocks.
+"""Reads the text of an answer while it streams: what is code, what cites, where a sentence ends.
 
-Knows Markdown as text; no hits, no vectors and no model.
+Deltas become pieces: text as it comes, the numbers `[n]` that cite and the lines of code among it, and a Statement
+behind each sentence, list item, row and code block. Knows Markdown as text; no hits, no vectors and no model.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from pipelines.answering.grounding.refusals import is_refusal
-from pipelines.answering.grounding.words import content_words
-
 LONGEST = 2000  # characters of a sentence; more is cut, so that a text without any end costs no more than another
-LEAST_WORDS = 2  # content words of a claim: "Ray scales." has two, "Yes, it does." one
 
 
 class StatementKind(Enum):
@@ -36,34 +34,17 @@ class Statement:
     gap: str = ""
     indent: str = ""
 
-    @property
-    def is_claim(self) -> bool:
-        """Whether it states something about the subject: no heading, lead-in, question, courtesy or refusal."""
-        if self.kind is StatementKind.HEADING or (self.kind is not StatementKind.CODE and _says_nothing(self.text)):
-            return False
-        return len(content_words(self.text) - _TALK) >= LEAST_WORDS
+
+class Number(str):
+    """A piece of text that cites: `[n]` outside code."""
 
 
-# ---------------------------------------------------------------------------------------------- what is no claim
-
-YES_OR_NO = re.compile(r"\A\W*(?:Yes|No|Ja|Nein|Oui|Non|Sí|是的?|不是?)[,.!:;，。！]\s*", re.IGNORECASE)
-
-# Words (stemmed) about the answer itself: "For example, you can follow these steps below." states nothing.
-_TALK = content_words(
-    "answer question example following follows step steps below above here help helps hope information details note "
-    "yes sure certainly okay summary conclusion overall understand clear let know feel free happy welcome thank thanks "
-    "passage passages provided given mentioned based documentation"
-)
-_NO_CLAIM = re.compile(
-    r"[:：]\W*\Z|[?？][\"')\]”’*_]*\Z"
-    r"|\A\W*(?:I hope|Hope (?:this|that)|Let me know|Feel free|If you (?:have|need) (?:any|more|further)|Please let me"
-    r"|(?:I am|I'm) (?:sorry|not sure|happy|glad)|Sorry\b)",
-    re.IGNORECASE,
-)
+class Code(str):
+    """A piece of a fenced block of code, its fences too."""
 
 
-def _says_nothing(text: str) -> bool:
-    return bool(_NO_CLAIM.search(text)) or is_refusal(text)
+Piece = str | Statement
+"""What a text consists of: its parts in order, each Statement behind the parts that it was read from."""
 
 
 # ---------------------------------------------------------------------------------------------- Markdown
@@ -83,23 +64,23 @@ _LINE_BEGUN = re.compile(
     r"|[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:`{3,}|~{3,})[^\n]{0,80}\Z"
 )
 _TOKEN = re.compile(
-    r"(?P<ticks>`+)|\[(?P<number>\d{1,4})\]|(?P<newline>\n)|(?P<space>[^\S\n]+)|(?P<stop>[。！？]+[”’」』）*]*)"
+    r"(?P<ticks>`+)|\[(?P<number>\d{1,4})\](?!\()|(?P<newline>\n)|(?P<space>[^\S\n]+)|(?P<stop>[。！？]+[”’」』）*]*)"
     r"|(?P<pipe>\|)|(?P<word>[^\s`\[|。！？]+|\[)"
 )
-_TOKEN_BEGUN = re.compile(r"(?:`+|\[\d{0,4}|[。！？]+[”’」』）*]*)\Z")
+_TOKEN_BEGUN = re.compile(r"(?:`+|\[\d{0,4}|\[\d{1,4}\]|[。！？]+[”’」』）*]*)\Z")
 # Numbers on the rest of a line: with nothing behind them they belong to what stands above.
 _NUMBERS_ALONE = re.compile(r"(?:[ \t]*\[\d{1,4}\])+[ \t.,;]*(?:(?P<end>\n|\Z)|\S)")
 
 _CLOSERS = r"[\"')\]”’“»*_]*"
-_ENDED = re.compile(rf"[.!?…。！？]{_CLOSERS}\Z")
-_LEADS_IN = re.compile(rf"[:：]{_CLOSERS}\Z")
+_COLONS = ("", ":", "：")  # these end no statement, but may lead in the next one
+_STOP = re.compile(rf"([.!?…。！？:：]){_CLOSERS}\Z")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|fig|approx|resp|incl|z\.B|d\.h|bzw)|(?-i:\b[A-Z]))\.\Z", re.I)
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*\Z")
 _LOOSE_STOP = re.compile(r"\s+(?=[.,;:!?](?:\s|\Z))")
 
 
-class StatementReader:
-    """Reads a text in pieces: gives it back, with each Statement as soon as it is known to be whole.
+class TextReader:
+    """Reads a text as it comes: gives it back, with each Statement as soon as it is known to be whole.
 
     A statement's gap is not in the text, so that numbers can be put before it. Only white space after a sentence, and
     what may begin something else, are held back. Code that is cut off gets its closing fence.
@@ -107,13 +88,13 @@ class StatementReader:
 
     def __init__(self) -> None:
         self._rest, self._final = "", False
-        self._out: list[str | Statement] = []
+        self._out: list[Piece] = []
         self._line_begins = True
         self._ticks = ""  # that opened the code in a line
         self._fence, self._indent, self._code_line = "", "", ""  # of the open code block
         self._clear()
 
-    def feed(self, text: str) -> list[str | Statement]:
+    def feed(self, text: str) -> list[Piece]:
         """Return what is certain now that `text` has come, in order."""
         self._rest += text
         at = 0
@@ -123,7 +104,7 @@ class StatementReader:
         out, self._out = self._out, []
         return out
 
-    def close(self) -> list[str | Statement]:
+    def close(self) -> list[Piece]:
         """Return the rest, as no more text comes."""
         self._final = True
         out = self.feed("")
@@ -141,7 +122,8 @@ class StatementReader:
     def _say(self, text: str, shown: str | None = None) -> None:
         """Pass `shown` on, after the gap, and add `text` to the statement."""
         self._text += self._gap + text
-        self._pass_on(self._gap + (text if shown is None else shown))
+        self._pass_on(self._gap)
+        self._pass_on(text if shown is None else shown)
         self._gap = ""
 
     def _pass_on(self, text: str) -> None:
@@ -163,9 +145,15 @@ class StatementReader:
         return StatementKind.HEADING if is_heading else self._kind
 
     @property
-    def _is_ended(self) -> bool:
+    def _stop(self) -> str:
+        """The mark at the end of the statement, "" if it has none."""
         tail = self._text[-40:].rstrip()
-        return self._is_long or bool(_ENDED.search(tail) and not _ABBREVIATION.search(tail))
+        found = _STOP.search(tail)
+        return found[1] if found and not _ABBREVIATION.search(tail) else ""
+
+    @property
+    def _is_ended(self) -> bool:
+        return self._is_long or self._stop not in _COLONS
 
     @property
     def _is_long(self) -> bool:
@@ -176,7 +164,7 @@ class StatementReader:
         if self._kind is StatementKind.CODE or "\n" not in self._gap:
             return self._kind is StatementKind.CODE or self._is_long or (self._is_ended and not following.islower())
         whole = self._kind is not StatementKind.SENTENCE or self._gap.count("\n") > 1 or self._is_ended
-        return whole or bool(_LEADS_IN.search(self._text.rstrip()) or _BOLD_LINE.match(self._text))
+        return whole or bool(self._stop or _BOLD_LINE.match(self._text))
 
     # -- reading
 
@@ -234,7 +222,7 @@ class StatementReader:
             self._finish()
         self._numbers.append(int(token["number"]))
         text = self._text
-        self._say("", token[0])
+        self._say("", Number(token[0]))
         self._text = text
         return len(token[0])
 
@@ -251,7 +239,7 @@ class StatementReader:
             self._line_begins = True
             return len(line[0])
         self._finish(StatementKind.HEADING if line["divider"] and self._gap.count("\n") == 1 else None)
-        self._pass_on(line[0])
+        self._pass_on(Code(line[0]) if line["fence"] else line[0])
         self._line_begins = bool(line["divider"])
         self._kind = (
             StatementKind.HEADING if line["heading"] else StatementKind.ROW if line["row"] else StatementKind.SENTENCE
@@ -268,11 +256,11 @@ class StatementReader:
         piece = self._rest[at:] if end < 0 else self._rest[at : end + 1]
         self._code_line += piece.rstrip("\n")
         if end >= 0 and self._closes(self._code_line):
-            self._pass_on(piece[:-1])
+            self._pass_on(Code(piece[:-1]))
             self._close_fence()
             self._gap, self._line_begins = "\n", True
             return len(piece)
-        self._pass_on(piece)
+        self._pass_on(Code(piece))
         if end >= 0:
             self._end_code_line()
         return len(piece)
@@ -290,5 +278,21 @@ class StatementReader:
         if cut_off:
             line = self._code_line
             self._end_code_line()
-            self._pass_on(("\n" if line else "") + self._indent + self._fence)
+            self._pass_on(Code(("\n" if line else "") + self._indent + self._fence))
         self._fence, self._code_line = "", ""
+
+
+def read_text(text: str) -> list[Piece]:
+    """Return the pieces of a whole text."""
+    reader = TextReader()
+    return [*reader.feed(text), *reader.close()]
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the numbers that a whole text cites, each once, in order."""
+    return list(dict.fromkeys(int(piece[1:-1]) for piece in read_text(text) if isinstance(piece, Number)))
+
+
+def shown(pieces: Iterable[Piece]) -> str:
+    """Return the text of pieces."""
+    return "".join(piece.gap if isinstance(piece, Statement) else piece for piece in pieces)

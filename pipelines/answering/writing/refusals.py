@@ -1,0 +1,183 @@
+"""Finds the sentences of an answer that say that there is none; takes them out while it streams.
+
+The prompts give the sentence for it (`UNKNOWN`); the patterns know what small models write instead, in English. Knows
+statements, no passage and no model.
+"""
+
+import re
+from collections.abc import Iterable
+
+import regex
+
+from pipelines.answering.grounding.words import content_words
+from pipelines.answering.writing.text import Code, Number, Piece, Statement, StatementKind, read_text
+
+MOST = 300  # characters of a sentence that are held
+
+_TEXTS = (
+    r"(?:(?:the|any|this|these|those|all|provided|given|above|retrieved|available|relevant|following|quoted|numbered"
+    r"|supplied) )*(?:passages?|excerpts?|contexts?|documentation|documents?|texts?|information|sources?|content"
+    r"|collection)"
+)
+_GIVEN = r"(?: (?:that (?:is|are) |you )?(?:provided|given|above|here|shown|quoted))?"
+_TELL = (
+    r"(?:contain|mention|provide|include|answer|specify|state|describe|discuss|address|give|explain|cover|say|have"
+    r"|offer|tell|indicate|show|hold)"
+)
+# What a sentence must begin with; what stands before it is passed over.
+_REFUSAL = regex.compile(
+    r"(?:(?:(?:i am|i'm) (?:very )?sorry|sorry|i apologi[sz]e|unfortunately|however|but|answer:)[,:;]? (?:but |that )?"
+    r"|(?:based on|according to|from|after) [^,.]{0,80}, )*(?:"
+    r"i (?:do not|don't) (?:really |actually )?(?:know|have)\b"
+    r"|i (?:cannot|can't|could not|couldn't|(?:am|was) (?:unable|not able) to) "
+    r"(?:find|answer|provide|determine|help|assist|locate|give|tell)\b"
+    rf"|{_TEXTS}{_GIVEN} (?:(?:do|does|did) not|don't|doesn't|didn't|cannot|can't)"
+    rf" (?:(?:directly|explicitly|specifically|actually|really|clearly|seem to|appear to) )*{_TELL}\b"
+    rf"|{_TEXTS}{_GIVEN} (?:has no|have no|lacks?|fails? to)\b"
+    rf"|(?:none|neither) of {_TEXTS}\b|no (?:passages?|excerpts?)\b|nothing in {_TEXTS}\b"
+    r"|(?:there (?:is|are) |i (?:see|find|found) )?no (?:\w+ )?(?:information|mention|answer|details?)"
+    r"(?: (?:about|on|regarding|in|that|which|for|to|of|here|(?:is |was )?(?:provided|given|available|found))\b|[.!]?$)"
+    r"|the answer [^.]{0,60}(?:is|was|can|could) ?not\b"
+    r")"
+)
+# A refusal that begins as any other sentence, so that it leaves before it is known.
+_NOT_THERE = re.compile(
+    rf".{{0,120}}\b(?:is|are|was|were) not (?:\w+ly )*(?:mentioned|provided|specified|found|covered|stated|described"
+    rf"|answered|discussed|addressed|included|given)\b.{{0,40}}\b{_TEXTS}\b"
+)
+# Words of a refusal of the whole question. The others name what is missing, which a reader may want to know.
+_WHOLE = re.compile(r"\b(?:i (?:do not|don't) know|answers?|answering|questions?|collection|enough|sufficient)\b")
+_CONTRAST = re.compile(r"[,;:]? (?:but|however|although|though|instead|nevertheless)\b,?(?: \S+){4}")
+# A question that asks to be shown or told something: "Yes" alone is no answer to it.
+_REQUEST = re.compile(
+    r"(?:\b(?:can|could|would|will) (?:you|someone|anyone) (?:please )?|^(?:please )?)"
+    r"(?:show|give|tell|explain|provide|share|write|describe|list|help|point|send)\b",
+    re.IGNORECASE,
+)
+_AGREEING = content_words("yes sure certainly course absolutely can could you me i show give provide here")
+
+
+def is_refusal(sentence: str) -> bool:
+    """Return whether a sentence says that the passages, or the model, have no answer, and nothing else."""
+    text = _plain(sentence)
+    found = _REFUSAL.match(text) or _NOT_THERE.match(text)
+    return found is not None and not _CONTRAST.search(text, found.end())
+
+
+def is_echo(sentence: str, question: str) -> bool:
+    """Return whether a sentence only repeats a request: "Yes, you can show me an example of it." """
+    said = content_words(_plain(sentence))
+    repeated = said <= content_words(question) | _AGREEING
+    return bool(said) and repeated and bool(_REQUEST.search(question)) and not sentence.rstrip().endswith(":")
+
+
+def is_whole(sentence: str) -> bool:
+    """Return whether a refusal speaks of the whole question, as "I do not know", not of a part that is missing."""
+    return bool(_WHOLE.search(_plain(sentence)))
+
+
+def gives_up(text: str) -> bool:
+    """Return whether an answer begins with a whole sentence that is a refusal of the question: no more is needed."""
+    first = next((piece.text for piece in read_text(text) if isinstance(piece, Statement)), "")
+    return first.endswith((".", "!", "?")) and is_refusal(first) and is_whole(first)
+
+
+def may_refuse(begin: str) -> bool:
+    """Return whether a sentence that begins so may still become a refusal."""
+    text = _plain(begin)
+    return len(text) <= MOST and _REFUSAL.match(text, partial=True) is not None
+
+
+class RefusalFilter:
+    """Takes refusals out of the pieces of an answer. Text that can't be one leaves with the delta it came in.
+
+    A refusal at the beginning is taken out, and so is one of the whole question after other sentences, which small
+    models append to good answers. With `final` nothing after a refusal at the beginning is believed.
+    A sentence with the word `copied`, which only the prompt's example has, counts as one; so does a beginning that
+    only repeats the request of `question`.
+    """
+
+    def __init__(self, *, final: bool = False, copied: str = "", question: str = "") -> None:
+        self._final, self._copied, self._question = final, copied, question
+        self._refusals, self._written, self._said, self._taken = 0, False, False, False
+        self._held: list[Piece] | None = []  # of the open sentence; None once it has left
+        self._sentence = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the text so far says nothing but that there is no answer, or has no words."""
+        return self._written and not self._said
+
+    def feed(self, pieces: Iterable[Piece]) -> list[Piece]:
+        """Return the pieces that may leave now that `pieces` have come."""
+        return [out for piece in pieces for out in self._take(piece)]
+
+    def close(self) -> list[Piece]:
+        """Return the rest, as no more text comes."""
+        return []
+
+    def _take(self, piece: Piece) -> list[Piece]:
+        if self._final and self._refusals and not self._said:
+            return []
+        if isinstance(piece, Statement):
+            return self._end(piece)
+        self._written |= bool(piece.strip())
+        if self._held is None:
+            self._sentence += piece
+            return [piece]
+        self._held.append(piece)
+        if piece.endswith("\n") and not self._said and not _has_words(self._sentence + piece):
+            self._sentence, self._held = "", []  # a rule before the first word
+            return []
+        if isinstance(piece, Code) or not all(map(self._may_be_void, self._grown(piece))):
+            return self._let_go()
+        return []
+
+    def _grown(self, piece: str) -> list[str]:
+        """Return the sentence with each character of `piece`, which is no part of it if it cites."""
+        begun = self._sentence
+        self._sentence += "" if isinstance(piece, Number) else piece
+        return [self._sentence[:n] for n in range(len(begun) + 1, len(self._sentence) + 1)]
+
+    def _may_be_void(self, begun: str) -> bool:
+        return not _has_words(begun) or may_refuse(begun) or self._may_echo(begun)
+
+    def _may_echo(self, begun: str) -> bool:
+        """Return whether a sentence, whose last word may not be whole, may still repeat the request."""
+        if self._said or len(begun) > MOST or not _REQUEST.search(self._question):
+            return False
+        whole = begun.rpartition(" ")[0]
+        return not content_words(_plain(whole)) or is_echo(whole, self._question)
+
+    def _let_go(self) -> list[Piece]:
+        """Return what was held, without the numbers of a refusal before it."""
+        held, self._held = self._held or [], None
+        while self._taken and held and (isinstance(held[0], Number) or not str(held[0]).strip()):
+            del held[0]
+        return held
+
+    def _end(self, statement: Statement) -> list[Piece]:
+        """End a sentence; return what of it has not left yet, nothing if it is a refusal."""
+        said = _has_words(statement.text)
+        refusal = said and statement.kind is not StatementKind.CODE and self._is_void(statement.text)
+        taken = self._held is not None and (
+            not self._said if not said else refusal and (not self._said or is_whole(statement.text))
+        )
+        left = [] if taken else [*self._let_go(), statement]
+        self._taken = taken
+        self._refusals += refusal
+        self._said |= said and not refusal
+        self._sentence, self._held = "", []
+        return left
+
+    def _is_void(self, sentence: str) -> bool:
+        copied = bool(self._copied and self._copied in sentence)
+        return copied or is_refusal(sentence) or (not self._said and is_echo(sentence, self._question))
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _plain(sentence: str) -> str:
+    return " ".join(sentence.lstrip(" \t\n>*_#-\"'“`").replace("’", "'").lower().split())
