@@ -30,9 +30,10 @@ from benchmarks.synthetic import (
 )
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search
+from pipelines.fetched import FetchedPage
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.lexical import LexicalIndex
-from pipelines.records import FetchedPage, Filters, VectorType
+from pipelines.records import Filters, VectorType
 from pipelines.store import BuildResources, Store, build_index, promote_index
 from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 

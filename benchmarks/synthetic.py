@@ -23,10 +23,11 @@ import psycopg
 
 from benchmarks.corpus import COMMON_WORDS, SITE, WORD, Corpus, CorpusChunk, CorpusPage, Text, load_corpus
 from pipelines import embedded
+from pipelines.fetched import FetchedPage
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.keeper import superuser_url
-from pipelines.records import Chunk, FetchedPage, IndexSettings, VectorType, content_hash, digest
+from pipelines.records import Chunk, IndexSettings, VectorType, content_hash, digest
 from pipelines.store import BuildResources, NoLiveIndex, Publication, RunLock, StagedPage, Store
 
 COLLECTION = "synthetic"

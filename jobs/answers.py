@@ -25,7 +25,7 @@ from pipelines.answering.verified.writing import (
     review_answers,
     write_answer,
 )
-from pipelines.store import Store, VerifiedAnswer
+from pipelines.store import RecordedQuestion, Store, VerifiedAnswer
 
 MOST_LINES = 40  # of the difference of a section
 NONE_YET = "no verified answer yet: `raydex answers add --question … --source URL#ANCHOR --file answer.md` writes one"
@@ -85,8 +85,8 @@ def show_changes(store: Store, flags: Mapping[str, Any]) -> None:
 
 def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
     asked = asked_questions(store, flags["asked"], flags["collection"])
-    collection = named_collection(store, flags["collection"] or next((row["collection"] for row in asked), None))
-    questions = [*flags["question"], *(row["standalone"] or row["question"] for row in asked)]
+    collection = named_collection(store, flags["collection"] or next((row.collection for row in asked), None))
+    questions = [*flags["question"], *(row.alone for row in asked)]
     if not flags["source"]:
         raise BadInput(f"name the section that the answer rests on with --source; {closest(collection, questions)}")
     answer = write_answer(store, collection, questions, read_text(flags), flags["source"])
@@ -98,7 +98,7 @@ def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
 def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
     known = store.verified_answer(flags["number"])
     asked = asked_questions(store, flags["asked"], known.collection)
-    more = [*flags["question"], *(row["standalone"] or row["question"] for row in asked)]
+    more = [*flags["question"], *(row.alone for row in asked)]
     text = read_text(flags) if flags["file"] or flags["text"] else known.answer
     sources = flags["source"] or [section.source for section in known.sections]
     answer = write_answer(store, known.collection, [*known.questions, *more], text, sources, known.id)
@@ -137,7 +137,7 @@ def named_collection(store: Store, name: str | None) -> str:
     return name
 
 
-def asked_questions(store: Store, names: Sequence[str], collection: str | None) -> list[Mapping[str, Any]]:
+def asked_questions(store: Store, names: Sequence[str], collection: str | None) -> list[RecordedQuestion]:
     """Return the recorded questions with these ids or words. Raises BadInput."""
     rows = {name: store.named_question(name, collection) for name in names}
     if missing := [name for name, row in rows.items() if row is None]:

@@ -208,7 +208,7 @@ def correct(
         raise BadInput(
             f"no question with the id, or the words, {id!r} is recorded: `raydex insights` shows what is asked"
         )
-    collection = wanted or asked["collection"] or choose_collection(store.collections())
+    collection = wanted or asked.collection or choose_collection(store.collections())
     checked = [section.source for section in pin_sections(store, collection, sources)] if sources else []
     row = corrected_row(asked, checked, pair=pair)
     if pair and not row.get("negatives"):

@@ -3,16 +3,19 @@
 Plain frozen dataclasses, and the hashes that name them. Knows no database, no HTTP and no Ray.
 """
 
+import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 # Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
 SECTIONING_VERSION = 4
 
-PageState = Literal["ok", "failed", "gone", "skipped", "redirect", "duplicate"]
 BlockKind = Literal["prose", "code", "table"]
 ChunkUnit = Literal["tokens", "characters"]
 VectorType = Literal["auto", "vector", "halfvec"]
@@ -46,43 +49,6 @@ class Page:
     body: bytes
     content_type: str = "text/html"
     charset: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedPage:
-    """The state of a page in one run, as the crawler or the folder reader found it.
-
-    `body` None with state "ok" means unchanged (304, or not asked for again): the stored body stays. `links` are the
-    absolute URLs that the page links to, `canonical` its `rel=canonical` if it names another URL, `error` why the page
-    is not "ok". `stamp` tells whether the file that it was read from has changed since (None: no file, or a new one).
-    """
-
-    url: str
-    state: PageState
-    http_status: int | None = None
-    etag: str | None = None
-    body: bytes | None = None
-    content_type: str = "text/html"
-    charset: str | None = None
-    links: tuple[str, ...] = ()
-    canonical: str | None = None
-    error: str | None = None
-    stamp: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KnownPage:
-    """A URL as it is stored. `etag` is None unless the stored body may be revalidated with it.
-
-    `fetched` means that the run which asks, or a killed one that it continues, has stored the body.
-    """
-
-    url: str
-    state: PageState
-    etag: str | None
-    content_hash: str | None
-    links: tuple[str, ...]
-    fetched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +179,13 @@ class Hit:
 
     chunk_id: str
     url: str
-    anchors: tuple[str, ...]
-    title: str
-    headings: tuple[str, ...]
-    text: str
-    text_hash: str
-    score: float
-    score_kind: str
+    anchors: tuple[str, ...] = ()
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    text: str = ""
+    text_hash: str = ""
+    score: float = 0.0
+    score_kind: str = ""
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -336,8 +302,8 @@ class Citation:
 
     n: int
     source: str
-    title: str
-    snippet: str
+    title: str = ""
+    snippet: str = ""
     headings: tuple[str, ...] = ()
     scores: dict[str, float] = field(default_factory=dict)
     supported: bool = True
@@ -365,18 +331,19 @@ class Answer:
     `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
     the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
     FINISHED unless the model was cut off. `claims` counts what it states, `confidence` is how far it can be relied on.
-    `collection` is the one that answered, also where the question named none.
+    `collection` is the one that answered, also where the question named none. An answer is stored as `to_dict` gives
+    it: a new field needs a default, which answers of before have.
     """
 
     question: str
     text: str
-    agent: str
-    citations: tuple[Citation, ...]
-    hits: tuple[Hit, ...]
-    degraded: tuple[str, ...]
-    timings: dict[str, float]
-    index: int
-    revision: int
+    agent: str = ""
+    citations: tuple[Citation, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    degraded: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    index: int = 0
+    revision: int = 0
     id: str = ""
     known: bool = True
     route: Route | None = None
@@ -394,6 +361,36 @@ class Answer:
         """Who wrote the text."""
         return written_by(self.agent)
 
+    @property
+    def cited(self) -> tuple[str, ...]:
+        """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source."""
+        found = (self._hit_of(citation) for citation in self.citations)
+        return tuple(hit.chunk_id for hit in found if hit)
+
+    def _hit_of(self, citation: Citation) -> Hit | None:
+        nth = self.hits[citation.n - 1 : citation.n] if citation.n > 0 else ()
+        return next((hit for hit in (*nth, *self.hits) if citation.source in (hit.source, *hit.sources)), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it in JSON's types."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Answer":
+        """Return the answer that `to_dict` gave; what is null or missing has its default. Raises ValidationError."""
+        return _answers().validate_python(_without_nulls(values))
+
     def __str__(self) -> str:
         sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)
         return f"{self.text}\n\n{sources}" if sources else self.text
+
+
+@functools.cache
+def _answers() -> TypeAdapter[Answer]:
+    return TypeAdapter(Answer)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list | tuple) else value

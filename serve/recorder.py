@@ -12,13 +12,13 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from pipelines.answering.language import find_language
-from pipelines.records import Answer, Citation, Hit
-from pipelines.store import QuestionRow, StoreUnavailable
+from pipelines.records import Answer
+from pipelines.store import RecordedQuestion, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 class QuestionStore(Protocol):
     """The part of the store that keeps questions."""
 
-    def record_questions(self, rows: Sequence[QuestionRow]) -> None: ...
+    def record_questions(self, questions: Sequence[RecordedQuestion]) -> None: ...
 
     def forget_questions(self, days: float) -> int: ...
 
@@ -78,7 +78,7 @@ class Recorder:
         pause_s: float = PAUSE_S,
     ) -> None:
         self._store, self._enabled, self._retention_days, self._pause_s = store, enabled, retention_days, pause_s
-        self._waiting: queue.Queue[QuestionRow | None] = queue.Queue(most_waiting)
+        self._waiting: queue.Queue[RecordedQuestion | None] = queue.Queue(most_waiting)
         self._closing = threading.Event()
         self._give_up_at = float("inf")
         self._forget_at = time.monotonic()
@@ -92,31 +92,18 @@ class Recorder:
         if not self._enabled:
             return
         try:
-            row = row_of(answer, context)
+            kept = abridged(answer)
+            recorded = recorded_question(answer.id or uuid.uuid4().hex, answer.question, context, answer=kept)
         except Exception:
             self._drop(1, "an answer does not fit a row", exc_info=True)
         else:
-            self._enqueue(row)
+            self._enqueue(recorded)
 
     def record_failure(self, id: str, question: str, error: str, context: QuestionContext = QuestionContext()) -> None:
         """Queue a question without an answer, and why it failed. Never waits and never raises."""
-        if not self._enabled:
-            return
-        self._enqueue(
-            QuestionRow(
-                id,
-                question,
-                collection=context.collection,
-                conversation=context.conversation,
-                mode=context.mode,
-                key_name=context.key,
-                known=False,
-                error=error[:MOST_ERROR_CHARACTERS] or "unknown",
-                channel=context.channel,
-                page=without_query(context.page),
-                language=find_language(question),
-            )
-        )
+        if self._enabled:
+            error = error[:MOST_ERROR_CHARACTERS] or "unknown"
+            self._enqueue(recorded_question(id, question, context, error=error))
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write the waiting rows for at most `timeout_s`; drop the rest, and whatever comes later."""
@@ -129,7 +116,7 @@ class Recorder:
 
     # ---------------------------------------------------------------------------------------- in the caller's thread
 
-    def _enqueue(self, row: QuestionRow) -> None:
+    def _enqueue(self, row: RecordedQuestion) -> None:
         if self._closing.is_set():
             self._drop(1, "the service is stopping")
             return
@@ -158,7 +145,7 @@ class Recorder:
             if batch:
                 self._write(batch)
 
-    def _next(self) -> list[QuestionRow]:
+    def _next(self) -> list[RecordedQuestion]:
         """Return a batch of waiting rows; wait for the first one until it is time to delete old questions."""
         try:
             first = self._waiting.get(timeout=max(0.01, self._forget_at - time.monotonic()))
@@ -166,8 +153,8 @@ class Recorder:
             return []
         return [row for row in (first, *self._rest(BATCH_ROWS - 1)) if row is not None]
 
-    def _rest(self, most: int | None = None) -> list[QuestionRow]:
-        rows: list[QuestionRow] = []
+    def _rest(self, most: int | None = None) -> list[RecordedQuestion]:
+        rows: list[RecordedQuestion] = []
         while most is None or len(rows) < most:
             try:
                 row = self._waiting.get_nowait()
@@ -177,7 +164,7 @@ class Recorder:
                 rows.append(row)
         return rows
 
-    def _write(self, rows: list[QuestionRow]) -> None:
+    def _write(self, rows: list[RecordedQuestion]) -> None:
         """Write `rows`, retrying while the database is away; drop only those that it refuses."""
         pause = self._pause_s
         while True:
@@ -222,38 +209,35 @@ class Recorder:
                 log.info("deleted %d questions older than %g days", deleted, self._retention_days)
 
 
-def row_of(answer: Answer, context: QuestionContext = QuestionContext()) -> QuestionRow:
-    """Return the row of an answer: everything except its prompts and the whole texts of its hits."""
-    return QuestionRow(
-        id=answer.id or uuid.uuid4().hex,
-        question=answer.question,
-        collection=context.collection or answer.collection,
+def recorded_question(
+    id: str, question: str, context: QuestionContext, *, answer: Answer | None = None, error: str | None = None
+) -> RecordedQuestion:
+    """Return a question with its answer, or the error why it has none, as it is written down."""
+    return RecordedQuestion(
+        id,
+        question,
+        answer,
+        collection=context.collection or (answer.collection if answer else ""),
         conversation=context.conversation,
-        standalone=answer.queries[0] if answer.queries and answer.queries[0] != answer.question else "",
         mode=context.mode,
-        agent=answer.agent,
-        why=answer.route.why if answer.route else "",
-        answer=answer.text,
-        known=answer.known,
-        citations=[_citation(citation, answer.hits) for citation in answer.citations],
-        hits=[_hit(hit) for hit in answer.hits],
-        queries=list(answer.queries),
-        degraded=list(answer.degraded),
-        prompt_tokens=answer.usage.prompt_tokens,
-        completion_tokens=answer.usage.completion_tokens,
-        calls=answer.usage.calls,
-        cost=answer.usage.cost,
-        timings=dict(answer.timings),
-        index=answer.index,
-        revision=answer.revision,
         key_name=context.key,
-        confidence=answer.confidence,
-        claims=asdict(answer.claims),
-        notes=list(answer.notes),
-        finish_reason=answer.finish_reason,
+        error=error,
         channel=context.channel,
         page=without_query(context.page),
-        language=find_language(answer.question),
+        language=find_language(question),
+    )
+
+
+def abridged(answer: Answer) -> Answer:
+    """Return an answer without its prompts and the whole texts of its hits: it can be read without its index."""
+    return replace(
+        answer,
+        exchanges=(),
+        citations=tuple(replace(one, snippet=one.snippet[:SNIPPET_CHARACTERS]) for one in answer.citations),
+        hits=tuple(
+            replace(hit, text=hit.text[:SNIPPET_CHARACTERS], context="", sources=hit.sources or (hit.source,))
+            for hit in answer.hits
+        ),
     )
 
 
@@ -264,37 +248,3 @@ def without_query(url: str) -> str:
     except ValueError:
         return ""
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))[:MOST_URL_CHARACTERS]
-
-
-def _hit(hit: Hit) -> dict[str, Any]:
-    return {
-        "source": hit.source,
-        "chunk_id": hit.chunk_id,
-        "text_hash": hit.text_hash,
-        "title": hit.title,
-        "headings": list(hit.headings),
-        "snippet": hit.text[:SNIPPET_CHARACTERS],
-        "score": hit.score,
-        "score_kind": hit.score_kind,
-        "ranks": dict(hit.ranks),
-        "scores": dict(hit.scores),
-    }
-
-
-def _citation(citation: Citation, hits: Sequence[Hit]) -> dict[str, Any]:
-    """Return a citation with its chunk: the n-th hit, or the first hit of its source if that is another one."""
-    nth = hits[citation.n - 1 : citation.n] if citation.n > 0 else ()
-    cited = next((hit for hit in (*nth, *hits) if citation.source in (hit.source, *hit.sources)), None)
-    return {
-        "n": citation.n,
-        "source": citation.source,
-        "chunk_id": cited.chunk_id if cited else None,
-        "text_hash": cited.text_hash if cited else None,
-        "title": citation.title,
-        "headings": list(citation.headings),
-        "snippet": citation.snippet[:SNIPPET_CHARACTERS],
-        "scores": dict(citation.scores),
-        "supported": citation.supported,
-        "support": citation.support,
-        "by": citation.by,
-    }

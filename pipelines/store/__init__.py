@@ -63,7 +63,7 @@ from pipelines.store.publish import (
     return_to_revision,
     returnable,
 )
-from pipelines.store.questions import BadRating, QuestionRow, Questions, Turn
+from pipelines.store.questions import BadRating, Questions, RecordedQuestion, Turn
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
@@ -114,7 +114,7 @@ __all__ = [
     "PinnedSection",
     "Place",
     "Publication",
-    "QuestionRow",
+    "RecordedQuestion",
     "RunLock",
     "SearchResult",
     "SectionStart",

@@ -11,7 +11,8 @@ from typing import Any
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from pipelines.records import FetchedPage, KnownPage, Page, content_hash
+from pipelines.fetched import FetchedPage, KnownPage
+from pipelines.records import Page, content_hash
 from pipelines.store.connection import Connection, Database, statement
 from pipelines.text.cleaning import clean_for_storage
 

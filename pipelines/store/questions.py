@@ -5,17 +5,23 @@ Knows no HTTP and nothing about how an answer is made.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from pipelines.store.connection import Database, to_jsonb
+from pipelines.records import Answer
+from pipelines.store.connection import Database, statement, to_jsonb
 from pipelines.text.cleaning import clean_for_storage
 
 RATINGS = (-1, 0, 1)
 # Why an answer was rated down.
 REASONS = ("wrong", "incomplete", "outdated", "not_asked")
 DAY_S = 86_400
+# The fields of a question that are columns as they are.
+WRITTEN = (
+    "id", "question", "collection", "conversation", "asked_at", "mode", "key_name", "error", "channel", "page",
+    "language",
+)  # fmt: skip
 # What pipelines.insights.masking writes for what it masks.
 MASK = re.compile(r"\[(?:e-mail|address|phone|user|login|secret|key|private key)\]")
 
@@ -25,46 +31,38 @@ class BadRating(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionRow:
-    """One row of the table `question`.
+class RecordedQuestion:
+    """A question as it is recorded, with its `answer`, or with the `error` why it has none.
 
-    `citations` are objects with n, source, chunk_id, text_hash, title, headings, snippet, scores, supported, support,
-    by; `hits` with source, chunk_id, text_hash, title, headings, snippet, score, score_kind, ranks, scores; `claims`
-    has total, cited, supported. `error` is why the question failed, None if it was answered; `confidence` and `claims`
-    are None for one that failed. `page` is what the reader had open, `language` is BCP 47, "" if not certain.
+    `answer` holds the first words of its hits. `page` is what the reader had open, `language` is BCP 47, "" if not
+    certain. `shared_at` is since when others may read it; `rating` is what a read asked for. Both are not written.
     """
 
     id: str
     question: str
+    answer: Answer | None = None
     collection: str = ""
     conversation: str = ""
     asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    standalone: str = ""
     mode: str = ""
-    agent: str = ""
-    why: str = ""
-    answer: str = ""
-    known: bool = True
-    citations: Sequence[Mapping[str, Any]] = ()
-    hits: Sequence[Mapping[str, Any]] = ()
-    queries: Sequence[str] = ()
-    degraded: Sequence[str] = ()
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    calls: int = 0
-    cost: float = 0.0
-    timings: Mapping[str, float] = field(default_factory=dict)
-    index: int | None = None
-    revision: int | None = None
     key_name: str = ""
     error: str | None = None
-    confidence: str | None = None
-    claims: Mapping[str, int] | None = None
-    notes: Sequence[str] = ()
-    finish_reason: str = "stop"
     channel: str = "api"
     page: str = ""
     language: str = ""
+    shared_at: datetime | None = None
+    rating: int | None = None
+
+    @property
+    def standalone(self) -> str:
+        """The question condensed with its conversation; "" if that was not needed."""
+        first = self.answer.queries[0] if self.answer and self.answer.queries else self.question
+        return "" if first == self.question else first
+
+    @property
+    def alone(self) -> str:
+        """The question as it reads without its conversation."""
+        return self.standalone or self.question
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +77,25 @@ class Turn:
 class Questions(Database):
     """Questions and feedback."""
 
-    def record_questions(self, rows: Sequence[QuestionRow]) -> None:
-        """Write `rows` in one transaction; a row whose id exists stays as it is."""
-        if rows:
-            self._run("record_questions", {"rows": to_jsonb([asdict(row) for row in rows])})
+    def record_questions(self, questions: Sequence[RecordedQuestion]) -> None:
+        """Write `questions` in one transaction; one whose id exists stays as it is."""
+        if questions:
+            self._run("record_questions", {"rows": to_jsonb(list(map(_to_row, questions)))})
 
-    def question(self, id: str) -> dict[str, Any] | None:
-        """Return the row of a question: the fields of QuestionRow, shared_at. None if it does not exist (yet)."""
+    def question(self, id: str) -> RecordedQuestion | None:
+        """Return a question, None if it does not exist (yet)."""
         row = self._one("question", {"id": clean_for_storage(id)})
-        return dict(row) if row else None
+        return _from_row(row) if row else None
 
-    def named_question(self, name: str, collection: str | None = None) -> dict[str, Any] | None:
-        """Return the row of the question with this id, or with these words; None without one.
+    def named_question(self, name: str, collection: str | None = None) -> RecordedQuestion | None:
+        """Return the question with this id, or with these words; None without one.
 
         Case and blanks make no difference; what insights mask ("[e-mail]"), or cut off ("…" at the end), is any text.
         Of several askings it is one that did not fail, of `collection`, the one rated worst, then the newest.
         """
         name = clean_for_storage(name)
         row = self._one("named_question", {"name": name, "words": _as_pattern(name), "collection": collection})
-        return dict(row) if row else None
+        return _from_row(row) if row else None
 
     def conversation(
         self, id: str, most: int = 5, key_name: str = "", among: Sequence[str] | None = None
@@ -109,16 +107,16 @@ class Questions(Database):
         ids = None if among is None else [clean_for_storage(id) for id in among]
         place = {"conversation": clean_for_storage(id), "key_name": key_name, "among": ids}
         rows = self._all("conversation", {**place, "most": most})
-        return [Turn(row["question"], row["answer"], tuple(row["cited"])) for row in reversed(rows)]
+        return [Turn(row["question"], row["answer"], tuple(row["cited"] or ())) for row in reversed(rows)]
 
-    def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> dict[str, Any] | None:
-        """Return the row of an answer, as `question` does, with `rating`, the one that `key_name` gave it, if any.
+    def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> RecordedQuestion | None:
+        """Return an answered question, with the `rating` that `key_name` gave it, if any.
 
         Only one that was asked with the key `key_name` (None: by nobody who can be known again) or is shared, or any
         one (`all`); None for any other, and for a question that failed.
         """
         row = self._one("readable_answer", {"id": clean_for_storage(id), "key_name": key_name, "all": all})
-        return dict(row) if row else None
+        return _from_row(row) if row else None
 
     def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
         """Let whoever may ask read an answer, or no longer; return whether it is one that `key_name` asked (or `all`).
@@ -155,12 +153,9 @@ class Questions(Database):
         """Return all feedback on an answer (rating, comment, reasons, created, key_name), oldest first."""
         return [dict(row) for row in self._all("feedback_of", {"question_id": clean_for_storage(question_id)})]
 
-    def rated_questions(self, collection: str) -> list[dict[str, Any]]:
-        """Return the answered questions to a collection that were rated, oldest first.
-
-        Each has question, standalone, answer, known, citations, hits, asked_at and `rating`, the sum of its ratings.
-        """
-        return [dict(row) for row in self._all("rated_questions", {"collection": clean_for_storage(collection)})]
+    def rated_questions(self, collection: str) -> list[RecordedQuestion]:
+        """Return the answered questions to a collection that were rated, oldest first, with their ratings' sum."""
+        return [_from_row(row) for row in self._all("rated_questions", {"collection": clean_for_storage(collection)})]
 
     def asked_questions(self, collection: str) -> list[str]:
         """Return the distinct questions that were asked about a collection, as they read alone, oldest first."""
@@ -175,7 +170,7 @@ class Questions(Database):
         Only those to `collection`, asked `before`, and (`unknown`) without an answer from the sources, if given.
         """
         values = {"collection": collection, "before": before, "unknown": unknown, "most": most}
-        return [dict(row) for row in self._all("recent_questions", values)]
+        return [dict(row) for row in self._all("recent_questions", values, answer=statement("answer_fields"))]
 
     def forget_questions(self, days: float) -> int:
         """Delete questions asked more than `days` ago; return how many.
@@ -185,6 +180,26 @@ class Questions(Database):
         """
         row = self._one("forget_questions", {"seconds": days * DAY_S})
         return int((row or {})["forgotten"])
+
+
+def _to_row(question: RecordedQuestion) -> dict[str, Any]:
+    """Return the columns of a question: its fields, and what is sought of its answer."""
+    answer = question.answer
+    columns = {name: getattr(question, name) for name in (*WRITTEN, "standalone")}
+    if answer is None:
+        return {**columns, "answer": None, "known": False, "cited": []}
+    sought = {"known": answer.known, "cited": list(answer.cited), "index": answer.index}
+    return {**columns, **sought, "answer": answer.to_dict()}
+
+
+def _from_row(row: Mapping[str, Any]) -> RecordedQuestion:
+    """Return a question as it was recorded, also by a version that wrote no document but the answer's text."""
+    answer = row["answer"]
+    if answer is not None:
+        written = {"text": answer} if isinstance(answer, str) else answer
+        answer = Answer.from_dict({**written, "id": row["id"], "question": row["question"]})
+    columns = {name: row[name] for name in (*WRITTEN, "shared_at", "rating") if row.get(name) is not None}
+    return RecordedQuestion(**columns, answer=answer)
 
 
 def _as_pattern(words: str) -> str:

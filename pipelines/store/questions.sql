@@ -5,6 +5,12 @@ insert into question
 select * from jsonb_populate_recordset(null::question, %(rows)s) order by id collate "C"
 on conflict do nothing;
 
+-- name: answer_fields
+-- The fields of an answer's document, which is opened once; a replica of the version before writes the text alone.
+cross join lateral jsonb_to_record(case when jsonb_typeof(q.answer) = 'object' then q.answer else jsonb_build_object() end) as a (
+    text text, agent text, confidence text, degraded text[], citations jsonb, hits jsonb, timings jsonb, usage jsonb
+)
+
 -- name: question
 select * from question where id = %(id)s;
 
@@ -31,11 +37,7 @@ where id = %(id)s and error is null and (key_name = %(key_name)s or %(all)s);
 
 -- name: conversation
 -- The closest passages of an answer that it does not know are none that the next question goes on about.
-select question, answer,
-    array(
-        select c.value ->> 'chunk_id' from jsonb_array_elements(citations) with ordinality c(value, n)
-        where known and c.value ->> 'chunk_id' is not null order by c.n
-    ) as cited
+select question, coalesce(answer ->> 'text', answer #>> array[]::text[], '') as answer, case when known then cited end as cited
 from question
 where conversation = %(conversation)s and conversation <> '' and key_name = %(key_name)s and error is null
     and (%(among)s::text[] is null or id = any(%(among)s::text[]))
@@ -53,7 +55,7 @@ select rating, comment, reasons, created, key_name from feedback where question_
 
 -- name: rated_questions
 -- One row per answered question that anyone rated: `rating` is the sum of their ratings.
-select q.question, q.standalone, q.answer, q.known, q.citations, q.hits, q.asked_at, sum(f.rating)::int as rating
+select q.*, sum(f.rating)::int as rating
 from question q join feedback f on f.question_id = q.id
 where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
@@ -64,11 +66,15 @@ where collection = %(collection)s and error is null
 group by 1 order by min(asked_at), 1;
 
 -- name: recent_questions
-select q.id, q.asked_at, q.collection, q.question, q.answer, q.known, q.agent, q.citations, q.degraded, q.timings,
-    q.cost, q.key_name, q.error, q.confidence, q.claims, q.channel, q.page, q.language, f.rating,
+-- The sources are those of its citations.
+select q.id, q.asked_at, q.collection, q.question, coalesce(a.text, '') as answer, q.known, coalesce(a.agent, '') as agent,
+    jsonb_path_query_array(coalesce(a.citations, '[]'), '$[*].source') as sources,
+    coalesce(a.degraded, array[]::text[]) as degraded, (a.timings ->> 'total')::float8 as seconds,
+    coalesce((a.usage ->> 'cost')::float8, 0) as cost, a.confidence,
+    q.key_name, q.error, q.channel, q.page, q.language, f.rating,
     coalesce(f.comments, array[]::text[]) as comments,
     array(select distinct unnest(g.reasons) from feedback g where g.question_id = q.id order by 1) as reasons
-from question q left join lateral (
+from question q {answer} left join lateral (
     select sum(rating)::int as rating, array_agg(comment order by created) filter (where comment <> '') as comments
     from feedback where question_id = q.id
 ) f on true

@@ -6,10 +6,9 @@ Knows the chunks and hits of a live index; no model.
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
@@ -17,7 +16,7 @@ from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.records import Hit
-from pipelines.store import Store
+from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
 
 
@@ -222,8 +221,8 @@ class IndexedCollection:
         """Return the best `k` hits."""
         return self._retriever.retrieve(Search((question,), self.index.collection, k=k)).hits
 
-    def ratings(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of rated questions, as `from_ratings` reads them."""
+    def ratings(self) -> Sequence[RecordedQuestion]:
+        """Return the rated questions, as `from_ratings` reads them."""
         return self._store.rated_questions(self.index.collection)
 
 

@@ -1,7 +1,7 @@
 """Handlers of /admin, for admin keys: recorded questions, what they teach, state of collections."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -43,11 +43,6 @@ class RecordedQuestionOut(BaseModel):
     language: str | None
     error: str | None
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "RecordedQuestionOut":
-        sources = [str(citation["source"]) for citation in row["citations"]]
-        return cls(**row, sources=sources, seconds=row["timings"].get("total"))
-
 
 class AdminRoutes:
     """The handlers; each answers its route in routes.py."""
@@ -65,7 +60,7 @@ class AdminRoutes:
         most: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 100,
     ) -> list[RecordedQuestionOut]:
         rows = await self._threads.run(self._store.recent_questions, collection, before, unknown, most)
-        return [RecordedQuestionOut.of(row) for row in rows]
+        return [RecordedQuestionOut(**row) for row in rows]
 
     async def status(self, collection: Name | None = None) -> dict[str, Any]:
         names = [row["name"] for row in await self._threads.run(self._store.collections)]

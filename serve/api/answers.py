@@ -1,7 +1,6 @@
 """Handlers of /answers and /feedback: a recorded answer, for its asker or, once shared, for all."""
 
 import asyncio
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -9,8 +8,7 @@ from fastapi import Path, Request
 from pydantic import AfterValidator, BaseModel
 from starlette.exceptions import HTTPException
 
-from pipelines.records import FINISHED, LOW, MODEL, Answer, Citation, Claims, Hit, Route, Usage
-from pipelines.store import Store
+from pipelines.store import RecordedQuestion, Store
 from serve.api.replies import AnswerOut, FeedbackOut
 from serve.api.requests import FeedbackIn, Name, without_completion_prefix
 from serve.api.sessions import check_reader
@@ -42,15 +40,17 @@ class RecordedAnswerOut(AnswerOut):
     shared: bool
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any], own: bool, reading: bool = False) -> Self:
-        """Return the reply for the row of an answer; `own`: to its asker or an admin key. `reading` as in AnswerOut."""
-        answer = AnswerOut.of(answer_of(row), row["conversation"] if own else "", reading=reading or not own)
-        return cls(
-            **answer.model_dump(exclude_unset=True),
-            collection=row["collection"],
-            asked_at=row["asked_at"],
-            rating=row["rating"],
-            shared=row["shared_at"] is not None,
+    def of_recorded(cls, recorded: RecordedQuestion, own: bool, reading: bool = False) -> Self:
+        """Return the reply for a recorded answer; `own`: to its asker or an admin key. `reading` as in AnswerOut."""
+        assert recorded.answer is not None
+        return cls.of(
+            recorded.answer,
+            recorded.conversation if own else "",
+            reading=reading or not own,
+            collection=recorded.collection,
+            asked_at=recorded.asked_at,
+            rating=recorded.rating,
+            shared=recorded.shared_at is not None,
         )
 
 
@@ -68,9 +68,10 @@ class AnswerRoutes:
         self._store, self._threads = store, threads
 
     async def answer(self, id: AnswerId, request: Request) -> RecordedAnswerOut:
-        row, key = await self._readable(id, request), key_of(request.scope)
+        recorded, key = await self._readable(id, request), key_of(request.scope)
         reading = key is not None and not key.may("query")
-        return RecordedAnswerOut.of_row(row, is_admin(request) or row["key_name"] == asker_of(request), reading)
+        own = is_admin(request) or recorded.key_name == asker_of(request)
+        return RecordedAnswerOut.of_recorded(recorded, own, reading)
 
     async def rate(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
         """Write down a rating of an answer that one may read, in the place of one's earlier rating."""
@@ -89,12 +90,14 @@ class AnswerRoutes:
         await self._once_recorded(self._store.share_answer, id, asker_of(request), False, is_admin(request))
         return SharedOut(id=id, shared=False)
 
-    async def _readable(self, id: str, request: Request) -> Mapping[str, Any]:
-        """Return the row of an answer that is one's own, or shared. Raises HTTPException."""
-        row = await self._once_recorded(self._store.readable_answer, id, asker_of(request), is_admin(request))
-        if (key := key_of(request.scope)) and not key.sees(row["collection"]):  # another's, shared
+    async def _readable(self, id: str, request: Request) -> RecordedQuestion:
+        """Return an answer that is one's own, or shared. Raises HTTPException."""
+        recorded: RecordedQuestion = await self._once_recorded(
+            self._store.readable_answer, id, asker_of(request), is_admin(request)
+        )
+        if (key := key_of(request.scope)) and not key.sees(recorded.collection):  # another's, shared
             raise HTTPException(404, UNKNOWN_ANSWER)
-        return dict(row)
+        return recorded
 
     async def _once_recorded(self, call: Any, *arguments: object) -> Any:
         """Return what `call` finds, if need be a moment later. Raises HTTPException."""
@@ -115,60 +118,3 @@ def is_admin(request: Request) -> bool:
     """Return whether the request came with an admin key."""
     key = key_of(request.scope)
     return key is not None and key.may("admin")
-
-
-def answer_of(row: Mapping[str, Any]) -> Answer:
-    """Return an answer as it was recorded; its hits have the first words of their texts."""
-    return Answer(
-        id=row["id"],
-        question=row["question"],
-        text=row["answer"],
-        agent=row["agent"],
-        citations=tuple(_citation(citation) for citation in row["citations"]),
-        hits=tuple(_hit(hit) for hit in row["hits"]),
-        degraded=tuple(row["degraded"]),
-        timings=row["timings"],
-        index=row["index"] or 0,
-        revision=row["revision"] or 0,
-        known=row["known"],
-        route=Route(row["agent"], row["why"]),
-        queries=tuple(row["queries"]),
-        notes=tuple(row["notes"] or ()),
-        usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["calls"], row["cost"]),
-        finish_reason=row["finish_reason"] or FINISHED,
-        claims=Claims(**row["claims"]) if row["claims"] else Claims(),
-        confidence=row["confidence"] or LOW,
-        collection=row["collection"],
-    )
-
-
-def _citation(recorded: Mapping[str, Any]) -> Citation:
-    return Citation(
-        n=recorded["n"],
-        source=recorded["source"],
-        title=recorded["title"],
-        snippet=recorded["snippet"],
-        headings=tuple(recorded.get("headings", ())),
-        scores=recorded.get("scores", {}),
-        supported=recorded.get("supported", True),
-        support=recorded.get("support", 1.0),
-        by=recorded.get("by", MODEL),
-    )
-
-
-def _hit(recorded: Mapping[str, Any]) -> Hit:
-    url, _, anchor = recorded["source"].partition("#")
-    return Hit(
-        chunk_id=recorded["chunk_id"],
-        url=url,
-        anchors=(anchor,) if anchor else (),
-        title=recorded["title"],
-        headings=tuple(recorded.get("headings", ())),
-        text=recorded["snippet"],
-        text_hash=recorded.get("text_hash", ""),
-        score=recorded["score"],
-        score_kind=recorded.get("score_kind", ""),
-        ranks=recorded.get("ranks", {}),
-        scores=recorded.get("scores", {}),
-        sources=(recorded["source"],),
-    )

@@ -13,7 +13,7 @@ from pipelines.llm.session import Status
 from pipelines.store import Store
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
-from serve.api.replies import AnswerOut, CitationOut, HitOut, SearchOut, StatusOut
+from serve.api.replies import AnswerOut, CitationOut, SearchOut, StatusOut
 from serve.api.requests import QueryIn, SearchIn
 from serve.api.sessions import AskedCollections, check_reader
 from serve.api.stream import StreamedAnswer, first_event, make_event
@@ -81,7 +81,7 @@ class AnswerEvents:
                 make_event("delta", {"text": clean_for_storage(event.text), **({"reset": True} if event.reset else {})})
             ]
         answer = self._session.finish(event)
-        citations = [make_event("citation", CitationOut.of(citation)) for citation in answer.citations]
+        citations = [make_event("citation", CitationOut.model_validate(citation)) for citation in answer.citations]
         whole = AnswerOut.of(answer, self._session.conversation, self._prompts, reading=self._reading)
         return [*citations, make_event("answer", whole)]
 
@@ -93,9 +93,4 @@ class AnswerEvents:
 
 
 def _hits(retrieval: Retrieval) -> dict[str, Any]:
-    return {
-        "hits": [HitOut.of(hit).model_dump() for hit in retrieval.hits],
-        "queries": [clean_for_storage(query) for query in retrieval.queries],
-        "index": retrieval.index.id,
-        "revision": retrieval.revision,
-    }
+    return SearchOut.of(retrieval).model_dump(include={"hits", "queries", "index", "revision"})

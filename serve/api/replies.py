@@ -1,48 +1,42 @@
 """Replies of the API: their fields, and how the engine's records become them."""
 
-from dataclasses import asdict
-from typing import Annotated, Literal, Self
+from dataclasses import asdict, fields
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.session import Status
-from pipelines.records import Answer, Citation, CitedBy, Claims, Confidence, Exchange, Hit, WrittenBy
+from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
 
+Text = Annotated[str, BeforeValidator(clean_for_storage)]
 
-class CitationOut(BaseModel):
+
+class _Reply(BaseModel):
+    """A part of a reply, made from a record by the names of its fields."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class CitationOut(_Reply):
     """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it.
 
     `by` is who put the number there: the language model, Raydex (`attributed`), or the person who wrote the answer.
     """
 
     n: int
-    source: str
-    title: str
-    snippet: str
-    headings: list[str]
+    source: Text
+    title: Text
+    snippet: Text
+    headings: list[Text]
     scores: dict[str, float]
     supported: bool
     support: float
     by: CitedBy
 
-    @classmethod
-    def of(cls, citation: Citation) -> Self:
-        return cls(
-            n=citation.n,
-            source=clean_for_storage(citation.source),
-            title=clean_for_storage(citation.title),
-            snippet=clean_for_storage(citation.snippet),
-            headings=[clean_for_storage(heading) for heading in citation.headings],
-            scores=citation.scores,
-            supported=citation.supported,
-            support=citation.support,
-            by=citation.by,
-        )
 
-
-class HitOut(BaseModel):
+class HitOut(_Reply):
     """A chunk with its score, and its rank and score in each search leg; `context` is its text with its neighbours."""
 
     chunk_id: str
@@ -57,74 +51,35 @@ class HitOut(BaseModel):
     ranks: dict[str, int]
     scores: dict[str, float]
 
-    @classmethod
-    def of(cls, hit: Hit) -> Self:
-        return cls(
-            chunk_id=hit.chunk_id,
-            source=hit.source,
-            sources=list(hit.sources),
-            title=hit.title,
-            headings=list(hit.headings),
-            text=hit.text,
-            context=hit.context,
-            score=hit.score,
-            score_kind=hit.score_kind,
-            ranks=hit.ranks,
-            scores=hit.scores,
-        )
-
 
 class SearchOut(BaseModel):
     """Hits in one revision of one index; `queries` were searched for, `timings` are seconds."""
 
     hits: list[HitOut]
-    queries: list[str]
+    queries: list[Text]
     degraded: list[str]
     timings: dict[str, float]
     index: int
     revision: int
 
     @classmethod
-    def of(cls, retrieval: Retrieval) -> Self:
-        return cls(
-            hits=[HitOut.of(hit) for hit in retrieval.hits],
-            queries=[clean_for_storage(query) for query in retrieval.queries],
-            degraded=list(retrieval.degraded),
-            timings=retrieval.timings,
-            index=retrieval.index.id,
-            revision=retrieval.revision,
-        )
+    def of(cls, found: Retrieval) -> Self:
+        return cls.model_validate(given_by(found) | {"index": found.index.id})
 
 
-class RouteOut(BaseModel):
-    """The agent that the question was routed to, and why."""
-
-    agent: str
-    why: str
-
-
-class UsageOut(BaseModel):
-    """Calls of language models and their tokens; `cost` is in US dollars."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    calls: int
-    cost: float
-
-
-class ExchangeOut(BaseModel):
+class ExchangeOut(_Reply):
     """One call of a language model: the prompt as sent, and the completion."""
 
-    class MessageOut(BaseModel):
+    class MessageOut(_Reply):
         role: str
-        content: str
+        content: Text
 
     model: str
     messages: list[MessageOut]
-    completion: str
+    completion: Text
 
 
-class ClaimsOut(BaseModel):
+class ClaimsOut(_Reply):
     """How many claims an answer makes, how many of them cite a passage, and how many one that supports them.
 
     `unsupported` are the texts of the others.
@@ -133,7 +88,7 @@ class ClaimsOut(BaseModel):
     total: int
     cited: int
     supported: int
-    unsupported: list[str]
+    unsupported: list[Text]
 
 
 class AnswerOut(BaseModel):
@@ -141,18 +96,19 @@ class AnswerOut(BaseModel):
 
     `written_by` is `person`, `model`, or `quotes` for an answer that quotes the documentation.
     `finish_reason` is `stop`, or why the language model was cut off: `length` or `content_filter`.
+    A fact about an answer that replies tell is a field here by its name in `Answer`.
     """
 
     hits: list[HitOut]
-    queries: list[str]
-    notes: list[str]
+    queries: list[Text]
+    notes: list[Text]
     degraded: list[str]
     timings: dict[str, float]
     index: int
     revision: int
     id: str
     question: str
-    answer: str
+    answer: Text
     known: bool
     finish_reason: str
     claims: ClaimsOut
@@ -160,62 +116,28 @@ class AnswerOut(BaseModel):
     citations: list[CitationOut]
     agent: str
     written_by: WrittenBy
-    route: RouteOut | None
-    usage: UsageOut
+    route: Route | None
+    usage: Usage
     conversation: str
     exchanges: Annotated[list[ExchangeOut] | None, Field(description="only with `prompts`")] = None
 
     @classmethod
-    def of(cls, answer: Answer, conversation: str, prompts: bool = False, *, reading: bool = False) -> Self:
+    def of(
+        cls, answer: Answer, conversation: str, prompts: bool = False, *, reading: bool = False, **more: object
+    ) -> Self:
         """Return the reply for `answer`; with `prompts`, it holds every prompt that was sent.
 
         A reader without a key (`reading`) is not told why an agent was chosen: it may name models and their addresses.
         """
-        more = {"exchanges": [_exchange(exchange) for exchange in answer.exchanges]} if prompts else {}
-        return cls(
-            id=answer.id,
-            question=answer.question,
-            answer=clean_for_storage(answer.text),
-            known=answer.known,
-            finish_reason=answer.finish_reason,
-            claims=_claims(answer.claims),
-            confidence=answer.confidence,
-            citations=[CitationOut.of(citation) for citation in answer.citations],
-            hits=[HitOut.of(hit) for hit in answer.hits],
-            agent=answer.agent,
-            written_by=answer.written_by,
-            route=_route(answer, reading),
-            degraded=list(answer.degraded),
-            usage=_usage(answer),
-            timings=answer.timings,
-            queries=[clean_for_storage(query) for query in answer.queries],
-            notes=[clean_for_storage(note) for note in answer.notes],
-            index=answer.index,
-            revision=answer.revision,
-            conversation=conversation,
-            **more,
-        )
+        given = given_by(answer) | {"answer": answer.text, "written_by": answer.written_by, **more}
+        if not prompts:
+            del given["exchanges"]
+        return cls.model_validate(given | {"route": None if reading else answer.route, "conversation": conversation})
 
 
-def _route(answer: Answer, reading: bool) -> RouteOut | None:
-    return RouteOut(agent=answer.route.agent, why=answer.route.why) if answer.route and not reading else None
-
-
-def _claims(claims: Claims) -> ClaimsOut:
-    unsupported = [clean_for_storage(text) for text in claims.unsupported]
-    return ClaimsOut(total=claims.total, cited=claims.cited, supported=claims.supported, unsupported=unsupported)
-
-
-def _usage(answer: Answer) -> UsageOut:
-    used = answer.usage
-    return UsageOut(
-        prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens, calls=used.calls, cost=used.cost
-    )
-
-
-def _exchange(exchange: Exchange) -> ExchangeOut:
-    messages = [ExchangeOut.MessageOut(role=m.role, content=clean_for_storage(m.content)) for m in exchange.messages]
-    return ExchangeOut(model=exchange.model, messages=messages, completion=clean_for_storage(exchange.completion))
+def given_by(record: Answer | Retrieval) -> dict[str, Any]:
+    """Return the fields of a record by their names."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 class StatusOut(BaseModel):

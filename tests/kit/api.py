@@ -21,7 +21,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
-from pipelines.store import NoLiveIndex, Outline, SectionStart, StoreUnavailable
+from pipelines.store import NoLiveIndex, Outline, RecordedQuestion, SectionStart, StoreUnavailable
 from serve.recorder import QuestionContext
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
@@ -143,8 +143,8 @@ class PastTurn:
 
 RECORDED: dict[str, Any] = {
     "id": "q1", "asked_at": datetime(2026, 1, 31, tzinfo=UTC), "collection": "docs", "question": "How?",
-    "answer": "So [1].", "known": True, "agent": "extractive", "citations": [{"n": 1, "source": "https://d.test/a#b"}],
-    "degraded": [], "timings": {"total": 0.5}, "cost": 0.0, "key_name": "ci", "error": None, "rating": 1,
+    "answer": "So [1].", "known": True, "agent": "extractive", "sources": ["https://d.test/a#b"],
+    "degraded": [], "seconds": 0.5, "cost": 0.0, "key_name": "ci", "error": None, "rating": 1,
     "reasons": [], "comments": ["Right."], "confidence": "high", "channel": "page", "page": "", "language": "en",
 }  # fmt: skip
 
@@ -161,7 +161,7 @@ class FakeStore:
         self.given: list[tuple[str, int, str, str]] = []
         self.reasons: dict[str, tuple[str, ...]] = {}
         self.recorded = [RECORDED]
-        self.answers: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, RecordedQuestion] = {}
         self.late = self.outlined = 0
         self.sections: list[SectionStart] = []
         self.default = ""
@@ -244,15 +244,15 @@ class FakeStore:
         self._reach()
         return [row for row in self.recorded if collection in (None, row["collection"])][:most]
 
-    def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> dict[str, Any] | None:
+    def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> RecordedQuestion | None:
         self._reach()
-        row = self._recorded(id)
-        may = row is not None and (all or row["key_name"] == key_name or row["shared_at"] is not None)
-        return row if may else None
+        kept = self._recorded(id)
+        may = kept is not None and (all or kept.key_name == key_name or kept.shared_at is not None)
+        return kept if may else None
 
     def hold_answer(self, id: str, key_name: str = "", collection: str = "docs") -> None:
         """An answer that `key_name` asked was recorded."""
-        self.answers[id] = {"key_name": key_name, "shared_at": None, "collection": collection}
+        self.answers[id] = RecordedQuestion(id, "", collection=collection, key_name=key_name)
 
     def hold_shared_answer(self, id: str) -> None:
         """An answer that somebody asked was recorded, and shared."""
@@ -261,13 +261,13 @@ class FakeStore:
 
     def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
         self._reach()
-        row = self._recorded(id)
-        if row is None or not (all or row["key_name"] == key_name):
+        kept = self._recorded(id)
+        if kept is None or not (all or kept.key_name == key_name):
             return False
-        row["shared_at"] = datetime(2026, 1, 31, tzinfo=UTC) if shared else None
+        self.answers[id] = replace(kept, shared_at=datetime(2026, 1, 31, tzinfo=UTC) if shared else None)
         return True
 
-    def _recorded(self, id: str) -> dict[str, Any] | None:
+    def _recorded(self, id: str) -> RecordedQuestion | None:
         self.late -= 1
         return None if self.late > 0 else self.answers.get(id)
 

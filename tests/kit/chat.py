@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,8 +18,9 @@ from pipelines.answering.events import Delta, Event
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.records import Answer
+from pipelines.store import RecordedQuestion
 from serve.api.routes import create_app
-from serve.recorder import QuestionContext, row_of
+from serve.recorder import QuestionContext, abridged, recorded_question
 
 QUESTION = "How do I load csv files?"
 LAST = "[...document.querySelectorAll('.turn')].at(-1)"
@@ -61,8 +62,8 @@ class KeepingRecorder(MemoryRecorder):
 
     def record(self, answer: Answer, context: QuestionContext) -> None:
         super().record(answer, context)
-        more = {"asked_at": datetime(2026, 1, 31, tzinfo=UTC), "shared_at": None, "rating": None}
-        self._store.answers[answer.id] = {**asdict(row_of(answer, context)), **more}
+        kept = recorded_question(answer.id, answer.question, context, answer=abridged(answer))
+        self._store.answers[answer.id] = replace(kept, asked_at=datetime(2026, 1, 31, tzinfo=UTC))
 
 
 class Site:
@@ -86,7 +87,7 @@ class Site:
         self.send(question)
         self.await_end(question)
 
-    def recorded(self) -> list[dict[str, Any]]:
+    def recorded(self) -> list[RecordedQuestion]:
         """The answers that were written down, in order."""
         return list(self.store.answers.values())
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from kit.workshop import BASE, Workshop
 
+from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.reading.read import read_page
-from pipelines.records import FetchedPage, Page
+from pipelines.records import Page
 from pipelines.store import StagedPage, Store
 
 

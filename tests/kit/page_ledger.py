@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pipelines.records import FetchedPage, KnownPage, digest
+from pipelines.fetched import FetchedPage, KnownPage
+from pipelines.records import digest
 
 
 class FileLedger:

@@ -13,10 +13,11 @@ import numpy as np
 
 from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer
+from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.publish import find_base_index, publish_run
-from pipelines.records import Block, Chunk, Document, FetchedPage, Filters, Hit, Index, IndexSettings, Page, Section
+from pipelines.records import Block, Chunk, Document, Filters, Hit, Index, IndexSettings, Page, Section
 from pipelines.store import BuildResources, Publication, RunLock, SearchResult, StagedPage, Store
 from pipelines.store.indexes import IndexSnapshot
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.evaluation.dataset import ACCEPTED, DRAFT, Example, ReviewState, as_row, page_of
-from pipelines.records import Hit, digest
+from pipelines.records import Answer, Hit
+from pipelines.store import RecordedQuestion
 
 Row = dict[str, Any]
 
@@ -39,17 +40,17 @@ class Feedback:
         return self._wrong.get(question_key(question), ())
 
 
-def from_ratings(rows: Iterable[Mapping[str, Any]]) -> Feedback:
-    """Return the feedback of rated questions: rows of question, standalone, known, error, rating, citations and hits.
+def from_ratings(rows: Iterable[RecordedQuestion]) -> Feedback:
+    """Return the feedback of rated questions.
 
     `rating` is the sum over all who rated: above 0 is liked, below 0 disliked, 0 neither. An answer that does not
     know, or has no citation that its passage supports, is no example, however well it was liked. A source that is liked
     in one answer and disliked in another to the same question stays an example and is no wrong hit.
     """
     rows = list(rows)
-    examples = _examples([row for row in rows if row["rating"] > 0])
+    examples = _examples([row for row in rows if (row.rating or 0) > 0])
     right = {(question_key(example.question), source) for example in examples for source in example.sources}
-    disliked = [_disliked_question(row, right) for row in rows if row["rating"] < 0]
+    disliked = [_disliked_question(row, right) for row in rows if (row.rating or 0) < 0]
     return Feedback(tuple(examples), tuple(row for row in disliked if row.hits))
 
 
@@ -58,44 +59,26 @@ def question_key(question: str) -> str:
     return " ".join(question.lower().split())
 
 
-def _question(row: Mapping[str, Any]) -> str:
-    """Return the question as it reads without its conversation."""
-    return str(row.get("standalone") or row["question"]).strip()
-
-
-def _examples(liked: Sequence[Mapping[str, Any]]) -> list[Example]:
+def _examples(liked: Sequence[RecordedQuestion]) -> list[Example]:
     """Return one example a question: the sources of all its liked answers, the newest answer as the reference."""
     sources: dict[str, dict[str, None]] = {}
-    newest: dict[str, Mapping[str, Any]] = {}
+    newest: dict[str, RecordedQuestion] = {}
     for row in liked:
-        cited = dict.fromkeys(c["source"] for c in row["citations"] if c.get("source") and c.get("supported", True))
-        if _question(row) and row.get("known", True) and not row.get("error") and cited:
-            key = question_key(_question(row))
+        cited = dict.fromkeys(c.source for c in row.answer.citations if c.source and c.supported) if row.answer else {}
+        if row.alone.strip() and row.answer and row.answer.known and cited:
+            key = question_key(row.alone)
             sources.setdefault(key, {}).update(cited)
             newest[key] = row
-    return [Example(_question(row), tuple(sources[key]), row.get("answer") or None) for key, row in newest.items()]
+    return [
+        Example(row.alone.strip(), tuple(sources[key]), (row.answer and row.answer.text) or None)
+        for key, row in newest.items()
+    ]
 
 
-def _disliked_question(row: Mapping[str, Any], right: set[tuple[str, str]]) -> DislikedQuestion:
-    question = _question(row)
-    hits = [_hit(hit) for hit in row["hits"] if hit.get("source")]
-    return DislikedQuestion(question, tuple(hit for hit in hits if (question_key(question), hit.source) not in right))
-
-
-def _hit(row: Mapping[str, Any]) -> Hit:
-    """Return a recorded hit; its text is the snippet that was kept."""
-    url, _, anchor = str(row["source"]).partition("#")
-    text = str(row.get("snippet") or "")
-    return Hit(
-        chunk_id=str(row.get("chunk_id") or ""),
-        url=url,
-        anchors=(anchor,) if anchor else (),
-        title=str(row.get("title") or ""),
-        headings=(),
-        text=text,
-        text_hash=digest(text),
-        score=float(row.get("score") or 0.0),
-        score_kind=str(row.get("score_kind") or ""),
+def _disliked_question(row: RecordedQuestion, right: set[tuple[str, str]]) -> DislikedQuestion:
+    key, hits = question_key(row.alone), row.answer.hits if row.answer else ()
+    return DislikedQuestion(
+        row.alone.strip(), tuple(hit for hit in hits if hit.source and (key, hit.source) not in right)
     )
 
 
@@ -136,23 +119,24 @@ def review_rows(
     return reviewed
 
 
-def corrected_row(asked: Mapping[str, Any], sources: Sequence[str], *, pair: bool) -> Row:
+def corrected_row(asked: RecordedQuestion, sources: Sequence[str], *, pair: bool) -> Row:
     """Return the row of a question that was answered wrongly: `sources` answer it, none if nothing does.
 
     A training pair has the sources that the wrong answer cited, or else was made from, as `negatives`.
     """
-    question = str(asked.get("standalone") or asked["question"]).strip()
+    question = asked.alone.strip()
     negatives = wrong_sources(asked, sources) if pair else ()
-    return {**as_row(Example(question, tuple(sources), None, negatives)), "review": ACCEPTED, "asked": asked["id"]}
+    return {**as_row(Example(question, tuple(sources), None, negatives)), "review": ACCEPTED, "asked": asked.id}
 
 
-def wrong_sources(asked: Mapping[str, Any], right: Sequence[str]) -> tuple[str, ...]:
+def wrong_sources(asked: RecordedQuestion, right: Sequence[str]) -> tuple[str, ...]:
     """Return the sources that an answer cited, or if none those of its hits, without the right ones.
 
     A section of a right page counts as wrong only where the right source names another section of it.
     """
-    cited = [one["source"] for one in asked["citations"] if one.get("source")]
-    wrong = cited or [hit["source"] for hit in asked["hits"] if hit.get("source")]
+    answer = asked.answer or Answer(asked.question, "")
+    cited = [citation.source for citation in answer.citations if citation.source]
+    wrong = cited or [hit.source for hit in answer.hits if hit.source]
     never = {*right, *(source for source in wrong if page_of(source) in right)}
     return tuple(source for source in dict.fromkeys(wrong) if source not in never)
 

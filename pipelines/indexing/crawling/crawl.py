@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.indexing.crawling.scope import normalize_url
-from pipelines.records import FetchedPage, KnownPage
 
 USER_AGENT = "Raydex/0.1 (documentation indexer)"
 # The callable that opens the ledger from its URL, as module:callable.

@@ -7,7 +7,7 @@ not the replies to requests that were already sent.
 import asyncio
 from collections.abc import Callable
 
-from pipelines.records import FetchedPage
+from pipelines.fetched import FetchedPage
 
 # A batch that holds this many bytes is committed early, however few its pages are.
 FLUSH_BYTES = 16 * 1024 * 1024

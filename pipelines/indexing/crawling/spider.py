@@ -23,12 +23,12 @@ from urllib.parse import urlsplit
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess
 
+from pipelines.fetched import FetchedPage
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import Fetcher
 from pipelines.indexing.crawling.network import GuardedResolver, resolve_permitted
 from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.visit import SiteCrawl
-from pipelines.records import FetchedPage
 
 HANDLER = "pipelines.indexing.crawling.fetch.BoundedHandler"
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from urllib.parse import urljoin
 
+from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
 from pipelines.indexing.crawling.fetch import GIVE_UP, Fetcher
 from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
@@ -22,7 +23,7 @@ from pipelines.indexing.crawling.scope import Scope, directory, normalize_url, o
 from pipelines.indexing.crawling.seeds import read_llms_txt, read_sitemaps
 from pipelines.indexing.reading.links import page_canonical, page_links
 from pipelines.indexing.reading.text import decode
-from pipelines.records import FetchedPage, KnownPage, Page, digest
+from pipelines.records import Page, digest
 
 # The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
 READ_S = 20.0

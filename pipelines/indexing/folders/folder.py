@@ -17,11 +17,12 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
+from pipelines.fetched import FetchedPage
 from pipelines.formats import FORMATS, MARKDOWN, TEXT, format_of_name
 from pipelines.indexing.folders.generators import Generator, UrlStyle, recognise
 from pipelines.indexing.folders.page_urls import published_path
 from pipelines.indexing.reading.links import page_canonical, page_links
-from pipelines.records import FetchedPage, Page, content_hash
+from pipelines.records import Page, content_hash
 
 # Copies of its source files and assets that Sphinx puts beside its pages.
 SPHINX_COPIES = ("/_sources/", "/_static/")

@@ -78,7 +78,9 @@ class AskedQuestions(Database):
         values = {"collection": collection, "since": since, "until": until, "most": most}
         with self._connection() as connection, connection.cursor("asked") as cursor:
             cursor.itersize = ROWS_AT_ONCE
-            cursor.execute(statement("asked"), {**values, "first_hits": f"$[0 to {FOUND - 1}]"})
+            cursor.execute(
+                statement("asked", answer=statement("answer_fields")), {**values, "first_hits": f"$[0 to {FOUND - 1}]"}
+            )
             yield map(_asked, cursor)
 
     def indexed_pages(self, index: int) -> dict[str, str]:

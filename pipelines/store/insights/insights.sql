@@ -4,21 +4,23 @@
 -- The newest questions. A question that named no collection is known by the index that answered it. An answer comes along
 -- only where a reader rated it down, the beginnings of the hits only where none answered.
 select coalesce(nullif(q.collection, ''), i.collection, '') as collection, q.asked_at,
-    coalesce(nullif(q.standalone, ''), q.question) as question, q.known, q.confidence, q.error is not null as failed,
-    coalesce(q.channel, '') as channel, q.agent, q.cost, q.prompt_tokens, q.completion_tokens,
-    (q.timings ->> 'total')::float8 as seconds, (q.timings ->> 'first_delta')::float8 as first_word,
-    jsonb_path_query_array(q.citations, '$[*].source') as cited,
-    jsonb_path_query_array(h.first, '$[*].source') as found, jsonb_path_query_array(h.first, '$[*].scores.vector') as cosines,
-    case when q.known then jsonb_build_array() else jsonb_path_query_array(h.first, '$[*].snippet') end as passages,
+    coalesce(nullif(q.standalone, ''), q.question) as question, q.known, a.confidence, q.error is not null as failed,
+    coalesce(q.channel, '') as channel, coalesce(a.agent, '') as agent, coalesce((a.usage ->> 'cost')::float8, 0) as cost,
+    coalesce((a.usage ->> 'prompt_tokens')::int, 0) as prompt_tokens,
+    coalesce((a.usage ->> 'completion_tokens')::int, 0) as completion_tokens,
+    (a.timings ->> 'total')::float8 as seconds, (a.timings ->> 'first_delta')::float8 as first_word,
+    jsonb_path_query_array(coalesce(a.citations, '[]'), '$[*].source') as cited,
+    jsonb_path_query_array(h.first, '$[*].sources[0]') as found, jsonb_path_query_array(h.first, '$[*].scores.vector') as cosines,
+    case when q.known then jsonb_build_array() else jsonb_path_query_array(h.first, '$[*].text') end as passages,
     f.ups, f.downs, coalesce(f.reasons, array[]::text[]) as reasons, coalesce(f.comments, array[]::text[]) as comments,
-    case when f.downs > 0 then q.answer else '' end as answer
-from question q left join index i on q.collection = '' and i.id = q.index left join lateral (
+    case when f.downs > 0 then coalesce(a.text, '') else '' end as answer
+from question q {answer} left join index i on q.collection = '' and i.id = q.index left join lateral (
     select count(*) filter (where rating > 0)::int as ups, count(*) filter (where rating < 0)::int as downs,
         array_agg(comment order by created, id) filter (where comment <> '') as comments,
         (select array_agg(reason) from feedback r, unnest(r.reasons) reason where r.question_id = q.id) as reasons
     from feedback where question_id = q.id
 ) f on true cross join lateral (
-    select jsonb_path_query_array(q.hits, %(first_hits)s::jsonpath) as first
+    select jsonb_path_query_array(coalesce(a.hits, '[]'), %(first_hits)s::jsonpath) as first
 ) h
 where (%(collection)s::text is null or coalesce(nullif(q.collection, ''), i.collection, '') = %(collection)s)
     and (%(since)s::timestamptz is null or q.asked_at >= %(since)s)

@@ -271,5 +271,5 @@ def test_feedback_and_questions_are_kept(deployed: Deployed, database: str) -> N
         until = time.monotonic() + 10
         while (row := store.question(reply["id"])) is None and time.monotonic() < until:
             time.sleep(0.05)
-        assert row is not None and row["agent"] == "strong" and row["question"] == LOADING
+        assert row is not None and row.answer.agent == "strong" and row.question == LOADING
         assert store.feedback(reply["id"])[0]["rating"] == 1

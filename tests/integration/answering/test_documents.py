@@ -4,7 +4,7 @@ import pytest
 from kit.html_workshop import HtmlWorkshop
 from kit.workshop import BASE
 
-from pipelines.records import FetchedPage
+from pipelines.fetched import FetchedPage
 from pipelines.store import Store
 
 SITE = {

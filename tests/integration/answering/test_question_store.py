@@ -1,60 +1,41 @@
 """Questions, conversations and feedback in the database: kept as they were, and as long as promised."""
 
 import math
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
+from kit.recorded import hit_at, recorded
 
 from jobs.insights import _shown
 from pipelines.insights.masking import mask
-from pipelines.records import Answer, Citation, Hit, Usage
-from pipelines.store import BadRating, QuestionRow, Store, Turn
+from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
+from pipelines.store import BadRating, RecordedQuestion, Store, Turn
 from pipelines.store.connection import to_jsonb
 from serve.recorder import QuestionContext, Recorder
 
 NOW = datetime.now(UTC)
 
 
-def question(id: str, days_ago: float = 0, **more: object) -> QuestionRow:
-    return QuestionRow(id, f"question {id}", asked_at=NOW - timedelta(days=days_ago), **more)  # type: ignore[arg-type]
+def question(id: str, days_ago: float = 0, **more: Any) -> RecordedQuestion:
+    return recorded(id, f"question {id}", asked_at=NOW - timedelta(days=days_ago), **more)
 
 
 def test_a_question_comes_back_as_it_was_written(store: Store) -> None:
-    row = question(
-        "a",
-        collection="docs",
-        answer="Yes [1].",
-        citations=[{"n": 1, "source": "u#a", "chunk_id": "c1"}],
-        hits=[{"chunk_id": "c1", "score": 0.5, "ranks": {"bm25": 1}}],
-        queries=("one", "two"),
-        degraded=("bm25",),
-        cost=0.25,
-        timings={"retrieve": 0.01},
-        index=3,
-        confidence="some",
-        claims={"total": 2, "cited": 1, "supported": 1},
-        notes=("A note.",),
-        channel="widget",
-        page="https://d.test/a",
-        language="de",
-    )
-    store.record_questions([row])
+    hit = Hit("c1", "https://d.test/p", ("top", "a"), "T", ("H",), "text", "h", 0.5, "rrf", {"bm25": 1}, {"bm25": 7.0})
+    answer = Answer(
+        "question a", "Yes [1].", "llm", (Citation(1, hit.source, "T", "text", supported=False, by="attributed"),),
+        (hit,), ("bm25",), {"retrieve": 0.01}, 3, 4, "a", False, Route("llm", "asked"), ("one", "two"), ("A note.",),
+        Usage(1, 2, 3, 0.25), (), "length", Claims(2, 1, 1, ("It is so.",)), "some", "docs",
+    )  # fmt: skip
+    asked = question("a", collection="docs", channel="widget", page="https://d.test/a", language="de", mode="compact")
+    store.record_questions([replace(asked, answer=answer, conversation="x", key_name="ann")])
     found = store.question("a")
-    assert found is not None
-    assert found["asked_at"] == row.asked_at and found["queries"] == ["one", "two"] and found["degraded"] == ["bm25"]
-    assert (found["answer"], found["cost"], found["index"], found["revision"], found["error"]) == (
-        "Yes [1].", 0.25, 3, None, None,
-    )  # fmt: skip
-    assert found["citations"] == [{"n": 1, "source": "u#a", "chunk_id": "c1"}]
-    assert (found["confidence"], found["claims"]["cited"], found["notes"], found["finish_reason"]) == (
-        "some", 1, ["A note."], "stop",
-    )  # fmt: skip
-    assert (found["channel"], found["page"], found["language"]) == ("widget", "https://d.test/a", "de")
-    assert found["shared_at"] is None
-    assert found["hits"][0]["ranks"] == {"bm25": 1} and found["timings"] == {"retrieve": 0.01}
+    assert found == replace(asked, answer=answer, conversation="x", key_name="ann")
+    assert found.standalone == found.alone == "one"
 
 
 def test_the_last_questions_come_with_their_ratings(store: Store) -> None:
@@ -76,12 +57,10 @@ def test_the_last_questions_come_with_their_ratings(store: Store) -> None:
 
 
 def test_an_answer_is_read_by_its_asker_and_once_it_is_shared_by_everybody(store: Store) -> None:
-    store.record_questions(
-        [question("a", key_name="ann", answer="So."), question("b", key_name="ann", error="no model")]
-    )
+    store.record_questions([question("a", key_name="ann", text="So."), question("b", key_name="ann", error="no model")])
     store.record_feedback("a", -1, key_name="ann")
-    row = store.readable_answer("a", "ann")
-    assert row is not None and (row["answer"], row["rating"], row["shared_at"]) == ("So.", -1, None)
+    read = store.readable_answer("a", "ann")
+    assert read and read.answer and (read.answer.text, read.rating, read.shared_at) == ("So.", -1, None)
     assert store.readable_answer("a", "bob") is None and store.readable_answer("a", None) is None
     assert store.readable_answer("b", "ann") is None and store.readable_answer("no", "ann", all=True) is None
     assert store.readable_answer("a", "bob", all=True) is not None
@@ -90,11 +69,11 @@ def test_an_answer_is_read_by_its_asker_and_once_it_is_shared_by_everybody(store
         not store.share_answer("a", "bob") and not store.share_answer("b", "ann") and not store.share_answer("a", None)
     )
     assert store.share_answer("a", "ann")
-    row = store.readable_answer("a", "bob")
-    assert row is not None and row["shared_at"] is not None and row["rating"] is None
+    read = store.readable_answer("a", "bob")
+    assert read is not None and read.shared_at is not None and read.rating is None
     assert store.share_answer("a", "ann")
     again = store.readable_answer("a", None)
-    assert again is not None and again["shared_at"] == row["shared_at"]
+    assert again is not None and again.shared_at == read.shared_at
     assert store.share_answer("a", "ann", False) and store.readable_answer("a", "bob") is None
 
 
@@ -110,30 +89,42 @@ def test_a_shared_answer_lives_no_longer_than_others(store: Store) -> None:
 
 
 def test_a_replica_of_the_version_before_still_records(store: Store) -> None:
-    newer = ("confidence", "claims", "notes", "finish_reason", "channel", "page", "language")
-    row = {name: value for name, value in asdict(question("a")).items() if name not in newer}
+    """Of its row, which has columns of before, the answer's text is kept."""
+    row = {"id": "a", "question": "How?", "collection": "docs", "conversation": "x", "asked_at": NOW,
+           "standalone": "", "mode": "", "answer": "So.", "known": True, "citations": [], "key_name": ""}  # fmt: skip
     store._run("record_questions", {"rows": to_jsonb([row])})
-    assert store.readable_answer("a", "") is not None
+    read = store.readable_answer("a", "")
+    assert read and read.answer and (read.answer.text, read.answer.question, read.answer.id) == ("So.", "How?", "a")
+    assert store.conversation("x") == [Turn("How?", "So.", ())]
+    assert store.recent_questions()[0]["sources"] == []
+    with store.asked() as rows:
+        assert [row.question for row in rows] == ["How?"]
 
 
 def test_what_json_cannot_hold_loses_no_question(store: Store) -> None:
-    store.record_questions([QuestionRow("a", "nul \0 and \ud800 half", hits=[{"score": math.nan, "x\0": "y\0"}])])
+    hit = Hit("c", "u\0", score=math.nan, ranks={"x\0": 1})
+    store.record_questions([recorded("a", "nul \0 and \ud800 half", found=[hit])])
     found = store.question("a")
-    assert found is not None and found["question"] == "nul  and  half" and found["hits"] == [{"score": None, "x": "y"}]
+    assert found and found.question == "nul  and  half" and found.answer
+    assert found.answer.hits == (Hit("c", "u", score=0.0, ranks={"x": 1}),)
 
 
 def test_a_batch_written_twice_is_there_once(store: Store) -> None:
-    store.record_questions([question("a", answer="first"), question("b"), question("a", answer="other")])
-    store.record_questions([question("a", answer="second"), question("c")])
-    assert [store.question(id)["answer"] for id in "abc"] == ["first", "", ""]  # type: ignore[index]
+    store.record_questions([question("a", text="first"), question("b"), question("a", text="other")])
+    store.record_questions([question("a", text="second"), question("c")])
+    assert [store.question(id).answer.text for id in "abc"] == ["first", "", ""]  # type: ignore[union-attr]
     assert store.question("d") is None
 
 
 def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store) -> None:
-    cited = [{"n": 2, "chunk_id": "c2"}, {"n": 1, "chunk_id": "c1"}, {"n": 3}]
+    found = (hit_at("u#1", chunk_id="c1"), hit_at("u#2", chunk_id="c2"))
+    cited = (Citation(2, "u#2"), Citation(1, "u#1"), Citation(3, "gone"))
     store.record_questions(
         [
-            *(question(f"q{n}", days_ago=5 - n, conversation="x", answer=f"A{n}", citations=cited) for n in range(3)),
+            *(
+                question(f"q{n}", days_ago=5 - n, conversation="x", text=f"A{n}", found=found, citations=cited)
+                for n in range(3)
+            ),
             question("failed", conversation="x", error="LLM away"),
             question("alien", conversation="x", key_name="other"),
             question("alone"),
@@ -150,8 +141,8 @@ def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store
 
 
 def test_the_closest_passages_of_an_unknown_answer_are_not_gone_on_from(store: Store) -> None:
-    cited = [{"n": 1, "chunk_id": "c1"}]
-    store.record_questions([question("q", conversation="x", answer="I do not know", known=False, citations=cited)])
+    known = {"known": False, "found": [hit_at("u", chunk_id="c1")], "cited": ["u"]}
+    store.record_questions([question("q", conversation="x", text="I do not know", **known)])
     assert store.conversation("x") == [Turn("question q", "I do not know", ())]
 
 
@@ -190,8 +181,8 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
     recorder.close()
     assert recorder.dropped == 0
     assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]
-    row = store.question("a")
-    assert row is not None and row["hits"][0]["score"] == 0.5 and row["cost"] == 0.5
+    found = store.question("a")
+    assert found and found.answer and found.answer.hits[0].score == 0.5 and found.answer.usage.cost == 0.5
 
 
 @pytest.mark.parametrize(
@@ -205,24 +196,24 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
     ],
 )
 def test_a_question_is_named_by_what_insights_show_of_it(store, question):
-    store.record_questions([QuestionRow("other", "How do I set one?", "docs"), QuestionRow("this", question, "docs")])
+    store.record_questions([recorded("other", "How do I set one?", "docs"), recorded("this", question, "docs")])
     shown = _shown({"question": mask(question)})
-    assert store.named_question(shown)["id"] == "this"
-    assert store.named_question(f" {mask(question)} ")["id"] == "this"
+    assert store.named_question(shown).id == "this"
+    assert store.named_question(f" {mask(question)} ").id == "this"
 
 
 def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named(store):
     for id in ("one", "two", "three"):
-        store.record_questions([QuestionRow(id, "How?", id)])
+        store.record_questions([recorded(id, "How?", id)])
     store.record_feedback("three", -1)
-    assert [store.named_question("how?", name)["id"] for name in ("one", "two", "gone", None)] == [
+    assert [store.named_question("how?", name).id for name in ("one", "two", "gone", None)] == [
         "one", "two", "three", "three",
     ]  # fmt: skip
     assert store.named_question("how_") is None and store.named_question("h%") is None
 
 
 def test_a_question_that_failed_has_a_name_too(store):
-    store.record_questions([question("failed", error="the model is away"), QuestionRow("other", "How?")])
-    assert store.named_question("question failed")["id"] == "failed"
-    store.record_questions([QuestionRow("answered", "question failed", asked_at=NOW - timedelta(days=9))])
-    assert store.named_question("question failed")["id"] == "answered"
+    store.record_questions([question("failed", error="the model is away"), recorded("other", "How?")])
+    assert store.named_question("question failed").id == "failed"
+    store.record_questions([recorded("answered", "question failed", asked_at=NOW - timedelta(days=9))])
+    assert store.named_question("question failed").id == "answered"

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.recorded import recorded
 from kit.workshop import SMALL_BUILD, Workshop
 
 from jobs import answers, evaluate, status
 from jobs.cli import run_job
 from pipelines.answering.verified.writing import NoSuchSection, UnusableAnswer, review_answers, write_answer
-from pipelines.store import NoSuchAnswer, QuestionRow, RunLock, Store, copy_name, dump, promote_index, restore
+from pipelines.store import NoSuchAnswer, RunLock, Store, copy_name, dump, promote_index, restore
 
 SITE = {
     "io.html": {"reading": "Call read_csv with the path of a file.", "writing": "Call write_csv with a folder."},
@@ -81,7 +82,7 @@ def test_an_answer_needs_its_text_only_once_its_section_is_named(job: Job, store
 
 
 def test_a_cluster_of_questions_that_were_asked_gets_one_answer(job: Job, store: Store) -> None:
-    rows = [QuestionRow("a", "reading csv", "docs"), QuestionRow("b", "and it?", "docs", standalone="How is CSV read?")]
+    rows = [recorded("a", "reading csv", "docs"), recorded("b", "and it?", "docs", standalone="How is CSV read?")]
     store.record_questions(rows)
     _, added = job("add", "--asked", "a", "--asked", "b", "--source", READING, "--text", "Use `read_csv` [1].")
     assert added["questions"] == ["reading csv", "How is CSV read?"]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from kit.recorded import recorded
 from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.workshop import Workshop
 
@@ -12,7 +13,6 @@ from jobs import questions
 from jobs.cli import run_job
 from pipelines.evaluation.dataset import BadDataset, Example, read_dataset
 from pipelines.store import Store
-from pipelines.store.questions import QuestionRow
 
 FACTS = {
     "scale.html": {"scaling": "To scale a running deployment, set num_replicas to the copies that run at once. " * 3},
@@ -91,9 +91,9 @@ def test_the_filter_asks_no_model(job, monkeypatch):
 
 def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, database_url, tmp_path):
     source = "https://docs.test/scale.html#scaling"
-    cited = [{"source": source, "supported": True}]
+    cited = [source]
     with Store(database_url) as store:
-        rows = [QuestionRow(id, f"{id}?", "docs", answer="So.", citations=cited) for id in ("good", "bad")]
+        rows = [recorded(id, f"{id}?", "docs", text="So.", cited=cited) for id in ("good", "bad")]
         store.record_questions(rows)
         store.record_feedback("good", 1, key_name="a")
         store.record_feedback("bad", -1, key_name="a")
@@ -108,7 +108,7 @@ def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, database_
 
 def test_without_a_good_rating_no_draft_is_written(job, database_url, tmp_path):
     with Store(database_url) as store:
-        store.record_questions([QuestionRow("bad", "bad?", "docs", answer="So.")])
+        store.record_questions([recorded("bad", "bad?", "docs", text="So.")])
         store.record_feedback("bad", -1)
     code, summary = job("--feedback")
     assert (code, summary["written"], summary["new"]) == (0, 0, 0)
@@ -134,12 +134,12 @@ def test_what_a_person_said_of_a_draft_stays(job, review, database_url, tmp_path
     source, other = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
     with Store(database_url) as store:
         for id in ("one", "two", "three"):
-            store.record_questions([QuestionRow(id, f"{id}?", "docs", citations=[{"source": source}])])
+            store.record_questions([recorded(id, f"{id}?", "docs", cited=[source])])
             store.record_feedback(id, 1)
         assert job("--feedback")[1]["new"] == 3
         review("--reject", "1")
         review("--accept", "2", "--source", other)
-        store.record_questions([QuestionRow("four", "four?", "docs", citations=[{"source": source}])])
+        store.record_questions([recorded("four", "four?", "docs", cited=[source])])
         store.record_feedback("four", 1)
     code, summary = job("--feedback")
     assert (code, summary["new"], summary["kept"]) == (0, 1, 3)
@@ -153,10 +153,10 @@ def test_what_a_person_said_of_a_draft_stays(job, review, database_url, tmp_path
 
 def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(job, database_url, tmp_path):
     right, wrong = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
-    cited = [{"source": wrong}, {"source": right}]
+    cited = [wrong, right]
     with Store(database_url) as store:
-        rows = [QuestionRow("bad", "and that?", "docs", standalone="How many copies run?", citations=cited)]
-        store.record_questions([*rows, QuestionRow("off", "Who won?", "docs", answer="Me.", citations=cited)])
+        rows = [recorded("bad", "and that?", "docs", standalone="How many copies run?", cited=cited)]
+        store.record_questions([*rows, recorded("off", "Who won?", "docs", text="Me.", cited=cited)])
     code, made = job("--regression", "bad", "--source", right, out="regressions.jsonl")
     assert (code, made["row"]["question"], made["row"]["source"]) == (0, "How many copies run?", right)
     assert job("--regression", "off", "--unknown", out="regressions.jsonl")[0] == 0
@@ -198,7 +198,7 @@ def test_questions_of_users_are_labelled_and_those_to_judge_by_are_not(job, data
     assert read_dataset(tmp_path / "made.jsonl") == [Example(asked[0], (source,))]
     assert summary["precision"][0]["page"] == [1.0, 1.0, 1.0] and summary["usage"]["calls"] == 0
     with Store(database_url) as store:
-        store.record_questions([QuestionRow("a", "and then?", "docs", standalone=asked[0], answer="So.")])
+        store.record_questions([recorded("a", "and then?", "docs", standalone=asked[0], text="So.")])
     assert job("--label", out="asked.jsonl")[1]["written"] == 1
     assert read_dataset(tmp_path / "asked.jsonl")[0].question == asked[0]
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kit.recorded import recorded
 
 from jobs import train
 from jobs.cli import run_job
@@ -131,21 +132,20 @@ def test_near_duplicates_of_what_judges_are_not_learned_from():
 
 def test_ratings_come_out_of_the_store_with_their_question(store):
     from pipelines.evaluation.questions.feedback import from_ratings
-    from pipelines.store.questions import QuestionRow
 
-    cited = [{"source": f"{SITE}a#x", "supported": True}]
+    cited = [f"{SITE}a#x"]
     store.record_questions(
         [
-            QuestionRow("1", "liked?", "docs", answer="So.", citations=cited),
-            QuestionRow("2", "disliked?", "docs", hits=[{"source": f"{SITE}b", "chunk_id": "c", "snippet": "t"}]),
-            QuestionRow("3", "unrated?", "docs"),
-            QuestionRow("4", "elsewhere?", "other", citations=cited),
+            recorded("1", "liked?", "docs", text="So.", cited=cited),
+            recorded("2", "disliked?", "docs", found=[f"{SITE}b"]),
+            recorded("3", "unrated?", "docs"),
+            recorded("4", "elsewhere?", "other", cited=cited),
         ]
     )
     for id, rating, key in (("1", 1, "a"), ("1", 1, "b"), ("2", -1, "a"), ("4", 1, "a")):
         store.record_feedback(id, rating, key_name=key)
     rows = store.rated_questions("docs")
-    assert [(row["question"], row["rating"]) for row in rows] == [("liked?", 2), ("disliked?", -1)]
+    assert [(row.question, row.rating) for row in rows] == [("liked?", 2), ("disliked?", -1)]
     feedback = from_ratings(rows)
     assert [example.question for example in feedback.examples] == ["liked?"]
     assert [hit.url for hit in feedback.wrong("disliked?")] == [f"{SITE}b"]

@@ -3,8 +3,10 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kit.recorded import hit_at, recorded
 from kit.reindexing import Jobs
 from kit.workshop import Workshop, small_site
 
@@ -12,15 +14,15 @@ from jobs import insights as command
 from jobs.cli import BAD_INPUT, run_job
 from pipelines.embedding import load_embedder
 from pipelines.insights.run import Period, gather_insights
-from pipelines.store import QuestionRow, Store
+from pipelines.records import Hit, Usage
+from pipelines.store import RecordedQuestion, Store
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 NAMES = ("site-key-of-jane", "session-4711", "conversation-0815", "question-id-1")
 
 
-def hit(source: str, cosine: float | None = 0.8) -> dict[str, object]:
-    scores = {} if cosine is None else {"vector": cosine}
-    return {"source": source, "title": "Page", "snippet": "The beginning.", "scores": scores, "chunk_id": "c"}
+def hit(source: str, cosine: float | None = 0.8) -> Hit:
+    return hit_at(source, text="The beginning.", scores={} if cosine is None else {"vector": cosine})
 
 
 @pytest.fixture
@@ -33,33 +35,33 @@ def asked(store: Store) -> dict[str, str]:
     source = {page.url: page.source for page in reversed(hits)}
     first, second, third = sorted(source.values())
 
-    def row(id: str, question: str, days: float, **more: object) -> QuestionRow:
+    def row(id: str, question: str, days: float, **more: Any) -> RecordedQuestion:
         base = {"collection": "docs", "asked_at": NOW - timedelta(days=days), "agent": "llm", "channel": "page"}
         known = {"confidence": "high", "index": index.id, "timings": {"total": 1.0, "first_delta": 0.5}}
-        return QuestionRow(id, question, **{**base, **known, "key_name": f"{NAMES[0]}/{NAMES[1]}", **more})  # type: ignore[arg-type]
+        return recorded(id, question, **{**base, **known, "key_name": f"{NAMES[0]}/{NAMES[1]}", **more})
 
     store.record_questions(
         [
-            row("question-id-1", "How do I read Excel?", 1, known=False, hits=[hit(first)], conversation=NAMES[2]),
-            row("b", "how do I read excel", 2, known=False, hits=[hit(first), hit(second)]),
+            row("question-id-1", "How do I read Excel?", 1, known=False, found=[hit(first)], conversation=NAMES[2]),
+            row("b", "how do I read excel", 2, known=False, found=[hit(first), hit(second)]),
             row(
                 "c",
                 "mail jane@example.com how to stop?",
                 3,
-                citations=[{"source": second}],
-                hits=[hit(second)],
-                cost=0.5,
+                cited=[second],
+                found=[hit(second)],
+                usage=Usage(cost=0.5),
             ),
             row(
                 "d",
                 "and there?",
                 4,
                 standalone="How do I stop a worker?",
-                citations=[{"source": second}, {"source": "x"}],
+                cited=[second, "x"],
             ),
-            row("e", "What is it?", 5, collection="", confidence="low", hits=[hit(third, None)]),
-            row("f", "It fails", 40, known=False, error="away", confidence=None, timings={}, agent=""),
-            row("g", "Another?", 1, collection="gone", index=None),
+            row("e", "What is it?", 5, collection="", confidence="low", found=[hit(third, None)]),
+            row("f", "It fails", 40, error="away"),
+            row("g", "Another?", 1, collection="gone", index=0),
         ]
     )
     store.record_feedback("c", -1, "call +49 170 1234567", NAMES[0], ["outdated", "wrong"])

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from kit.recorded import recorded
 from kit.reindexing import Jobs
 from kit.workshop import Workshop, small_site
 from psycopg import sql
 
 from pipelines.lexical import lexical_folder
-from pipelines.store import NoLiveIndex, QuestionRow, RunLock, Store, copy_name
+from pipelines.store import NoLiveIndex, RunLock, Store, copy_name
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,8 +35,8 @@ def docs(store: Store) -> Workshop:
     workshop = Workshop(store, "docs")
     workshop.reindex(small_site(2))
     Workshop(store, copy_name("docs", "a" * 32), chunk_size=32).reindex(small_site(2))
-    store.record_questions([QuestionRow("named", "?", "docs"), QuestionRow("unnamed", "?", index=workshop.live().id)])
-    store.record_questions([QuestionRow("another", "?", "other")])
+    store.record_questions([recorded("named", "?", "docs"), recorded("unnamed", "?", index=workshop.live().id)])
+    store.record_questions([recorded("another", "?", "other")])
     for question in ("named", "another"):
         store.record_feedback(question, 1)
     return workshop

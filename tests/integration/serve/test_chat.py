@@ -233,7 +233,7 @@ def test_a_follow_up_keeps_and_shows_its_context(site: Site) -> None:
     site.ask()
     assert QUESTION in page.text(".composer .context")
     first = site.engine.asks[-1]
-    site.store.turns = {c["conversation"]: [PastTurn(QUESTION, "So.", (), first.id)] for c in site.recorded()}
+    site.store.turns = {c.conversation: [PastTurn(QUESTION, "So.", (), first.id)] for c in site.recorded()}
     site.ask("And Parquet?")
     assert [m.content for m in site.engine.asks[-1].history] == [QUESTION, "So."]
     assert page.count(".turn") == 2 and "And Parquet?" in page.text(".composer .context")
@@ -271,7 +271,7 @@ def test_a_question_is_edited_and_asked_again(site: Site) -> None:
     page = site.open()
     site.ask()
     site.ask("And Parquet?")
-    conversation = site.recorded()[0]["conversation"]
+    conversation = site.recorded()[0].conversation
     first, second = (ask.id for ask in site.engine.asks)
     site.store.turns[conversation] = [PastTurn(QUESTION, "So.", (), first), PastTurn("And Parquet?", "So.", (), second)]
     page.do(lambda page: page.locator("[aria-label='Edit and ask again']").last.click())
@@ -307,11 +307,11 @@ def test_a_link_to_an_answer_is_read_by_others(site: Site) -> None:
     page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
     site.ask()
     id = site.engine.asks[-1].id
-    assert site.store.answers[id]["shared_at"] is None
+    assert site.store.answers[id].shared_at is None
     page.click("[aria-label='Copy link to this answer']")
     page.wait_for("document.querySelector('[role=status]').textContent === 'Link copied'")
     link = page.evaluate("navigator.clipboard.readText()")
-    assert link == f"{site.url}/a/{id}" and site.store.answers[id]["shared_at"] is not None
+    assert link == f"{site.url}/a/{id}" and site.store.answers[id].shared_at is not None
     page.renew()
     page = site.open(f"/a/{id}")
     page.wait_for("!!document.querySelector('.answer .number')")
@@ -451,7 +451,7 @@ def test_a_conversation_comes_back_after_a_reload_as_it_was(site: Site) -> None:
     assert page.evaluate(SHOWN) == shown
     assert len(site.engine.asks) == before, "nothing was asked again"
     site.ask("And orc?")
-    assert len({row["conversation"] for row in site.recorded()}) == 1, "it is the same conversation for the service"
+    assert len({row.conversation for row in site.recorded()}) == 1, "it is the same conversation for the service"
     page.click("[aria-label='New conversation'], .side .outlined")
     page.do(lambda page: page.reload())
     page.wait_for("!!document.querySelector('.welcome:not(.waiting)')")

@@ -40,12 +40,12 @@ def test_a_failed_question_is_one_row_that_no_reader_takes_for_an_answer(
     answered, failed = (ask.id for ask in engine.asks)
     row = store.question(failed)
     assert recorder.dropped == 0 and row is not None
-    assert (row["question"], row["collection"], row["conversation"], row["key_name"]) == (WORDS, "docs", "c1", "")
-    assert (row["known"], row["answer"], row["error"]) == (False, "", "StepUnavailable: the agent  is full")
+    assert (row.question, row.collection, row.conversation, row.key_name) == (WORDS, "docs", "c1", "")
+    assert (row.answer, row.error) == (None, "StepUnavailable: the agent  is full")
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select count(*) from question").fetchone() == (2,)
 
     assert len(store.conversation("c1")) == 1
     for id in (answered, failed):
         store.record_feedback(id, 1)
-    assert [rated["answer"] for rated in store.rated_questions("docs")] == [store.question(answered)["answer"]]  # type: ignore[index]
+    assert [rated.answer for rated in store.rated_questions("docs")] == [store.question(answered).answer]

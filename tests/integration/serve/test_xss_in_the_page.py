@@ -1,8 +1,7 @@
 """XSS suite in a real browser: each payload is asked about in the service's own page, which shows it as text."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -17,8 +16,9 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.llm.client import LLM
 from pipelines.records import Citation
+from pipelines.store import RecordedQuestion
 from serve.api.routes import create_app
-from serve.recorder import row_of
+from serve.recorder import abridged
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
@@ -57,11 +57,12 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-def recorded(engine: FakeEngine) -> dict[str, object]:
-    """The row of the last answer, as the database has it."""
+def recorded(engine: FakeEngine, payload: str) -> RecordedQuestion:
+    """The last answer as the database has it, as one to this question and with this note."""
     ask = engine.asks[-1]
     answer = engine._answer(ask, Retrieval(ask.question, (engine.hit,), INDEX, 1, (), {}))
-    return {**asdict(row_of(answer)), "asked_at": datetime(2026, 1, 31, tzinfo=UTC), "shared_at": None, "rating": None}
+    answer = abridged(replace(answer, question=payload, notes=(payload,)))
+    return RecordedQuestion(answer.id, payload, answer)
 
 
 def check(browser: Browser, url: str, payload: str) -> None:
@@ -170,7 +171,7 @@ def test_nothing_runs_in_what_else_a_page_is_told(browser: Browser) -> None:
             browser.click(".feedback button")
             browser.wait_for("document.querySelector('.feedback').textContent.includes('Thank you')")
             check(browser, url, payload)
-            store.answers["a"] = {**recorded(engine), "question": payload, "notes": [payload], "key_name": ""}
+            store.answers["a"] = recorded(engine, payload)
             browser.open(f"{url}/a/a")
             browser.wait_for("!!document.querySelector('.turn')")
             check(browser, url, payload)

@@ -1,5 +1,6 @@
 """Migrations: a database of any age is brought up to date without loss, once, or stays as it was."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,9 @@ import psycopg
 import pytest
 from kit.workshop import BASE, Workshop, small_site
 
+from pipelines.records import Answer, Citation, Claims, Route, Usage
 from pipelines.store import MigrationFailed, Store, UnusableDatabase, give_database, key_hash
+from pipelines.store.connection import to_jsonb
 from pipelines.store.migrations import migrate as migrating
 from pipelines.store.migrations import read_migrations
 
@@ -89,7 +92,8 @@ def test_everything_in_an_old_database_is_readable_and_searchable(old_database_u
         assert revision == 2 and sum(hit is None for _, hit in changes) == 4 and len(changes) == 5
         assert store.status("docs")["pages"] == {"gone": 1, "ok": 4}
         question = store.question("q1")
-        assert question is not None and (question["answer"], question["hits"][0]["score"]) == ("So [1].", 0.5)
+        assert question is not None and question.answer is not None
+        assert (question.answer.text, question.answer.hits[0].score) == ("So [1].", 0.5)
         assert [turn.cited for turn in store.conversation("talk", key_name="ci")] == [("c1",)]
         assert [row["comment"] for row in store.feedback("q1")] == ["good"]
         key = store.find_key(key_hash(TOKEN))
@@ -113,6 +117,37 @@ def test_an_old_database_is_indexed_further_and_what_a_dead_run_embedded_is_used
         assert workshop.embedded == 1
 
 
+def test_answers_of_before_they_were_documents_are_read_as_they_were(empty_database_url: str, folder: Path) -> None:
+    """The rows are those that the version before wrote: an answer, one that does not know, a failure."""
+    for path in folder.glob("*.sql"):
+        if path.name[:3].isdigit() and int(path.name[:3]) >= 12:
+            path.unlink()
+    rows = json.loads((DATA / "questions_before_documents.json").read_text())
+    with Store(empty_database_url) as store:
+        store.migrate(folder)
+        store._run("record_questions", {"rows": to_jsonb(rows)})
+        store.migrate()
+        known, unknown, failed = (store.question(row["id"]) for row in rows)
+        assert [turn.cited for turn in store.conversation("talk", key_name="ci")] == [("c1", "c2")]
+    assert known and unknown and failed and known.answer and unknown.answer
+    assert (failed.answer, failed.error, failed.key_name) == (None, "away", "ci")
+    first, second = known.answer.hits
+    assert (first.source, first.chunk_id, first.text, first.ranks) == (
+        "https://d.test/p1#a", "c1", rows[0]["hits"][0]["snippet"], {"bm25": 1},
+    )  # fmt: skip
+    assert second.source == "https://d.test/p2" and second.anchors == ()
+    assert known.answer == Answer(
+        "and then?", "Yes [1], also [2].", "strong",
+        (Citation(1, first.source, "T", "snip", ("H",), {"bm25": 7.0}, False, 0.25, "attributed"),
+         Citation(2, "https://d.test/other#x", "O", "s")),
+        (first, second), ("bm25",), {"total": 0.5, "first_delta": 0.1}, 1, 2, "a1", True, Route("strong", "asked for"),
+        ("What comes then?", "more"), ("A note.",), Usage(10, 5, 2, 0.25), (), "length",
+        Claims(3, 2, 1, ("It is so.",)), "some", "docs",
+    )  # fmt: skip
+    assert (known.standalone, known.channel, known.page) == ("What comes then?", "widget", "https://d.test/a")
+    assert (unknown.answer.known, unknown.answer.citations, unknown.standalone) == (False, (), "")
+
+
 # ---------------------------------------------------------------------------------------------- further migrations
 
 
@@ -122,7 +157,9 @@ def test_a_further_migration_adds_a_column_and_loses_nothing(old_database_url: s
         store.migrate()
         store.migrate(folder)
         question = store.question("q1")
-        assert question is not None and (question["note"], question["answer"]) == ("none", "So [1].")
+        assert question is not None and question.answer is not None and question.answer.text == "So [1]."
+    with psycopg.connect(old_database_url) as connection:
+        assert connection.execute("select note from question").fetchone() == ("none",)
     assert applied(old_database_url)[-1] == (int(name[:3]), "further")
 
 

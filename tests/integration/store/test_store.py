@@ -20,8 +20,9 @@ from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.prior import no_prior
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
+from pipelines.fetched import FetchedPage
 from pipelines.lexical import LexicalIndex
-from pipelines.records import FetchedPage, Index, IndexSettings
+from pipelines.records import Index, IndexSettings
 from pipelines.store import (
     NoSuchIndex,
     RunLock,

@@ -2,25 +2,25 @@
 
 from typing import Any
 
+from kit.recorded import hit_at, recorded
+
 from pipelines.evaluation.questions.feedback import from_ratings
+from pipelines.records import Citation
+from pipelines.store import RecordedQuestion
 
 URL = "https://docs.example/"
 
 
-def rated(rating: int, question: str = "How?", cited: tuple[str, ...] = ("a#x",), **fields: Any) -> dict[str, Any]:
-    row = {
-        "question": question,
-        "standalone": "",
-        "answer": "So.",
-        "known": True,
-        "error": None,
-        "rating": rating,
-        "citations": [{"source": URL + source, "supported": True} for source in cited],
-        "hits": [
-            {"source": URL + source, "chunk_id": source, "snippet": f"text of {source}"} for source in ("a#x", "b#y")
-        ],
-    }
-    return {**row, **fields}
+def rated(rating: int, question: str = "How?", cited: tuple[str, ...] = ("a#x",), **more: Any) -> RecordedQuestion:
+    return recorded(
+        "a",
+        question,
+        text=more.pop("text", "So."),
+        cited=[URL + source for source in cited],
+        found=[hit_at(URL + source, chunk_id=source, text=f"text of {source}") for source in ("a#x", "b#y")],
+        rating=rating,
+        **more,
+    )
 
 
 def test_a_liked_answer_is_an_example_with_the_sources_that_it_cites():
@@ -42,7 +42,7 @@ def test_what_nobody_liked_or_disliked_says_nothing():
 
 def test_an_answer_that_does_not_know_failed_or_cites_nothing_is_no_example():
     rows = [rated(1, known=False), rated(1, error="timeout"), rated(1, cited=())]
-    unsupported = rated(1, citations=[{"source": URL, "supported": False}])
+    unsupported = rated(1, citations=(Citation(1, URL, supported=False),))
     assert from_ratings([*rows, unsupported]).examples == ()
 
 
@@ -52,7 +52,7 @@ def test_a_source_that_someone_liked_is_not_wrong_for_the_same_question():
 
 
 def test_liked_answers_to_one_question_are_one_example_with_the_newest_answer():
-    (example,) = from_ratings([rated(1), rated(2, "how?", ("c",), answer="Newer.")]).examples
+    (example,) = from_ratings([rated(1), rated(2, "how?", ("c",), text="Newer.")]).examples
     assert (example.sources, example.answer) == ((f"{URL}a#x", f"{URL}c"), "Newer.")
 
 

@@ -15,8 +15,9 @@ ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation and training stand above everything.
-BASE = {"files", "markdown", "records", "text", "standalone", "llm", "embedding", "store"}
+BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "llm", "embedding", "store"}
 MAY_USE = {
+    "fetched": set(),
     "files": set(),
     "markdown": set(),
     "records": set(),
@@ -25,7 +26,7 @@ MAY_USE = {
     "formats": {"records"},
     "llm": {"records", "text"},
     "embedding": {"files", "records", "text"},
-    "store": {"files", "records", "text"},
+    "store": {"fetched", "files", "records", "text"},
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files"},

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_refusal, parse_content_type
-from pipelines.records import FetchedPage, KnownPage
 
 URL = "http://h/a"
 KNOWN = KnownPage(URL, "ok", '"1"', "hash", ("http://h/b",))

@@ -4,13 +4,21 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
-from pipelines.store import QuestionRow, StoreUnavailable
-from serve.recorder import MOST_ERROR_CHARACTERS, SNIPPET_CHARACTERS, QuestionContext, Recorder, row_of
+from pipelines.records import Answer, Citation, Claims, Exchange, Hit, Usage
+from pipelines.store import RecordedQuestion, StoreUnavailable
+from serve.recorder import (
+    MOST_ERROR_CHARACTERS,
+    SNIPPET_CHARACTERS,
+    QuestionContext,
+    Recorder,
+    abridged,
+    recorded_question,
+)
 
 
 def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
@@ -31,12 +39,12 @@ class Ledger:
     """A store that keeps what it is given, is away as often as told, and refuses questions that ask for "bad"."""
 
     def __init__(self, away: int = 0) -> None:
-        self.rows: list[QuestionRow] = []
+        self.rows: list[RecordedQuestion] = []
         self.batches, self.forgotten, self.away = 0, [], away  # type: ignore[var-annotated]
         self.open = threading.Event()
         self.open.set()
 
-    def record_questions(self, rows: Sequence[QuestionRow]) -> None:
+    def record_questions(self, rows: Sequence[RecordedQuestion]) -> None:
         assert self.open.wait(10)
         self.batches += 1
         if self.away > 0:
@@ -77,54 +85,30 @@ def test_it_is_written_without_closing_too() -> None:
     recorder.close()
 
 
-def test_a_row_holds_what_the_answer_said_and_no_whole_texts() -> None:
+def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:
     citations = (
-        Citation(2, "https://d.test/2#a", "T", "snip", supported=False, support=0.25, by="attributed"),
+        Citation(2, "https://d.test/2#a", "T", "snip " * 100, supported=False, support=0.25, by="attributed"),
         Citation(1, "https://d.test/other#x", "T", "snip"),
         Citation(9, "https://nowhere.test/", "T", "snip"),
     )
-    answer = make_answer(
-        "a",
-        citations=citations,
-        hits=(hit(1), hit(2), hit(3, ("https://d.test/3#a", "https://d.test/other#x"))),
-        route=Route("extractive", "no LLM"),
-        queries=("standing alone", "another"),
-        usage=Usage(10, 5, 2, 0.01),
-        known=False,
-        degraded=("bm25",),
-    )
-    row = row_of(answer, QuestionContext("docs", "x", "compact", "ci"))
-    assert [(c["n"], c["chunk_id"], c["supported"], c["by"]) for c in row.citations] == [
-        (2, "c2", False, "attributed"), (1, "c3", True, "model"), (9, None, True, "model"),
-    ]  # fmt: skip
-    assert row.hits[0]["source"] == "https://d.test/1#a" and row.hits[0]["ranks"] == {"bm25": 1}
-    assert len(row.hits[0]["snippet"]) == SNIPPET_CHARACTERS
-    assert (row.standalone, row.why, row.known, row.degraded) == ("standing alone", "no LLM", False, ["bm25"])
-    assert (row.prompt_tokens, row.completion_tokens, row.calls, row.cost) == (10, 5, 2, 0.01)
-    assert (row.index, row.revision, row.answer, row.error) == (3, 4, "Yes [1].", None)
-    assert row_of(make_answer("a", queries=("question a",))).standalone == ""
+    hits = (hit(1), hit(2), hit(3, ("https://d.test/3#a", "https://d.test/other#x")))
+    exchange = Exchange("m", (), "So.")
+    more = {"claims": Claims(3, 2, 1), "notes": ("A note.",), "usage": Usage(10, 5, 2, 0.01), "degraded": ("bm25",)}
+    answer = make_answer("a", citations=citations, hits=hits, exchanges=(exchange,), **more)
+    kept = abridged(answer)
+    assert kept.exchanges == () and kept.cited == ("c2", "c3")
+    assert [len(each.text) for each in kept.hits] == [SNIPPET_CHARACTERS] * 3
+    assert [len(citation.snippet) for citation in kept.citations] == [SNIPPET_CHARACTERS, 4, 4]
+    assert kept.hits[0].sources == ("https://d.test/1#a",) and kept.hits[2].sources == hits[2].sources
+    whole = {"exchanges": answer.exchanges, "hits": answer.hits, "citations": answer.citations}
+    assert replace(kept, **whole) == answer
 
 
-def test_a_row_holds_what_the_answer_is_shown_again_from() -> None:
-    answer = make_answer(
-        "a",
-        question="Wie lese ich eine Datei?",
-        hits=(hit(1),),
-        notes=("A note.",),
-        collection="docs",
-        confidence="some",
-        claims=Claims(3, 2, 1),
-        finish_reason="length",
-        citations=(Citation(1, "https://d.test/1#a", "T", "snip", ("H",), {"bm25": 7.0}),),
-    )
-    row = row_of(answer, QuestionContext(channel="widget"))
-    assert (row.collection, row.channel, row.language) == ("docs", "widget", "de")
-    assert (row.confidence, row.claims) == ("some", {"total": 3, "cited": 2, "supported": 1, "unsupported": ()})
-    assert (row.notes, row.finish_reason) == (["A note."], "length")
-    assert (row.hits[0]["headings"], row.hits[0]["text_hash"]) == (["H"], "h")
-    (citation,) = row.citations
-    assert (citation["headings"], citation["scores"], citation["text_hash"]) == (["H"], {"bm25": 7.0}, "h")
-    assert row_of(answer, QuestionContext("other")).collection == "other"
+def test_it_is_known_where_a_question_was_asked() -> None:
+    answer = make_answer("a", question="Wie lese ich eine Datei?", collection="docs")
+    asked = recorded_question("a", answer.question, QuestionContext(channel="widget"), answer=answer)
+    assert (asked.collection, asked.channel, asked.language, asked.error) == ("docs", "widget", "de", None)
+    assert recorded_question("a", "", QuestionContext("other"), answer=answer).collection == "other"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +122,7 @@ def test_a_row_holds_what_the_answer_is_shown_again_from() -> None:
     ],
 )
 def test_of_a_page_only_what_names_no_person_is_recorded(page: str, recorded: str) -> None:
-    assert row_of(make_answer("a"), QuestionContext(page=page)).page == recorded
+    assert recorded_question("a", "", QuestionContext(page=page)).page == recorded
 
 
 def test_a_failure_is_a_row_with_its_reason() -> None:
@@ -148,8 +132,8 @@ def test_a_failure_is_a_row_with_its_reason() -> None:
     recorder.record_failure("b", "why?", "x" * 5_000)
     recorder.record_failure("c", "why?", "")
     recorder.close()
-    assert (ledger.rows[0].error, ledger.rows[0].known, ledger.rows[0].key_name) == ("LLMFailed: gone", False, "ci")
-    assert (ledger.rows[0].channel, ledger.rows[0].language, ledger.rows[0].confidence) == ("slack", "en", None)
+    assert (ledger.rows[0].error, ledger.rows[0].answer, ledger.rows[0].key_name) == ("LLMFailed: gone", None, "ci")
+    assert (ledger.rows[0].channel, ledger.rows[0].language) == ("slack", "en")
     assert [row.error for row in ledger.rows[1:]] == ["x" * MOST_ERROR_CHARACTERS, "unknown"]
 
 
