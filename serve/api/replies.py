@@ -13,13 +13,13 @@ from pipelines.text.cleaning import clean_for_storage
 Text = Annotated[str, BeforeValidator(clean_for_storage)]
 
 
-class _Reply(BaseModel):
+class _FromRecord(BaseModel):
     """A part of a reply, made from a record by the names of its fields."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-class CitationOut(_Reply):
+class CitationOut(_FromRecord):
     """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it.
 
     `by` is who put the number there: the language model, Raydex (`attributed`), or the person who wrote the answer.
@@ -36,7 +36,7 @@ class CitationOut(_Reply):
     by: CitedBy
 
 
-class HitOut(_Reply):
+class HitOut(_FromRecord):
     """A chunk with its score, and its rank and score in each search leg; `context` is its text with its neighbours."""
 
     chunk_id: str
@@ -67,10 +67,10 @@ class SearchOut(BaseModel):
         return cls.model_validate(given_by(found) | {"index": found.index.id})
 
 
-class ExchangeOut(_Reply):
+class ExchangeOut(_FromRecord):
     """One call of a language model: the prompt as sent, and the completion."""
 
-    class MessageOut(_Reply):
+    class MessageOut(_FromRecord):
         role: str
         content: Text
 
@@ -79,7 +79,7 @@ class ExchangeOut(_Reply):
     completion: Text
 
 
-class ClaimsOut(_Reply):
+class ClaimsOut(_FromRecord):
     """How many claims an answer makes, how many of them cite a passage, and how many one that supports them.
 
     `unsupported` are the texts of the others.
