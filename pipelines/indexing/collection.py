@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.folders.folder import SPHINX_COPIES, FolderSettings, NoSuchFolder
+from pipelines.indexing.folders.folder import COPIES, FolderSettings, NoSuchFolder
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
@@ -84,7 +84,7 @@ class Folder(_Strict):
     path: str
     base_url: str
     include: list[str] = []
-    exclude: list[str] = list(SPHINX_COPIES)
+    exclude: list[str] = list(COPIES)
     url_style: str = "auto"
 
     @model_validator(mode="after")

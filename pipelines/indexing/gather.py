@@ -276,9 +276,9 @@ class Gatherer:
 
     def _read_files(self, folder: Folder) -> None:
         settings = folder.settings().recognised()
-        if settings.generator:
+        if settings.sources:
             self._log.tell(
-                f"{settings.generator.config}: {folder.path} is cited as {settings.generator.name} publishes it"
+                f"{settings.sources.config}: {folder.path} is cited as {settings.sources.generator} publishes it"
             )
         listing = settings.files()
         self._log.count_files(listing.skipped, listing.excluded)

@@ -11,8 +11,7 @@ from functools import lru_cache
 from html import unescape
 from urllib.parse import urlsplit
 
-from pipelines.indexing.reading.read import text_of_page
-from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.indexing.reading.text import UnreadablePage, text_of_page
 from pipelines.store import Store
 
 # Pages whose titles are read; of these a share has the site's name before or behind its own.

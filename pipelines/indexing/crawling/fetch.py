@@ -28,10 +28,10 @@ from scrapy.exceptions import (
 from scrapy.http import Headers
 from twisted.internet.error import ConnectError, ConnectionClosed
 
-from pipelines.formats import accept_header
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
 from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, page_refusal
+from pipelines.indexing.reading.formats import accept_header
 from pipelines.text.retry_after import parse_retry_after
 
 ACCEPT = accept_header()

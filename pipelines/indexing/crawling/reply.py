@@ -9,8 +9,8 @@ from email.message import Message
 from urllib.parse import urljoin, urlsplit
 
 from pipelines.fetched import FetchedPage, KnownPage, PageState
-from pipelines.formats import HTML, VAGUE_TYPES, format_of_body, format_of_name, format_of_type
 from pipelines.indexing.crawling.scope import normalize_url
+from pipelines.indexing.reading.formats import HTML, VAGUE_TYPES, format_of_body, format_of_name, format_of_type
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 GONE = frozenset((404, 410))

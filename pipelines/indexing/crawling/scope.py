@@ -10,7 +10,7 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from w3lib.url import safe_url_string
 
-from pipelines.formats import format_of_name
+from pipelines.indexing.reading.formats import format_of_name
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Longer URLs are traps or generated queries; browsers and servers begin to disagree here, too.

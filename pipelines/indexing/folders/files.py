@@ -52,7 +52,7 @@ def save_files(
 def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, FileInfo]) -> dict[str, str | None]:
     """Return the stamp of each file, None for one that is too new to have one."""
     newest = time.time_ns() - SETTLED_NS
-    how = digest(str(STAMPS_VERSION), folder.root, folder.base_url, folder.url_style, repr(folder.generator))
+    how = digest(str(STAMPS_VERSION), folder.root, folder.base_url, folder.url_style, repr(folder.sources))
     local = isinstance(system, LocalFileSystem)
     states = {path: (_local_state(path) if local else (info.size, info.mtime_ns)) for path, info in infos.items()}
     return {

@@ -18,14 +18,15 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from pipelines.fetched import FetchedPage
-from pipelines.formats import FORMATS, MARKDOWN, TEXT, format_of_name
-from pipelines.indexing.folders.generators import Generator, UrlStyle, recognise
 from pipelines.indexing.folders.page_urls import published_path
+from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, TEXT, format_of_name
+from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
 from pipelines.records import Page, content_hash
 
-# Copies of its source files and assets that Sphinx puts beside its pages.
-SPHINX_COPIES = ("/_sources/", "/_static/")
+# What generators put beside their pages: copies of source files, assets.
+COPIES = tuple(f"/{folder}/" for generator in GENERATORS for folder in generator.copies.split())
 URL_STYLES = ("auto", *get_args(UrlStyle))
 _FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
@@ -53,15 +54,15 @@ class FolderSettings:
 
     The URL of a file must match one of the regular expressions `include` (if there are any) and none of `exclude`.
     `url_style` is how the URLs of Markdown, reStructuredText and notebooks end: "keep" as the file does, "html",
-    "directory" (`guide/`) or "bare" (`guide`); "auto" as `generator` has it, which `recognised` looks for.
+    "directory" (`guide/`) or "bare" (`guide`); "auto" as that of `sources` do, which `recognised` looks for.
     """
 
     path: str
     base_url: str
     include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = SPHINX_COPIES
+    exclude: tuple[str, ...] = COPIES
     url_style: str = "auto"
-    generator: Generator | None = None
+    sources: SourceFolder | None = None
 
     def __post_init__(self) -> None:
         if self.url_style not in URL_STYLES:
@@ -91,12 +92,12 @@ class FolderSettings:
         return str(folder.absolute()) + "/"
 
     def recognised(self) -> "FolderSettings":
-        """Return these settings with the generator whose configuration lies in the folder or above it, if one does."""
+        """Return these settings with the sources whose configuration lies in the folder or above it, if one does."""
         if self.url_style == "keep":
             return self
         try:
             system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
-            return replace(self, generator=recognise(lambda path: _read_text(system, path), self.root))
+            return replace(self, sources=_find_sources(lambda path: _read_text(system, path), self.root))
         except (OSError, ValueError):
             return self  # listing the folder tells what is wrong with it
 
@@ -138,17 +139,11 @@ class FolderSettings:
         return any(part.startswith(".") for part in path.removeprefix(self.root).split("/"))
 
     def _includes(self, path: str) -> bool:
-        if self.generator and not self._is_page(path, self.generator):
+        if self.sources and not self.sources.publishes(path):
             return False
         url = self.url_of(path)
         included = not self.include or any(re.search(pattern, url) for pattern in self.include)
         return included and not any(re.search(pattern, url) for pattern in self.exclude)
-
-    def _is_page(self, path: str, generator: Generator) -> bool:
-        inner = path.removeprefix(generator.root)
-        if not path.startswith(generator.root) or any(re.search(pattern, inner) for pattern in generator.exclude):
-            return False
-        return not generator.routes or any(inner.startswith(place) for place, _ in generator.routes)
 
     def _one_for_each_url(self, paths: Iterable[str]) -> list[str]:
         """Return the paths without those whose URL another file has: index.md goes before README.md."""
@@ -160,12 +155,12 @@ class FolderSettings:
 
         `body` is needed where the front matter of a page may name it.
         """
-        generator, inner = self.generator, path.removeprefix(self.root).lstrip("/")
+        sources, inner = self.sources, path.removeprefix(self.root).lstrip("/")
         style = self._style()
-        if generator is None or not path.startswith(generator.root):
+        if sources is None or not path.startswith(sources.root):
             return self.base_url + _quote(published_path(inner, style))
-        published = published_path(path.removeprefix(generator.root), style, generator, body)
-        part = self._published_part(generator)
+        published = published_path(path.removeprefix(sources.root), style, sources, body)
+        part = self._published_part(sources)
         if published.startswith(part):
             return self.base_url + _quote(published[len(part) :])
         return urljoin(self.base_url, "../" * part.count("/") + _quote(published))
@@ -173,19 +168,19 @@ class FolderSettings:
     def _style(self) -> UrlStyle:
         if self.url_style != "auto":
             return cast(UrlStyle, self.url_style)
-        return self.generator.url_style if self.generator else "keep"
+        return self.sources.url_style if self.sources else "keep"
 
-    def _published_part(self, generator: Generator) -> str:
+    def _published_part(self, sources: SourceFolder) -> str:
         """Return the path on the site of what `base_url` stands for: "" unless this folder is a part of the pages."""
-        if generator.root.startswith(self.root):
+        if sources.root.startswith(self.root):
             return ""
-        inner = self.root.removeprefix(generator.root)
-        return published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", generator)
+        inner = self.root.removeprefix(sources.root)
+        return published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", sources)
 
     def media_type_of(self, path: str) -> str:
         """Return the media type as which the file at `path` is read."""
         media_type = (format_of_name(path) or TEXT).media_type
-        return dict(self.generator.formats).get(media_type, media_type) if self.generator else media_type
+        return dict(self.sources.formats).get(media_type, media_type) if self.sources else media_type
 
     def page(self, path: str, url: str, body: bytes, known_hash: str | None, stamp: str | None = None) -> FetchedPage:
         """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
@@ -216,6 +211,16 @@ def _published_link(settings: FolderSettings, url: str) -> str:
         return url
     path = unquote(url.removeprefix(_FILES))
     return settings.url_of(path) if path.startswith(settings.root) else ""
+
+
+def _find_sources(read: Read, folder: str) -> SourceFolder | None:
+    """Return the sources that `folder` holds or is a part of; None if no configuration says so."""
+    for place in upwards(folder):
+        for generator in GENERATORS:
+            sources = generator.sources(read, place) if generator.sources else None
+            if sources is not None and sources.covers(folder):
+                return sources
+    return None
 
 
 def _read_text(system: FileSystem, path: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The URL path of a file on the published site, by URL style and the rules of its generator."""
+"""The URL path of a file on the published site, by URL style and the rules of its sources."""
 
 import re
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from pipelines.formats import HTML, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
-from pipelines.indexing.folders.generators import Generator, UrlStyle
+from pipelines.indexing.reading.formats import HTML, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
+from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
 
-# As Docusaurus reads numbers before names (numberPrefixParser): dates and versions are not among them.
+# Numbers before names, which order them (numberPrefixParser): dates and versions are not among them.
 _NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _NO_NUMBER = re.compile(r"^(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?|^\d+[-_.]\d+")
 _POST = re.compile(r"^(.*?)(\d{4})[-/](\d{1,2})[-/](\d{1,2})[-/]([^/]+)$")
@@ -18,25 +18,25 @@ _INDEXES = ("index", "readme")
 _BLOG = "blog/"
 
 
-def published_path(path: str, style: UrlStyle, generator: Generator | None = None, body: bytes = b"") -> str:
+def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = None, body: bytes = b"") -> str:
     """Return the path below the site's URL at which the file `path`, below the pages' root, is published.
 
     `body` is needed where the page's front matter may name it.
     """
     entry = format_of_name(path)
-    if style == "keep" or entry is None or entry.media_type not in _sources(generator):
+    if style == "keep" or entry is None or entry.media_type not in _source_types(sources):
         return path
     folder, _, name = path.rpartition("/")
     stem = name[: -1 - max(len(suffix) for suffix in entry.suffixes if name.lower().endswith("." + suffix))]
-    if generator is not None and generator.routes:
-        return _docusaurus_path(folder, stem, style, generator, front_matter(body))
+    if sources is not None and sources.routes:
+        return _routed_path(folder, stem, style, sources, front_matter(body))
     prefix = folder + "/" if folder else ""
-    return prefix if stem.lower() in (generator.indexes if generator else _INDEXES) else prefix + _styled(stem, style)
+    return prefix if stem.lower() in (sources.indexes if sources else _INDEXES) else prefix + _styled(stem, style)
 
 
-def _docusaurus_path(folder: str, stem: str, style: UrlStyle, generator: Generator, fields: Mapping[str, Any]) -> str:
-    """Return a path by the rules of Docusaurus: numbers before names, dates of posts, and what the page says itself."""
-    place, route = next((pair for pair in generator.routes if f"{folder}/".startswith(pair[0])), ("", ""))
+def _routed_path(folder: str, stem: str, style: UrlStyle, sources: SourceFolder, fields: Mapping[str, Any]) -> str:
+    """Return a path by routes, without numbers before names, with the dates of posts, or as the page itself says."""
+    place, route = next((pair for pair in sources.routes if f"{folder}/".startswith(pair[0])), ("", ""))
     folder, slug = folder[len(place) :], _text(fields.get("slug"))
     if place == _BLOG:
         folder, stem = _dated(folder, stem)
@@ -45,7 +45,7 @@ def _docusaurus_path(folder: str, stem: str, style: UrlStyle, generator: Generat
     prefix = folder + "/" if folder else ""
     if slug:
         return route + _styled(slug.lstrip("/") if slug.startswith("/") else prefix + slug, style)
-    if stem.lower() in (*generator.indexes, folder.rpartition("/")[2].lower()):
+    if stem.lower() in (*sources.indexes, folder.rpartition("/")[2].lower()):
         return route + prefix
     return route + prefix + _styled(_text(fields.get("id")) or stem, style)
 
@@ -60,10 +60,10 @@ def front_matter(body: bytes) -> Mapping[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _sources(generator: Generator | None) -> frozenset[str]:
+def _source_types(sources: SourceFolder | None) -> frozenset[str]:
     """Return the media types of files that become pages of HTML."""
     always = {entry.media_type for entry in (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)}
-    return frozenset(always | {by_suffix for by_suffix, _ in (generator.formats if generator else ())})
+    return frozenset(always | {by_suffix for by_suffix, _ in (sources.formats if sources else ())})
 
 
 def _styled(name: str, style: UrlStyle) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.blocks import introduces
-from pipelines.indexing.reading.html import HEADINGS
+from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.text import as_paragraph
 
 _BOLD = ("b", "strong", "big")

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html import HEADINGS
+from pipelines.indexing.reading.generators import CODE_LINES
+from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.records import Block
 
 BULLET = "- "
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _CLOSING = " \t\n)]}»”’\"'*`"
-_LINE_CLASSES = frozenset(("token-line", "ec-line", "line", "code-line"))
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
@@ -141,7 +141,7 @@ def text_of(element: Element) -> str:
 def code_block(pre: Element) -> Block | None:
     """Return a `<pre>` with its line breaks and indentation, None if it is empty."""
     for line in pre.iter("div", "span"):
-        if not _LINE_CLASSES.isdisjoint((line.get("class") or "").split()) and _ends_without_break(line):
+        if not CODE_LINES.isdisjoint((line.get("class") or "").split()) and _ends_without_break(line):
             line.tail = "\n" + (line.tail or "")
     text = as_listing("".join(pre.itertext()))
     return Block("code", text) if text else None

@@ -10,7 +10,7 @@ from functools import lru_cache
 from html import unescape
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from pipelines.formats import TEXT, format_of_type
+from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page
 

@@ -1,6 +1,6 @@
 """Walks the tree of a page and writes its text into sections.
 
-Three structures occur in documentation and may be nested: containers with an id (Sphinx, DocBook), headings in a row
+Three structures occur in documentation and may be nested: containers with an id, headings in a row
 (Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries).
 """
 
@@ -31,8 +31,10 @@ from pipelines.indexing.reading.blocks import (
     table_rows,
     text_of,
 )
-from pipelines.indexing.reading.html import HEADINGS, is_index, leads_away, letters
-from pipelines.indexing.reading.markup.tabs import LABEL
+from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
+from pipelines.indexing.reading.html.elements import HEADINGS, letters
+from pipelines.indexing.reading.html.page_kind import is_index, leads_away
+from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.sections import OpenSections, SectionFrame
 from pipelines.indexing.reading.text import as_paragraph
 from pipelines.records import Block, Section
@@ -48,13 +50,8 @@ _BLOCK = _names(
     "tbody td tfoot th thead tr ul caption colgroup"
 )
 _HOLDS_BLOCK = tuple(_BLOCK)
-_DOCBOOK = _names(
-    "book part chapter appendix preface reference refentry refsynopsisdiv refsect1 refsect2 refsect3 refsection "
-    "sect1 sect2 sect3 sect4 sect5 simplesect glossary bibliography section"
-)
 # Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
-_BOX = _names("note tip warning caution important admonition alert callout sidebar")
-_TOC = _names("toctree-wrapper toc local-toc")
+_BOX = BOXES | {"callout"}
 _LAYOUT = _names("content main main-content page-content documentation")  # ids that themes give, not authors
 _TOC_KINDS = _names("topic local")
 _FLOW = _names("pre table ul ol blockquote")  # a name before one of them is its name
@@ -144,7 +141,7 @@ class SectionWriter:
 
     def _other(self, element: Element) -> None:
         classes = (element.get("class") or "").split()
-        if not _TOC.isdisjoint(classes) or ("contents" in classes and not _TOC_KINDS.isdisjoint(classes)):
+        if not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _TOC_KINDS.isdisjoint(classes)):
             return
         if label := element.get(LABEL):
             self._tab(label, element)
@@ -183,7 +180,7 @@ class SectionWriter:
         self._boxes -= 1
 
     def _is_section(self, element: Element, classes: Sequence[str]) -> bool:
-        if element.tag == "div" and not _DOCBOOK.isdisjoint(classes):
+        if element.tag == "div" and not SECTIONS.isdisjoint(classes):
             return bool(element.get("id")) or classes[0] == "refsynopsisdiv"
         if not element.get("id"):
             return False

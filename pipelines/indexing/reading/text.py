@@ -6,7 +6,8 @@ Knows no HTML beyond the places where a page declares its charset.
 import codecs
 import re
 
-from pipelines.text.cleaning import clean_page
+from pipelines.records import Page
+from pipelines.text.cleaning import clean_for_storage, clean_page
 
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
@@ -32,7 +33,7 @@ _META = re.compile(
     rb"<meta[^<>]{0,500}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})|<\?xml[^<>]{0,200}?encoding=[\"']([\w:.-]{1,40})",
     re.IGNORECASE,
 )
-_META_WITHIN = 8192  # browsers read 1,024 bytes; Sphinx themes with inline styles declare it later
+_META_WITHIN = 8192  # browsers read 1,024 bytes; themes with inline styles declare it later
 _DETECT_WITHIN = 65536  # enough letters to tell encodings apart within some tens of milliseconds
 _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is accepted: truncated pages have one
 
@@ -51,6 +52,15 @@ class UnreadablePage(ValueError):
 
     def __str__(self) -> str:
         return f"cannot read {self.url}: {self.reason}"
+
+
+def text_of_page(page: Page) -> str:
+    """Return the body of `page` as text with "\\n" for every line break. Raises UnreadablePage for binary data."""
+    text = decode(page.body, page.charset)
+    noise = sum(text.count(sign) for sign in "\0\x01\x02\x03\x04\x05\x06\x08\ufffd")
+    if noise > 0.3 * len(text):
+        raise UnreadablePage(page.url, "binary data, not text")
+    return clean_for_storage(text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def as_paragraph(text: str) -> str:

@@ -10,7 +10,7 @@ from kit.reindexing import BASE, html_page
 
 from pipelines.indexing.folders import files
 from pipelines.indexing.folders.folder import FolderSettings
-from pipelines.indexing.folders.generators import Generator
+from pipelines.indexing.reading.sources import SourceFolder
 from pipelines.store import RunLock, Store
 
 
@@ -93,11 +93,11 @@ def test_a_file_that_is_too_new_is_read_once_more(runs: Runs, monkeypatch: pytes
 
 def test_files_are_read_again_where_they_are_read_in_another_way(runs: Runs) -> None:
     runs()
-    generator = Generator("MkDocs", "mkdocs.yml", f"{runs.root}/", "html")
-    for change in ({"base_url": BASE + "en/"}, {"url_style": "bare"}, {"generator": generator}):
+    sources = SourceFolder("MkDocs", "mkdocs.yml", f"{runs.root}/", "html")
+    for change in ({"base_url": BASE + "en/"}, {"url_style": "bare"}, {"sources": sources}):
         runs(**change)
         assert sorted(runs.read) == ["a", "b", "c"]
-    runs(generator=generator)
+    runs(sources=sources)
     assert runs.read == []
 
 
@@ -105,14 +105,14 @@ def test_of_two_files_that_name_one_url_the_last_has_it_in_every_run(runs: Runs)
     """As by the front matter of Docusaurus."""
     for name in ("a", "b"):
         (runs.root / f"{name}.md").write_text(f"---\nslug: /same\n---\n# Page {name}\n")
-    generator = Generator("Docusaurus", "docusaurus.config.js", f"{runs.root}/", "bare", routes=(("", ""),))
-    runs(generator=generator)
+    sources = SourceFolder("Docusaurus", "docusaurus.config.js", f"{runs.root}/", "bare", routes=(("", ""),))
+    runs(sources=sources)
     for _ in range(2):
-        assert runs(generator=generator).items() >= {"changed": 0, "unchanged": 4}.items()
+        assert runs(sources=sources).items() >= {"changed": 0, "unchanged": 4}.items()
     (runs.root / "b.md").unlink()
-    assert runs(generator=generator)["changed"] == 1
+    assert runs(sources=sources)["changed"] == 1
     (runs.root / "b.md").write_text("---\nslug: /same\n---\n# Page b\n")
-    assert runs(generator=generator)["changed"] == 1
+    assert runs(sources=sources)["changed"] == 1
 
 
 def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:

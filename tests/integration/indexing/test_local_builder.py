@@ -20,12 +20,12 @@ from kit.processes import alive, eventually, kill_9
 from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 from kit.web import Site
 
-from pipelines import formats
 from pipelines.embedding.embedder import HashEmbedder
 from pipelines.indexing import gather
 from pipelines.indexing.building.local import LocalBuilder
 from pipelines.indexing.building.pools import HERE_PAGES, is_little
 from pipelines.indexing.building.ray_builder import RayBuilder
+from pipelines.indexing.reading import formats
 
 pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB", "--no-ray")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.formats import MAX_BYTES
 from pipelines.indexing.reading.child_process import Child, ChildCrash, ChildTimeout
+from pipelines.indexing.reading.formats import MAX_BYTES
 from pipelines.indexing.reading.links import page_canonical, page_links
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage

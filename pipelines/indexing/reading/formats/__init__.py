@@ -1,1 +1,150 @@
-"""Formats other than HTML: what each parser gives becomes HTML or sections of text."""
+"""The document formats: their suffixes, media types and limits, declared once.
+
+Crawler, folder and reader decide by this table. It loads no parser: `reading.read` names the function for each format.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pipelines.records import Page
+
+# The largest of 5,012 pages of the Ray, Python and Postgres documentation has 2 MB (an index of all terms), the
+# largest with text of its own 0.6 MB; 5 MB take lxml 0.6 s.
+MAX_BYTES = 5_000_000
+TIMEOUT_S = 2.0
+# Pages of 0.2 to 2 MB on five sites take 0.2 to 1 s a MB to be read and cut, on a busy core twice as long.
+SECONDS_PER_MB = 4.0
+MARKDOWN_TIMEOUT_S = 10.0  # markdown-it takes 0.6 s for 1 MB on an idle core; change logs have that
+# Media types of servers that do not know: the file name decides, then the first bytes.
+VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """One format.
+
+    `media_types` begins with the type that pages are stored with. `signatures` are the first bytes, in lower case,
+    that give a body away; where they are `certain` they win over the media type. `links` is the syntax in which a page
+    names other pages. `linked` is False for a format that a site links to only as the source of a page, so that a crawl
+    leaves it. `weight` is the preference in the header Accept. A body of more than `max_bytes` is not read, and reading
+    may take `limit_s` of its size.
+    """
+
+    suffixes: tuple[str, ...]
+    media_types: tuple[str, ...]
+    signatures: tuple[bytes, ...] = ()
+    certain: bool = False
+    links: Literal["html", "markdown", ""] = ""
+    linked: bool = True
+    weight: float = 1.0
+    max_bytes: int = MAX_BYTES
+    timeout_s: float = TIMEOUT_S
+
+    @property
+    def media_type(self) -> str:
+        return self.media_types[0]
+
+    def limit_s(self, size: int) -> float:
+        """Return the seconds of processor time that reading a body of `size` bytes may take."""
+        return self.timeout_s + SECONDS_PER_MB * size / 1e6
+
+
+HTML = DocumentFormat(
+    suffixes=("html", "htm"),
+    media_types=("text/html",),
+    signatures=(b"<!doctype html", b"<html"),
+    links="html",
+)
+XHTML = DocumentFormat(
+    suffixes=("xhtml",),
+    media_types=("application/xhtml+xml",),
+    links="html",
+)
+MARKDOWN = DocumentFormat(
+    suffixes=("md", "markdown"),
+    media_types=("text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"),
+    links="markdown",
+    timeout_s=MARKDOWN_TIMEOUT_S,
+)
+MDX = DocumentFormat(
+    suffixes=("mdx",),
+    media_types=("text/mdx",),
+    links="markdown",
+    timeout_s=MARKDOWN_TIMEOUT_S,
+)
+PDF = DocumentFormat(
+    suffixes=("pdf",),
+    media_types=("application/pdf",),
+    signatures=(b"%pdf-",),
+    certain=True,
+    weight=0.9,
+    max_bytes=64_000_000,  # a manual of some thousand pages
+    timeout_s=120.0,  # 2 to 5 ms a page: R's reference manual of 2,415 pages takes 7 s
+)
+RESTRUCTURED_TEXT = DocumentFormat(
+    suffixes=("rst", "rest", "rst.txt"),
+    media_types=("text/x-rst", "text/prs.fallenstein.rst"),
+    weight=0.8,
+    timeout_s=20.0,  # docutils takes 0.7 s for the largest page of the Python documentation
+)
+NOTEBOOK = DocumentFormat(
+    suffixes=("ipynb",),
+    media_types=("application/x-ipynb+json", "application/vnd.jupyter"),
+    linked=False,
+    max_bytes=64_000_000,  # pictures are a part of it
+    timeout_s=20.0,
+)
+# Dialects of those formats, for files of a folder: they have no suffix of their own, and no server names their types.
+PYTHON_MARKDOWN = replace(MARKDOWN, suffixes=(), media_types=("text/x-mkdocs",))
+MYST = replace(MARKDOWN, suffixes=(), media_types=("text/x-myst",))
+MYST_NOTEBOOK = replace(NOTEBOOK, suffixes=(), media_types=("application/x-sphinx-ipynb",))
+TEXT = DocumentFormat(
+    suffixes=("txt", "text"),
+    media_types=("text/plain",),
+    links="markdown",
+    weight=0.8,
+)
+FORMATS = (HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, NOTEBOOK, TEXT, PYTHON_MARKDOWN, MYST, MYST_NOTEBOOK)
+
+_BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+_BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
+
+
+def format_of_name(name: str) -> DocumentFormat | None:
+    """Return the format that the suffix of a path or file name stands for, if it is known."""
+    parts = name.rsplit("/", 1)[-1].lower().split(".")[1:]
+    return next((_BY_SUFFIX[suffix] for suffix in (".".join(parts[-2:]), *parts[-1:]) if suffix in _BY_SUFFIX), None)
+
+
+def format_of_type(media_type: str) -> DocumentFormat | None:
+    """Return the format of a media type, if it is known; text/plain may be any other too (see VAGUE_TYPES)."""
+    return _BY_TYPE.get(media_type.strip().lower())
+
+
+def format_of_body(body: bytes) -> DocumentFormat | None:
+    """Return the format that the first bytes of `body` give away, if they do."""
+    head = body[:500].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return next((entry for entry in FORMATS if entry.signatures and head.startswith(entry.signatures)), None)
+
+
+def format_of_page(page: Page) -> DocumentFormat | None:
+    """Return the format of a page: its media type; where that is vague its name, then its beginning, then text.
+
+    None for a media type that is not read. A certain signature wins over all.
+    """
+    sniffed = format_of_body(page.body)
+    if sniffed and sniffed.certain:
+        return sniffed
+    if page.content_type.strip().lower() not in VAGUE_TYPES:
+        return format_of_type(page.content_type)
+    return format_of_name(page.url.split("?", 1)[0]) or sniffed or TEXT
+
+
+def accept_header() -> str:
+    """Return the value of Accept: all formats by their weights, anything else at last."""
+    types = (
+        entry.media_type + (f";q={entry.weight:g}" if entry.weight < 1 else "")
+        for entry in FORMATS
+        if entry.suffixes and entry.linked
+    )
+    return ",".join([*types, "*/*;q=0.1"])

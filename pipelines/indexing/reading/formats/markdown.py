@@ -1,6 +1,6 @@
-"""Reads Markdown by way of HTML, with the ids and extensions of the generator that publishes it.
+"""Reads Markdown by way of HTML, with the ids and extensions of its dialect.
 
-Plain Markdown is read as GitHub shows it. MkDocs, Docusaurus (MDX) and MyST in Sphinx make other ids, and boxes.
+Plain Markdown is read as GitHub shows it. Python-Markdown, MDX and MyST make other ids, and boxes.
 """
 
 import re
@@ -20,9 +20,20 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
+from pipelines.indexing.reading.formats import (
+    MARKDOWN,
+    MDX,
+    MYST,
+    MYST_NOTEBOOK,
+    NOTEBOOK,
+    PYTHON_MARKDOWN,
+    DocumentFormat,
+    format_of_page,
+)
+from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.mdx import without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
-from pipelines.indexing.reading.read import document_of_html, text_of_page
+from pipelines.indexing.reading.text import text_of_page
 from pipelines.records import Document, Page
 from pipelines.text.cleaning import clean_page
 
@@ -42,7 +53,7 @@ def slug(title: str) -> str:
     return _NOT_IN_SLUG.sub("", title.strip().lower()).replace(" ", "-")
 
 
-def mkdocs_slug(title: str) -> str:
+def python_markdown_slug(title: str) -> str:
     """Return the id that the extension toc of Python-Markdown gives a heading."""
     plain = normalize("NFKD", title).encode("ascii", "ignore").decode()
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
@@ -53,8 +64,8 @@ def jupyter_slug(title: str) -> str:
     return title.strip().replace(" ", "-").replace('"', "%22")
 
 
-def sphinx_slug(title: str) -> str:
-    """Return the id that docutils, and so Sphinx, gives a section."""
+def docutils_slug(title: str) -> str:
+    """Return the id that docutils gives a section."""
     from docutils.nodes import make_id
 
     return make_id(title)
@@ -68,7 +79,7 @@ def _repeat(name: str, count: int) -> str:
     return name
 
 
-def _count_on_mkdocs(name: str, count: int) -> str:
+def _count_with_underscore(name: str, count: int) -> str:
     return f"{name or ''}_{count}"
 
 
@@ -77,7 +88,7 @@ def _count_on_mkdocs(name: str, count: int) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a generator reads Markdown: the ids of headings, the sign of boxes, what is done to the text before."""
+    """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before."""
 
     slug: Callable[[str], str] = slug
     repeated: Callable[[str, int], str] = _count_on
@@ -86,47 +97,35 @@ class Dialect:
     indented_code: bool = True
 
 
-def _from_mkdocs(text: str) -> str:
+def _boxes_of_tabs(text: str) -> str:
     """Return the text with content tabs as boxes, and without attribute lists, which only style."""
     parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if odd % 2 else _TAB.sub(r"\1!!! tab\2", part) for odd, part in enumerate(parts))
 
 
-GITHUB = Dialect()
-MKDOCS = Dialect(mkdocs_slug, _count_on_mkdocs, "/", _from_mkdocs)
-MDX = Dialect(prepare=without_jsx, indented_code=False)
-MYST = Dialect(sphinx_slug, prepare=from_myst)
-JUPYTER = Dialect(jupyter_slug, _repeat)
+DIALECTS: dict[DocumentFormat, Dialect] = {
+    MARKDOWN: Dialect(),
+    MDX: Dialect(prepare=without_jsx, indented_code=False),
+    PYTHON_MARKDOWN: Dialect(python_markdown_slug, _count_with_underscore, "/", _boxes_of_tabs),
+    MYST: Dialect(docutils_slug, prepare=from_myst),
+    NOTEBOOK: Dialect(jupyter_slug, _repeat),
+    MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
+}
+
+
+def dialect_of(page: Page) -> Dialect:
+    """Return the dialect of a page or notebook."""
+    return DIALECTS.get(format_of_page(page) or MARKDOWN, DIALECTS[MARKDOWN])
 
 
 def read_markdown(page: Page) -> Document:
-    """Read a page of Markdown, by way of the HTML that GitHub would make of it. Raises UnreadablePage."""
-    return _read(page, GITHUB)
-
-
-def read_mdx(page: Page) -> Document:
-    """Read a page of MDX: the text in and around its components. Raises UnreadablePage."""
-    return _read(page, MDX)
-
-
-def read_mkdocs(page: Page) -> Document:
-    """Read a page of Markdown as MkDocs publishes it. Raises UnreadablePage."""
-    return _read(page, MKDOCS)
-
-
-def read_myst(page: Page) -> Document:
-    """Read a page of Markdown as MyST in Sphinx publishes it. Raises UnreadablePage."""
-    return _read(page, MYST)
-
-
-def _read(page: Page, dialect: Dialect) -> Document:
-    text = text_of_page(page)
-    rendered, fields = render([text], dialect)
+    """Read a page of Markdown, by way of the HTML that its dialect makes of it. Raises UnreadablePage."""
+    rendered, fields = render([text_of_page(page)], dialect_of(page))
     language = fields.get("lang") or fields.get("language") or ""
     return document_of_html(page.url, rendered, clean_page(fields.get("title", "")), language)
 
 
-def render(parts: Sequence[str | Token], dialect: Dialect = GITHUB) -> tuple[str, dict[str, str]]:
+def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[str, str]]:
     """Return the HTML of Markdown texts and ready tokens in a row, and title, lang and language of the front matter."""
     parser = _parser(dialect)
     environment: dict[str, Any] = {}

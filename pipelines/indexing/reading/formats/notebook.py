@@ -8,10 +8,10 @@ from typing import Any
 import nbformat
 from markdown_it.token import Token
 
-from pipelines.formats import TEXT
-from pipelines.indexing.reading.formats.markdown import JUPYTER, MYST, Dialect, render
-from pipelines.indexing.reading.read import document_of_html, text_of_page
-from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.indexing.reading.formats import TEXT
+from pipelines.indexing.reading.formats.html import document_of_html
+from pipelines.indexing.reading.formats.markdown import dialect_of, render
+from pipelines.indexing.reading.text import UnreadablePage, text_of_page
 from pipelines.records import Document, Page
 
 # Characters of the outputs of one cell: a table of pandas has about 2,000, a log of a training run 100,000.
@@ -21,19 +21,10 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def read_notebook(page: Page) -> Document:
-    """Read a notebook, with anchors as nbconvert and nbsphinx give them. Raises UnreadablePage."""
-    return _read(page, JUPYTER)
-
-
-def read_sphinx_notebook(page: Page) -> Document:
-    """Read a notebook, with anchors as MyST-NB in Sphinx gives them. Raises UnreadablePage."""
-    return _read(page, MYST)
-
-
-def _read(page: Page, dialect: Dialect) -> Document:
+    """Read a notebook, with anchors as nbconvert or the parser of its dialect gives them. Raises UnreadablePage."""
     notebook = _parse(page)
     title = str(notebook.get("metadata", {}).get("title") or "")
-    rendered, _ = render([part for cell in notebook.cells for part in _parts(cell)], dialect)
+    rendered, _ = render([part for cell in notebook.cells for part in _parts(cell)], dialect_of(page))
     return document_of_html(page.url, rendered, title)
 
 

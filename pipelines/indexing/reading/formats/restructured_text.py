@@ -11,10 +11,10 @@ from docutils.transforms.writer_aux import Admonitions
 from docutils.utils import new_document
 from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
+from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.sphinx_directives import understand_sphinx
 from pipelines.indexing.reading.formats.sphinx_roles import LABEL
-from pipelines.indexing.reading.read import document_of_html, text_of_page
-from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.indexing.reading.text import UnreadablePage, text_of_page
 from pipelines.records import Document, Page
 
 _SETTINGS = {

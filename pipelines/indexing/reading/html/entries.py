@@ -1,6 +1,6 @@
 """Gives an API entry without a definition the text after it.
 
-Sphinx pages are like that where authors did not indent the text of an entry. Entries that follow one another without
+Pages are like that where authors did not indent the text of an entry. Entries that follow one another without
 text between them share the definition of the last one.
 """
 

@@ -1,6 +1,6 @@
 """Finds the page's own content in its tree, without navigation, footers, buttons and permalinks.
 
-Knows where documentation generators put the content, and the names of everything else. Knows nothing of sections.
+What generators write in a way of their own becomes plain HTML first. Knows nothing of sections.
 """
 
 import re
@@ -9,8 +9,14 @@ from itertools import islice
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html import FRAME_SIZE, HEADINGS, drop_element, prose_size
-from pipelines.indexing.reading.markup import rewrite
+from pipelines.indexing.reading.generator import found
+from pipelines.indexing.reading.generators import GENERATORS, NOISE, generators_of
+from pipelines.indexing.reading.html.elements import HEADINGS, drop
+from pipelines.indexing.reading.html.entries import fill_entries
+from pipelines.indexing.reading.html.mend import mend_grids, mend_headings
+from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
+from pipelines.indexing.reading.html.soup import rewritten
+from pipelines.indexing.reading.html.tabs import label_tabs
 from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
 from pipelines.text.cleaning import clean_page
 
@@ -24,36 +30,18 @@ _DROP = _names(
     "video footer link meta title"
 )
 _REPLACED = ("br", "img", "math")
-# Classes, ids and roles of elements that are not the page's own text, exactly as generators write them.
-_NOISE = _names(
-    # roles
-    "navigation contentinfo banner search menu menubar toolbar "
-    # Sphinx and its themes
-    "headerlink viewcode-link viewcode-back sphinxsidebar related prev-next-area prev-next-bottom prev-next-footer "
-    "rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page tocsection "
-    "copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link "
-    # DocBook, Javadoc, TypeDoc, mkdocstrings, YARD
-    "navheader navfooter nav-panel topNav subNav bottomNav skipNav legalCopy tsd-breadcrumb tsd-page-toolbar "
-    "tsd-index-group tsd-sources tsd-navigation col-sidebar mkdocstrings-source source_code "
-    "summary_toggle inheritanceTree "
-    # MkDocs, Docusaurus, VitePress, Hugo, GitHub
-    "md-content__button md-source-file md-feedback md-source hash-link headerlink header-anchor "
-    "tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs theme-edit-this-page "
-    "theme-doc-footer pagination-nav theme-doc-version-badge breadcrumb breadcrumbs anchorjs-link "
-    "td-heading-self-link td-page-meta line-numbers-wrapper footnote-backref fn-backref mw-editsection "
-    "zeroclipboard-container "
-    # anywhere
-    "copy-button clipboard-copy sr-only visually-hidden katex-html MathJax_Preview MathJax"
+# Classes, ids and roles of elements that are not the page's own text: generators', and those found anywhere.
+_NOISE = NOISE | _names(
+    "navigation contentinfo banner search menu menubar toolbar breadcrumb breadcrumbs copy-button clipboard-copy "
+    "sr-only visually-hidden katex-html MathJax_Preview MathJax"
 )
 # Only where the page marks no main content: within main content, real text has these names as well.
-_OUTSIDE = _names("sidebar header footer menu navbar nav topbar toc breadcrumb breadcrumbs")
+_OUTSIDE = _NOISE | _names("sidebar header footer menu navbar nav topbar toc")
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
 _NOISY = ("a", "div", "ul", "ol", "p", "table", "td", "aside", "header", "form", "section", "details")
 _NOISY_PARTS = etree.XPath(
-    ".//label[contains(@class,'view-source')] | .//dt[@class='tag-source'] | .//dd[@class='tag-source'] | "
-    ".//div[@class='pdoc-code codehilite'] | "
-    ".//span[contains(@class,'lineno') or contains(@class,'viewcode-link') or @class='katex-html' or "
-    "contains(@class,'MathJax') or contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
+    ".//span[contains(@class,'lineno') or @class='katex-html' or contains(@class,'MathJax') or "
+    "contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
 )
 # What themes without names of their own (GitBook, sites of utility classes) show below the text.
 _ENDING = re.compile(
@@ -63,28 +51,25 @@ _ENDING = re.compile(
 )
 _PAGER = re.compile(r"(previous|prev|next|←|→)", re.IGNORECASE)
 _LAST, _LAST_PARTS = 40, 12  # elements in which the ending is looked for, and the most that one consists of
-_MAIN = tuple(
-    etree.XPath(path)
-    for path in (
-        "//*[@role='main'] | //main",
-        "//article",
-        "//div[contains(concat(' ',@class,' '),' markdown-body ')]",
-        "//div[@class='body' or @class='rst-content' or @class='document' or @class='bodywrapper']",
-        "//*[@id='content' or @id='main' or @id='main-content']",
-    )
+_ARTICLES = "article"
+_MAIN = (
+    "[role=main], main",
+    _ARTICLES,
+    *(generator.main for generator in GENERATORS if generator.main),
+    "#content, #main, #main-content",
 )
-
 _MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not its main content
 _FOOTNOTES = etree.XPath(".//sup/a[starts-with(@href,'#fn') or starts-with(@href,'#user-content-fn')]")
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
-def main_content(root: Element, names: frozenset[str]) -> Element:
+def main_content(root: Element, names: frozenset[str], *, listed: bool = False) -> Element:
     """Return the element with the page's own content, and drop everything else from it. `names` are `names_of(root)`.
 
-    It is the body if the page marks no main content, or one with hardly any text.
+    It is the body if the page marks no main content, or one with hardly any text. A page that is `listed` has no text
+    to rewrite.
     """
-    rewrite(root, names)
+    root = _plain_html(root, names, listed)
     body = root.find("body")
     body = root if body is None else body
     main, marked = _find_main(root, body)
@@ -92,13 +77,31 @@ def main_content(root: Element, names: frozenset[str]) -> Element:
     return main
 
 
+def _plain_html(root: Element, names: frozenset[str], listed: bool) -> Element:
+    """Return the page without what its generator hides, and in plain HTML: sections, tables, labels of tabs."""
+    generators = generators_of(names)
+    for generator in generators:
+        drop(generator.hidden_parts(root))
+    rewriters = [generator.rewrite for generator in generators if generator.rewrite and generator.rewrites(root)]
+    if rewriters and not listed:
+        root = rewritten(root, rewriters)
+    etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
+    mend_headings(root)
+    fill_entries(root)
+    if not names.isdisjoint(("table", "grid")):
+        mend_grids(root)
+    if not names.isdisjoint(("tablist", "radio")):
+        label_tabs(root)
+    return root
+
+
 def _find_main(root: Element, body: Element) -> tuple[Element, bool]:
     size = _size(body)
-    for path in _MAIN:
-        found = [element for element in path(root) if element is not root]
-        if not found or (len(found) > 1 and path is _MAIN[1]):
+    for selector in _MAIN:
+        marked = [element for element in found(selector, root) if element is not root]
+        if not marked or (len(marked) > 1 and selector is _ARTICLES):
             continue
-        best = max(found, key=_size)
+        best = max(marked, key=_size)
         if _size(best) > _MAIN_SHARE * size or prose_size(body) - prose_size(best) < FRAME_SIZE:
             return _article(best), True
     return body, False
@@ -117,12 +120,11 @@ def _size(element: Element) -> int:
 
 
 def _drop_noise(main: Element, marked: bool) -> None:
-    noise = _NOISE if marked else _NOISE | _OUTSIDE
+    noise = _NOISE if marked else _OUTSIDE
     doomed = [element for element in main.iter(*_DROP) if not _is_kept(element)]
     doomed += _NOISY_PARTS(main)
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
-    for element in doomed:
-        drop_element(element)
+    drop(doomed)
     for mark in _FOOTNOTES(main):
         mark.text = f" [{as_paragraph(''.join(mark.itertext()))}]"
         del mark[:]
@@ -130,7 +132,7 @@ def _drop_noise(main: Element, marked: bool) -> None:
         _replace(element)
     for element in list(main.iter("p", "div"))[:-_LAST:-1]:
         if _is_ending(element):
-            drop_element(element)
+            drop([element])
 
 
 def _is_ending(element: Element) -> bool:
@@ -194,7 +196,7 @@ def _replace(element: Element) -> None:
     else:
         shown = _tex(element)
     element.tail = clean_page(shown) + (element.tail or "")  # a text may hold no control that an attribute may
-    drop_element(element)
+    drop([element])
 
 
 def _tex(math: Element) -> str:

@@ -1,8 +1,7 @@
 """Puts the label of each tab with its content, because a chunk holds several tabs.
 
-Labels and panels belong together by ARIA's roles (Docusaurus, sphinx-tabs, Starlight, GitBook), or as a style sheet
-finds them without a script: each label is for a radio button, and there are as many panels (MkDocs Material,
-sphinx-design, sphinx-inline-tabs, VitePress, Hugo Book, Django's console blocks).
+Labels and panels belong together by ARIA's roles, or as a style sheet finds them without a script: each label is for a
+radio button, and there are as many panels.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from itertools import groupby, islice
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.markup.elements import drop
+from pipelines.indexing.reading.html.elements import drop
 from pipelines.indexing.reading.text import as_paragraph
 
 LABEL = "data-tab-label"  # the attribute of a panel that holds its label

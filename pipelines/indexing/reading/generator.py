@@ -1,0 +1,69 @@
+"""What a documentation generator writes in its own way: one declaration says all of it.
+
+Knows no generator: each is a file in `generators/`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from bs4 import BeautifulSoup
+from cssselect import GenericTranslator
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.sources import Read, SourceFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A generator by its names (of classes and roles, separated by spaces) and by CSS selectors.
+
+    What holds for a page of any generator, because themes borrow from one another: `main` are elements with a page's
+    own content. `noise` are names, also ids, of boxes that are not its text. `listings` are names on pages without
+    text of their own. `boxes` stand beside the text, `contents` are tables of contents, `sections` are boxes with an
+    anchor, `code_lines` are lines of code whose breaks a style sheet makes.
+
+    What holds for the pages that have one of the names `marks`: `listing` is an element that only pages without text
+    have, `hidden` are parts that no reader sees, `rewrite` makes plain HTML of the rest (`only_with` an element, if
+    it is given). `sources` finds the folder of sources that the generator publishes; `copies` are folders that it puts
+    beside its pages.
+    """
+
+    name: str
+    marks: str = ""
+    main: str = ""
+    noise: str = ""
+    listings: str = ""
+    boxes: str = ""
+    contents: str = ""
+    sections: str = ""
+    code_lines: str = ""
+    listing: str = ""
+    hidden: str = ""
+    only_with: str = ""
+    copies: str = ""
+    rewrite: Callable[[BeautifulSoup], None] | None = None
+    sources: Callable[[Read, str], SourceFolder | None] | None = None
+
+    def is_listing(self, root: Element) -> bool:
+        """Return whether the page `root`, which bears a mark, has no text of its own."""
+        return bool(found(self.listing, root))
+
+    def hidden_parts(self, root: Element) -> list[Element]:
+        """Return what a reader of the page `root`, which bears a mark, does not see."""
+        return found(self.hidden, root)
+
+    def rewrites(self, root: Element) -> bool:
+        """Return whether the page `root`, which bears a mark, holds what `rewrite` changes."""
+        return self.rewrite is not None and (not self.only_with or bool(found(self.only_with, root)))
+
+
+def found(selector: str, root: Element) -> list[Element]:
+    """Return the elements that a CSS selector finds, none for an empty one."""
+    return list(_compiled(selector)(root)) if selector else []
+
+
+@cache
+def _compiled(selector: str) -> etree.XPath:
+    return etree.XPath(GenericTranslator().css_to_xpath(selector))

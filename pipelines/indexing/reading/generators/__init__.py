@@ -1,0 +1,34 @@
+"""Documentation generators, one file each: a file in this folder with a `GENERATOR` is known.
+
+What all of them call noise, listings, boxes, … is what a page of any site is read by.
+"""
+
+from collections.abc import Iterable
+from importlib import import_module
+from pkgutil import iter_modules
+
+from pipelines.indexing.reading.generator import Generator
+
+GENERATORS: tuple[Generator, ...] = tuple(
+    import_module(f"{__name__}.{module.name}").GENERATOR for module in iter_modules(__path__)
+)
+
+
+_BY_MARK = {mark: generator for generator in GENERATORS for mark in generator.marks.split()}
+
+
+def generators_of(names: frozenset[str]) -> list[Generator]:
+    """Return the generators of which a page with these names bears a mark."""
+    return list({generator.name: generator for mark, generator in _BY_MARK.items() if mark in names}.values())
+
+
+def _all(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(" ".join(texts).split())
+
+
+NOISE = _all(generator.noise for generator in GENERATORS)
+LISTINGS = _all(generator.listings for generator in GENERATORS)
+BOXES = _all(generator.boxes for generator in GENERATORS)
+CONTENTS = _all(generator.contents for generator in GENERATORS)
+SECTIONS = _all(generator.sections for generator in GENERATORS)
+CODE_LINES = _all(generator.code_lines for generator in GENERATORS)

@@ -1,0 +1,46 @@
+"""Docusaurus: lines of code whose breaks a style sheet makes, a `docusaurus.config`, URLs by routes."""
+
+import re
+
+from pipelines.indexing.reading.formats import MARKDOWN, MDX
+from pipelines.indexing.reading.generator import Generator
+from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, types
+
+_CONFIGS = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
+_COMMENTS = re.compile(r"^\s*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
+_DOCS = re.compile(r"\bdocs\s*:\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
+
+
+def _sources(read: Read, place: str) -> SourceFolder | None:
+    config = first_file(read, place, *_CONFIGS)
+    if config is None:
+        return None
+    text = _COMMENTS.sub("", config[1])
+    docs = _DOCS.search(text)
+    options = docs[1] if docs else ""
+    path = _text_key("path", options, "docs").strip("/") + "/"
+    route = _text_key("routeBasePath", options, "docs").strip("/") + "/"
+    return SourceFolder(
+        GENERATOR.name,
+        config[0],
+        root=place,
+        url_style="directory" if re.search(r"\btrailingSlash\s*:\s*true\b", text) else "bare",
+        formats=types((MARKDOWN, MDX)),
+        exclude=(r"(^|/)_",),
+        routes=((path, route.lstrip("/")), ("blog/", "blog/"), ("src/pages/", "")),
+    )
+
+
+def _text_key(name: str, text: str, default: str) -> str:
+    found = re.search(rf"\b{name}\s*:\s*(['\"`])(.*?)\1", text)
+    return found[2] if found else default
+
+
+GENERATOR = Generator(
+    "Docusaurus",
+    noise="hash-link tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs "
+    "theme-edit-this-page theme-doc-footer pagination-nav theme-doc-version-badge",
+    boxes="alert",
+    code_lines="token-line",
+    sources=_sources,
+)

@@ -1,0 +1,76 @@
+"""Doxygen: members become sections with a signature, fragments become code.
+
+A member is an empty `<a id>`, a heading and a box after it; its signature is a table, and code is a div for each line.
+"""
+
+import re
+
+from bs4 import BeautifulSoup, Tag
+
+from pipelines.indexing.reading.generator import Generator
+from pipelines.indexing.reading.html.soup import become_listing, listing
+
+
+def _rewrite(soup: BeautifulSoup) -> None:
+    contents = soup.select_one("div.contents")
+    if contents is None:
+        return
+    contents.name, contents["class"] = "main", ""
+    for link in soup.find_all("a", string="More..."):
+        link.decompose()
+    for title in soup.select("div.headertitle div.title"):
+        title.name = "h1"
+        contents.insert(0, title)
+    _drop_file_list(contents)
+    for fragment in contents.select("div.fragment"):
+        become_listing(fragment, "\n".join(line.get_text() for line in fragment.select("div.line")))
+    for table in contents.select("table.memberdecls"):
+        _rewrite_summary(table)
+    for member in contents.select("div.memitem"):
+        _rewrite_member(soup, member)
+
+
+def _drop_file_list(contents: Tag) -> None:
+    for line in contents.select("hr"):
+        text, files = line.next_sibling, line.find_next_sibling()
+        if isinstance(text, str) and text.startswith("The documentation for this ") and isinstance(files, Tag):
+            text.extract()
+            files.decompose()
+
+
+def _rewrite_summary(table: Tag) -> None:
+    """Put the heading of a table of members before it, and the description of a member into its row."""
+    for heading in table.select("tr.heading h2"):
+        table.insert_before(heading)
+    for row in table.select("tr.heading, tr[class^=memdesc]"):
+        if "heading" not in row["class"] and isinstance(member := row.find_previous_sibling(), Tag):
+            member.extend(row.select("td.mdescRight"))
+        row.decompose()
+
+
+def _rewrite_member(soup: BeautifulSoup, member: Tag) -> None:
+    for signature in member.select("div.memproto"):
+        words = " ".join(" ".join(signature.strings).split())
+        words = re.sub(r" (?=[,)\]])|(?<=[(\[]) ", "", words).replace(" (", "(", 1)
+        signature.replace_with(listing(soup, words))
+    heading = member.find_previous_sibling()
+    if isinstance(heading, Tag) and "memtitle" in heading.get_attribute_list("class"):
+        target = heading.find_previous_sibling()
+        member.name = "section"
+        member.insert(0, heading)
+        if isinstance(target, Tag) and target.name == "a" and target.get("id"):
+            member["id"] = target["id"]
+            target.decompose()
+
+
+GENERATOR = Generator(
+    "Doxygen",
+    marks="headertitle textblock memitem fragment",
+    listings="classindex",
+    listing="div[class=fragment] > div[class=line] > a#l00001, div[class=fragment] > div[class=line] > a[name=l00001], "
+    "div[class=contents] > div[class=textblock]:contains('Here is a list of all')",
+    hidden=":is(span.permalink, p.definition, div.ttc, span.lineno, div.ingroups, tr[class^=separator], div.dynheader, "
+    "div.dyncontent, div.levels, span.arrow, span.icona)",
+    only_with="meta[name=generator][content^=Doxygen], div.headertitle",
+    rewrite=_rewrite,
+)

@@ -1,0 +1,62 @@
+"""Sphinx and its themes: containers with an id, entries of APIs, a `conf.py`."""
+
+import re
+from fnmatch import translate
+
+from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NOTEBOOK, RESTRUCTURED_TEXT, TEXT
+from pipelines.indexing.reading.generator import Generator
+from pipelines.indexing.reading.sources import Read, SourceFolder, python_keys, types, upwards
+
+_IS_CONFIG = re.compile(r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]", re.MULTILINE)
+_BUILDS_FOLDERS = re.compile(r"^\s*builder:\s*[\"']?dirhtml", re.MULTILINE)
+
+
+def _sources(read: Read, place: str) -> SourceFolder | None:
+    text = read(place + "conf.py")
+    if text is None or not _IS_CONFIG.search(text):
+        return None
+    keys = python_keys(text)
+    patterns, suffixes = keys.get("exclude_patterns"), keys.get("source_suffix") or ()
+    excluded = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list | tuple) else []
+    text_is_source = TEXT.suffixes[0] in str(suffixes if isinstance(suffixes, str) else list(suffixes))
+    notebooks = () if "nbsphinx" in text else ((NOTEBOOK, MYST_NOTEBOOK),)
+    return SourceFolder(
+        GENERATOR.name,
+        place + "conf.py",
+        root=place,
+        url_style="directory" if _builds_folders(read, place) else "html",
+        indexes=("index",),
+        formats=types((MARKDOWN, MYST), *notebooks, *((TEXT, RESTRUCTURED_TEXT),) * text_is_source),
+        exclude=(
+            r"(^|/)(_build|_templates|_themes|_static)/",
+            *(() if text_is_source else (r"(?<!\.rst)\.txt$",)),
+            *(f"^{_glob(pattern)}" for pattern in excluded),
+        ),
+    )
+
+
+def _glob(pattern: str) -> str:
+    """Return a pattern of Sphinx's exclude_patterns, which may name a folder, as a regular expression."""
+    return translate(pattern.rstrip("/")).removesuffix(r"\Z").removesuffix(r"\z") + "(?:/|$)"
+
+
+def _builds_folders(read: Read, place: str) -> bool:
+    """Return whether Read the Docs builds the folder as directories, the only place that says so in a file."""
+    names = (".readthedocs.yaml", ".readthedocs.yml")
+    return any(_BUILDS_FOLDERS.search(read(above + name) or "") for above in upwards(place) for name in names)
+
+
+GENERATOR = Generator(
+    "Sphinx",
+    marks="viewcode-link",
+    main="div[class=body], div[class=rst-content], div[class=document], div[class=bodywrapper]",
+    noise="headerlink viewcode-link viewcode-back sphinxsidebar related prev-next-area prev-next-bottom "
+    "prev-next-footer rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page "
+    "tocsection copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link",
+    hidden="span[class*=viewcode-link]",
+    listings="viewcode-back viewcode-block genindex-jumpbox modindex-jumpbox indextable",
+    boxes="admonition sidebar",
+    contents="toctree-wrapper local-toc",
+    copies="_sources _static",
+    sources=_sources,
+)

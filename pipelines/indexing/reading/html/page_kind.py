@@ -1,0 +1,135 @@
+"""Tells the kind of a page: one to read, a listing, a redirect, contents, one that a script fills.
+
+Looks at the tree as the server sent it, before anything is dropped from it. Knows no sections.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.generators import LISTINGS, generators_of
+from pipelines.indexing.reading.html.elements import letters, text_outside
+from pipelines.indexing.reading.text import as_paragraph
+
+_SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # a page to search at
+# Where single-page applications are drawn.
+_MOUNTS = etree.XPath(
+    "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
+    "@id='redoc' or self::app-root]"
+)
+_WAITING = re.compile(
+    r"(loading|please wait|initiali[sz]ing)( the| your)?( page| app(lication)?| content| doc(s|umentation))?\W*|"
+    r".{0,60}\b(enable|activate|requires|needs|without) javascript\b.{0,60}",
+    re.IGNORECASE,
+)
+_LITTLE = 200  # characters; a page of an application shows a name and a footer before its script has run
+_SHELL = 500  # characters of a whole page, with its navigation, before its script has run
+_UNSEEN = ("script", "style", "noscript", "template", "title")
+_FRAMED = ("a", "aside", "button", "footer", "form", "header", "label", "nav", "svg", *_UNSEEN)
+FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
+_FRAME_SHARE = 0.01  # of the characters of a long table of contents: Python's has 0.2 %
+_MOST_PROSE = 3000  # characters: no table of contents is so long that it may have as many
+# Indexes written by programs: of 5,000 lists on five sites, those of at least so many links that are as much as a name
+# or two beside each list pages; shorter ones do where they are hardly anything but links.
+_INDEX_LINKS, _INDEX_SHARE = 100, 0.4
+_CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # as many as a chunk holds
+_SENTENCES = 0.05  # a link
+_AWAY = 0.1  # of the links: a list of links to other sites is what somebody recommends
+_SENTENCE = re.compile(r"[^\s.!?]{2}[.!?](?=\s|$)|[。！？]")
+
+
+class PageKind(NamedTuple):
+    """What a page is besides its text.
+
+    `listed`: it names others' text or sends its reader to it. `contents`: links, and no more prose than a frame has.
+    `waits` and `told`: it shows so little that a script may fill it, and waits for one, or tells that it needs one.
+    """
+
+    listed: bool
+    contents: bool
+    waits: bool
+    told: bool
+
+    def needs_script(self, shown: int) -> bool:
+        """Return whether a script fills the page, of whose own content `shown` characters can be read."""
+        return shown < _LITTLE and (self.waits or (self.told and not shown))
+
+
+def kind_of(root: Element, names: frozenset[str]) -> PageKind:
+    """Return the kind of the page `root`, whose `names_of` are `names`."""
+    listed = _is_listing(root, names) or _is_redirect(root)
+    return PageKind(listed, _is_contents(root), *_unfilled(root))
+
+
+def _is_listing(root: Element, names: frozenset[str]) -> bool:
+    """Return whether a page is a generator's listing: names or code without explanation.
+
+    Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
+    """
+    if not LISTINGS.isdisjoint(names) or _SEARCH(root):
+        return True
+    return any(generator.is_listing(root) for generator in generators_of(names))
+
+
+def _is_redirect(root: Element) -> bool:
+    """Return whether the page sends its reader to another one at once."""
+    return any(
+        (meta.get("http-equiv") or "").lower() == "refresh" and "url=" in (meta.get("content") or "").lower()
+        for meta in root.iter("meta")
+    )
+
+
+def _is_contents(root: Element) -> bool:
+    prose = map(str.strip, text_outside(root, *_FRAMED))
+    if next(root.iter("a"), None) is None or _reach(_MOST_PROSE, prose):
+        return False
+    return prose_size(root) < max(FRAME_SIZE, _FRAME_SHARE * sum(len(text.strip()) for text in root.itertext()))
+
+
+def _reach(least: int, texts: Iterable[str]) -> bool:
+    """Return whether `texts` have `least` characters; looks no further than that."""
+    return any(size >= least for size in accumulate(map(len, texts)))
+
+
+def _unfilled(root: Element) -> tuple[bool, bool]:
+    """Return whether the page waits for a script, and whether it tells that it needs one."""
+    if next(root.iter("script"), None) is None or _reach(_SHELL, map(as_paragraph, text_outside(root, *_UNSEEN))):
+        return False, False
+    seen = as_paragraph("".join(text_outside(root, *_UNSEEN)))
+    mounted = any(_is_waiting("".join(text_outside(mount, *_UNSEEN))) for mount in _MOUNTS(root))
+    told = any("javascript" in "".join(note.itertext()).lower() for note in root.iter("noscript"))
+    return mounted or _is_waiting(seen), told
+
+
+def _is_waiting(text: str) -> bool:
+    words = as_paragraph(text)
+    return not words or bool(_WAITING.fullmatch(words))
+
+
+def is_index(items: Element, site: str) -> bool:
+    """Return whether a list is an index of the pages of `site`: long, most of it links, and no sentences."""
+    links = [link for link in items.iter("a") if link.get("href")]
+    if len(links) < _INDEX_LINKS and sum(map(len, items.itertext())) < _CONTENTS_CHARACTERS:
+        return False
+    share = sum(map(letters, links)) / (letters(items) or 1)
+    if share < (_INDEX_SHARE if len(links) >= _INDEX_LINKS else _CONTENTS_SHARE):
+        return False
+    if sum(leads_away(link.get("href") or "", site) for link in links) > _AWAY * len(links):
+        return False
+    between = " ".join("".join(text_outside(items, "a")).split())
+    return len(_SENTENCE.findall(between)) <= _SENTENCES * len(links)
+
+
+def leads_away(href: str, site: str) -> bool:
+    """Return whether a link leads to another site, or nowhere."""
+    return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != site)
+
+
+def prose_size(element: Element) -> int:
+    """Return the number of characters that are neither a link nor part of a page's frame."""
+    return sum(len(text.strip()) for text in text_outside(element, *_FRAMED))
