@@ -1,4 +1,4 @@
-"""DocBook XSL: boxes with an id for each part of a book, entries of variable lists, boxes named by their kind."""
+"""DocBook XSL: boxes with an id for each part of a book, entries of variable lists."""
 
 from pipelines.indexing.reading.generator import Generator
 

@@ -1,4 +1,4 @@
-"""Docusaurus: lines of code whose breaks a style sheet makes, a `docusaurus.config`, URLs by routes."""
+"""Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes."""
 
 import re
 
