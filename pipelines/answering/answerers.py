@@ -2,22 +2,27 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypedDict
 
+from pipelines.answering import optional
 from pipelines.answering.conversation.notes import make_notes, note_search
 from pipelines.answering.conversation.reader import Reading
+from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.finding import HitFinder
 from pipelines.answering.grounding.subject import subject_first
+from pipelines.answering.question import EngineSettings
+from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.routing.router import Router
+from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.finder import VerifiedFinder
-from pipelines.answering.writing.agents import StepUnavailable
+from pipelines.answering.writing.agents import Agent, StepUnavailable
 from pipelines.answering.writing.citations import cite_sections
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import AnswerWriter
@@ -64,19 +69,19 @@ class SmallTalkAnswerer:
 
 
 class VerifiedAnswerer:
-    """Gives `answers`, which people wrote; there may be none."""
+    """Gives `answers`, which people wrote."""
 
-    def __init__(self, answers: VerifiedFinder | None = None) -> None:
-        self.answers = answers
+    def __init__(self, answers: VerifiedFinder) -> None:
+        self._answers = answers
 
     async def take(self, reading: Reading, trace: Trace) -> Draft | None:
         """See `Answerer.take`: not to a question about the open page, nor to one that is unclear."""
         question, page, standalone = reading.question, reading.page, reading.standalone
-        if self.answers is None or not reading.may_be_given or reading.unclear or page.focus:
+        if not reading.may_be_given or reading.unclear or page.focus:
             return None
         version = page.place.version if page.place else None
-        finding = self.answers.find(standalone, question.collection, question.filters, version)
-        match = await trace.attempt(VERIFIED, finding, None)
+        finding = self._answers.find(standalone, question.collection, question.filters, version)
+        match = await optional.run(trace, VERIFIED, finding, None)
         if match is None:
             return None
         why = f"a person answered {match.question!r} (likeness {match.likeness:.2f}, verified answer {match.id})"
@@ -155,3 +160,42 @@ def _from_context(reading: Reading) -> Retrieval:
     )
     nowhere = Index(0, reading.question.collection or "", IndexSettings(), "live", 0)
     return Retrieval(reading.standalone, hits, nowhere, 0, (), {}, (reading.standalone,))
+
+
+class Steps(TypedDict, total=False):
+    """The steps that an engine may have beside its retriever.
+
+    `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote.
+    """
+
+    agents: Sequence[Agent]
+    router: Router | None
+    rewriter: Rewriter | None
+    reranker: Reranker | None
+    verified: VerifiedFinder | None
+
+
+class Answerers:
+    """The answerers in order: the first one that takes a question makes the draft of its answer."""
+
+    def __init__(self, retriever: AsyncRetriever, writer: AnswerWriter, settings: EngineSettings, steps: Steps) -> None:
+        router, verified = steps.get("router") or FixedRouter(writer.names[0]), steps.get("verified")
+        self._writer = writer
+        self._finder = HitFinder(retriever, steps.get("rewriter"), steps.get("reranker"), settings)
+        self._answerers: Sequence[Answerer] = (
+            SmallTalkAnswerer(retriever),
+            *([VerifiedAnswerer(verified)] if verified else []),
+            RetrievingAnswerer(router, writer, self._finder),
+            GivenAnswerer(router, writer),
+        )
+
+    async def take(self, reading: Reading, trace: Trace) -> Draft:
+        """Return what to write the answer from. Raises TemplateError and as `HitFinder.find`."""
+        for answerer in self._answerers:
+            if draft := await answerer.take(reading, trace):
+                return draft
+        raise AssertionError("the last answerer takes every question")
+
+    async def find(self, reading: Reading, trace: Trace) -> Retrieval:
+        """Return the hits alone. Raises as `HitFinder.find`."""
+        return await self._finder.find(reading, trace, quoted=self._writer.quotes(""))

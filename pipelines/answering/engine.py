@@ -6,32 +6,19 @@ but never fails the question. Knows no HTTP, no Ray and no environment.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from anyio.from_thread import start_blocking_portal
 
-from pipelines.answering.answerers import (
-    Answerer,
-    GivenAnswerer,
-    RetrievingAnswerer,
-    SmallTalkAnswerer,
-    VerifiedAnswerer,
-)
+from pipelines.answering.answerers import Answerers, Steps
 from pipelines.answering.conversation.reader import QuestionReader
-from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.events import Event, Send, pull
-from pipelines.answering.finding import HitFinder
-from pipelines.answering.question import EngineSettings, Question, check_length
-from pipelines.answering.reranking.base import Reranker
+from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
 from pipelines.answering.retrieval.search import Retrieval, Search
-from pipelines.answering.routing.router import FixedRouter, Router
 from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, UnknownMode
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT
 from pipelines.answering.trace import Trace
-from pipelines.answering.verified.finder import VerifiedFinder
-from pipelines.answering.writing.agents import Agent, LLMAgent
-from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Index
@@ -40,8 +27,8 @@ from pipelines.records import Answer, Index
 class QueryEngine:
     """Answers questions: `QueryEngine(retriever, synthesizer, llm).query("How …?")`; extractively without an LLM.
 
-    `agents` are further agents, in the order in which they stand in for each other; the extractive one is always the
-    last resort. The attribute `verified` has the answers that people wrote: they come first.
+    `steps` are further ones (`Steps`): `agents`, of which the extractive one is always the last, a `router`, a
+    `rewriter`, a `reranker`, and `verified`, the answers that people wrote, which come first.
     """
 
     def __init__(
@@ -50,37 +37,16 @@ class QueryEngine:
         synthesizer: Synthesizer | None = None,
         llm: ChatModel | None = None,
         *,
-        agents: Sequence[Agent] = (),
-        router: Router | None = None,
-        rewriter: Rewriter | None = None,
-        reranker: Reranker | None = None,
         settings: EngineSettings = EngineSettings(),
+        **steps: Unpack[Steps],
     ) -> None:
         self.settings = settings
-        own: list[Agent] = [LLMAgent("llm", llm, synthesizer)] if llm else []
-        self._writer = AnswerWriter([*own, *agents], retriever.aembed)
+        self._retriever = retriever
+        self._reader = QuestionReader(retriever, steps.get("rewriter"), settings.longest_question)
+        self._writer = AnswerWriter(steps.get("agents", ()), retriever.aembed, llm, synthesizer)
+        self._answerers = Answerers(retriever, self._writer, settings, steps)
         self.agents = self._writer.names
         self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.agents) > 1)
-        self._retriever = retriever
-        self._reader = QuestionReader(retriever, rewriter)
-        self._finder = HitFinder(retriever, rewriter, reranker, settings)
-        router = router or FixedRouter(self.agents[0])
-        self._verified = VerifiedAnswerer()
-        self._answerers: Sequence[Answerer] = (
-            SmallTalkAnswerer(retriever),
-            self._verified,
-            RetrievingAnswerer(router, self._writer, self._finder),
-            GivenAnswerer(router, self._writer),
-        )
-
-    @property
-    def verified(self) -> VerifiedFinder | None:
-        """The answers that people wrote."""
-        return self._verified.answers
-
-    @verified.setter
-    def verified(self, answers: VerifiedFinder | None) -> None:
-        self._verified.answers = answers
 
     # -- questions
 
@@ -101,9 +67,8 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
-        check_length(question.question, self.settings.longest_question)
         reading = await self._reader.with_page(self._reader.read_alone(question, NO_TEXT), trace)
-        retrieval = await self._finder.find(reading, trace, quoted=self._writer.quotes(""))
+        retrieval = await self._answerers.find(reading, trace)
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
     def stream(self, question: Question) -> AsyncGenerator[Event, None]:
@@ -120,14 +85,9 @@ class QueryEngine:
 
     async def _answer(self, question: Question, send: Send) -> Answer:
         """Return the answer, and send what comes before it."""
-        check_length(question.question, self.settings.longest_question)
         trace, mode = Trace(), self._check_mode(question.mode or self.settings.mode)
         reading = await self._reader.read(question, mode, trace, send)
-        draft: Draft | None = None
-        for answerer in self._answerers:
-            if draft := await answerer.take(reading, trace):
-                break
-        assert draft is not None, "the last answerer takes every question"
+        draft = await self._answerers.take(reading, trace)
         send(draft.retrieval)
         written = await self._writer.write(draft, trace, send)
         return written.answer(question)

@@ -49,12 +49,13 @@ def make_engine(
     """
     if agents is None:
         agents = [make_agent(settings, agent) for agent in all_agents(settings)]
-    engine = QueryEngine(
+    return QueryEngine(
         retriever,
         agents=agents,
         router=make_router(settings, agents),
         rewriter=make_rewriter(settings),
         reranker=reranker or make_reranker(settings),
+        verified=make_verified(settings, retriever, store) if store is not None and settings.verified else None,
         settings=EngineSettings(
             mode=settings.mode,
             k=settings.k,
@@ -64,9 +65,11 @@ def make_engine(
             max_per_page=settings.max_per_page,
         ),
     )
-    if store is not None and settings.verified:
-        engine.verified = VerifiedFinder(store, retriever.aembed, settings.collection, settings.verified_likeness)
-    return engine
+
+
+def make_verified(settings: AnswerSettings, retriever: AsyncRetriever, store: Store) -> VerifiedFinder:
+    """Make what finds the verified answers of `store`."""
+    return VerifiedFinder(store, retriever.aembed, settings.collection, settings.verified_likeness)
 
 
 def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from pipelines.answering import optional
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.question import EngineSettings
@@ -54,7 +55,7 @@ class HitFinder:
         if self._reranker is None or not retrieval.hits:
             return retrieval
         reranking = self._reranker.rerank(retrieval.question, retrieval.hits)
-        reranked = await trace.attempt("rerank", reranking, Reranking(retrieval.hits), "reranker")
+        reranked = await optional.run(trace, "rerank", reranking, Reranking(retrieval.hits), "reranker")
         trace.add_usage(reranked.usage, reranked.exchanges)
         return replace(retrieval, hits=reranked.hits)
 

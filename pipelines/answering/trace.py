@@ -1,18 +1,11 @@
 """What one question costs and what is missing from its answer: a record that no step reads."""
 
-import logging
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from pipelines.answering.reranking.base import RerankFailed
 from pipelines.records import Exchange, Usage
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -54,15 +47,3 @@ class Trace:
         """Record calls of a language model."""
         self.usage += usage
         self.exchanges += exchanges
-
-    async def attempt(self, step: str, call: Awaitable[T], fallback: T, part: str = "") -> T:
-        """Return what an optional step gives, timed; where it fails, `fallback`, and the answer lacks `part`."""
-        try:
-            with self.step(step):
-                return await call
-        except Exception as error:
-            log.warning("answering without %s: %s: %s", part or step, type(error).__name__, error)
-            self.mark_degraded(part or step)
-            if isinstance(error, RerankFailed):
-                self.add_usage(error.usage, error.exchanges)
-            return fallback

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.answering.conversation.smalltalk import find_smalltalk, strip_smalltalk
 from pipelines.lexical import STOP_TERMS, terms
 
 _CONNECTOR = re.compile(r"(?:(?:and|but|or|so|then|also|ok|okay|now|next|yes|no)\b[\s,]*)+", re.IGNORECASE)
@@ -113,16 +112,12 @@ class _Thread:
 
 
 def complete(question: str, before: Sequence[str]) -> FollowUp:
-    """Return `question` completed from the reader's questions `before` it, oldest first."""
+    """Return `question` completed from the reader's questions `before` it, oldest first, none of them small talk."""
     thread = _Thread()
     for message in before:
-        if len(message) > LONGEST:
-            thread = _Thread(message[:LONGEST])
-        elif message.strip() and not find_smalltalk(message):
-            _, thread = _complete(strip_smalltalk(message), thread)
-    if len(question) > LONGEST:
-        return FollowUp(question)
-    return _complete(strip_smalltalk(question), thread)[0]
+        long = len(message) > LONGEST
+        thread = _Thread(message[:LONGEST]) if long else _complete(message, thread)[1]
+    return FollowUp(question) if len(question) > LONGEST else _complete(question, thread)[0]
 
 
 def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:

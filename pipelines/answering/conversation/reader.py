@@ -1,18 +1,20 @@
 """Reads a question: what its reader means by it, with the turns before it and the page that is open."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pipelines.answering import optional
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.open_page import OpenPage, open_page
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.answering.language import is_foreign
-from pipelines.answering.question import Question
+from pipelines.answering.question import Question, check_length
 from pipelines.answering.retrieval.interface import AsyncRetriever, load
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.llm.session import Status
+from pipelines.records import Message
 
 PAGE = "page"  # the step, and what stands in `degraded` where it failed
 
@@ -47,13 +49,19 @@ class Reading:
 
 
 class QuestionReader:
-    """Reads questions. `rewriter` is asked about follow-ups that the rules do not complete; it may be None."""
+    """Reads questions of at most `longest` characters.
 
-    def __init__(self, retriever: AsyncRetriever, rewriter: Rewriter | None = None) -> None:
-        self._retriever, self._rewriter = retriever, rewriter
+    `rewriter` is asked about follow-ups that the rules do not complete; it may be None.
+    """
+
+    def __init__(self, retriever: AsyncRetriever, rewriter: Rewriter | None, longest: int) -> None:
+        self._retriever, self._rewriter, self._longest = retriever, rewriter, longest
 
     async def read(self, question: Question, mode: str, trace: Trace, tell: Callable[[Status], None]) -> Reading:
-        """Return what is meant; `tell` hears that the index is being loaded. Raises as `AsyncRetriever.aload`."""
+        """Return what is meant; `tell` hears that the index is being loaded.
+
+        Raises QuestionTooLong, and as `AsyncRetriever.aload`.
+        """
         plain = self.read_alone(question, mode)
         if plain.may_be_given and (smalltalk := find_smalltalk(question.question)):
             return Reading(question, mode, question.question, (question.question,), plain.page, smalltalk=smalltalk)
@@ -63,7 +71,8 @@ class QuestionReader:
         return await self._with_history(await self.with_page(plain, trace), trace)
 
     def read_alone(self, question: Question, mode: str) -> Reading:
-        """Return what is meant without any page and turn before it."""
+        """Return what is meant without any page and turn before it. Raises QuestionTooLong."""
+        check_length(question.question, self._longest)
         asked = strip_smalltalk(question.question)
         return Reading(question, mode, asked, (asked,), OpenPage(asked))
 
@@ -73,7 +82,7 @@ class QuestionReader:
         if not question.page:
             return reading
         looking = self._retriever.aplace(question.page, question.collection)
-        place = await trace.attempt(PAGE, looking, None)
+        place = await optional.run(trace, PAGE, looking, None)
         page = open_page(asked, place, alone=not question.history)
         return Reading(question, reading.mode, asked, (page.question,), page)
 
@@ -86,7 +95,7 @@ class QuestionReader:
         question, page, said = reading.question, reading.page, reading.standalone
         if not question.history:
             return Reading(question, reading.mode, reading.asked if page.focus else said, (said,), page)
-        followup = complete(said, [turn.content for turn in question.history if turn.role == "user"])
+        followup = complete(said, asked_before(question.history))
         asked, unclear = said, followup.unclear
         wordings: tuple[str, ...] = (followup.question,)
         if self._rewriter is not None and (not followup.by_form or is_foreign(said)):
@@ -98,3 +107,9 @@ class QuestionReader:
                 wordings = (asked, followup.question)
         asked = reading.asked if page.focus else asked
         return Reading(question, reading.mode, asked, wordings, page, followup.about, unclear)
+
+
+def asked_before(history: Sequence[Message]) -> list[str]:
+    """Return what the reader asked in the turns before, without small talk."""
+    said = [turn.content for turn in history if turn.role == "user" and turn.content.strip()]
+    return [strip_smalltalk(message) for message in said if not find_smalltalk(message)]

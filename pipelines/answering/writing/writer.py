@@ -12,33 +12,40 @@ from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_lik
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.hits import full_text
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
-from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.synthesis.styles import EXAMPLE_NAME
 from pipelines.answering.trace import Trace
-from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent
+from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent, LLMAgent
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.manuscript import Manuscript
 from pipelines.answering.writing.refusals import RefusalFilter
 from pipelines.answering.writing.stages import TextStage, TextStages
 from pipelines.answering.writing.text import TextReader
-from pipelines.llm.session import Status
+from pipelines.llm.session import ChatModel, Status
 
 # Said before the quotes that stand in for the answer of a model that says that there is none.
 FOUND_NONE = "The language model found no answer in the passages, so they are quoted."
 
 
 class AnswerWriter:
-    """Writes answers by the first of `agents` that succeeds, at last by the extractive agent.
+    """Writes answers by the first agent that succeeds: that of `llm` and `synthesizer`, `agents`, the extractive one.
 
     `embed` gives the vectors by which claims are compared with passages.
     """
 
-    def __init__(self, agents: Sequence[Agent], embed: CollectionEmbed | None = None) -> None:
+    def __init__(
+        self,
+        agents: Sequence[Agent] = (),
+        embed: CollectionEmbed | None = None,
+        llm: ChatModel | None = None,
+        synthesizer: Synthesizer | None = None,
+    ) -> None:
         self._embed, self._extractive = embed, ExtractiveAgent(embed)
-        self._agents: list[Agent] = [*agents, self._extractive]
+        own = [LLMAgent("llm", llm, synthesizer)] if llm else []
+        self._agents: list[Agent] = [*own, *agents, self._extractive]
         self.names = tuple(agent.name for agent in self._agents)
 
     def check(self, name: str, variables: Mapping[str, str]) -> None:

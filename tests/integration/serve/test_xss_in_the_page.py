@@ -94,9 +94,9 @@ def test_nothing_runs_in_the_page(
 ) -> None:
     retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:
-        engine = QueryEngine(retriever, llm=LLM("obedient", base_url=llm.url) if answering == "obedient" else None)
-        if answering == "verified":
-            engine.verified = VerifiedFinder(book, engine.aembed, check_s=0.0)
+        model = LLM("obedient", base_url=llm.url) if answering == "obedient" else None
+        finder = VerifiedFinder(book, retriever.aembed, check_s=0.0) if answering == "verified" else None
+        engine = QueryEngine(retriever, llm=model, verified=finder)
         app = create_app(engine, FakeStore())  # type: ignore[arg-type]
         with run_server(app) as url:
             browser.renew()

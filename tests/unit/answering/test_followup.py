@@ -9,7 +9,9 @@ import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.conversation.followup import complete
+from pipelines.answering.conversation.reader import asked_before
 from pipelines.answering.conversation.rewriting import Rewriter
+from pipelines.answering.conversation.smalltalk import strip_smalltalk
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
@@ -58,7 +60,7 @@ def turns(*questions: str) -> tuple[Message, ...]:
     ],
 )  # fmt: skip
 def test_a_follow_up_keeps_the_subject(before: str, question: str, alone: str) -> None:
-    assert complete(question, [before]).question == alone
+    assert complete(strip_smalltalk(question), [before]).question == alone
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,10 @@ def test_a_question_that_stands_alone_stays(question: str) -> None:
 
 def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
     before = ["how do I create an index in PostgreSQL?", "thanks!", "and how do I drop it?", "ok, thank you"]
-    assert complete("how do I rename it?", before).question == "how do I rename an index in PostgreSQL?"
+    assert (
+        complete("how do I rename it?", asked_before(turns(*before))).question
+        == "how do I rename an index in PostgreSQL?"
+    )
 
 
 @pytest.mark.parametrize(

@@ -60,15 +60,18 @@ def store() -> AnswerStore:
 
 
 @pytest.fixture
-def engine(store: AnswerStore, tmp_path: Path) -> QueryEngine:
+def retriever(store: AnswerStore, tmp_path: Path) -> Retriever:
     embedder = WordEmbedder()
 
     def lexical(index: Index) -> LexicalIndex:
         return LexicalIndex(tmp_path / str(index.id))
 
-    engine = QueryEngine(Retriever(store, lambda _: embedder, lexical))
-    engine.verified = VerifiedFinder(store, engine.aembed, likeness=0.6)
-    return engine
+    return Retriever(store, lambda _: embedder, lexical)
+
+
+@pytest.fixture
+def engine(store: AnswerStore, retriever: Retriever) -> QueryEngine:
+    return QueryEngine(retriever, verified=VerifiedFinder(store, retriever.aembed, likeness=0.6))
 
 
 def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: AnswerStore) -> None:
@@ -103,12 +106,14 @@ def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: AnswerSt
     assert asyncio.run(events()) == [Retrieval.__name__, "Delta", "Answer"]
 
 
-def test_it_is_given_no_more_once_its_section_says_something_else(engine: QueryEngine, store: AnswerStore) -> None:
+def test_it_is_given_no_more_once_its_section_says_something_else(
+    engine: QueryEngine, retriever: Retriever, store: AnswerStore
+) -> None:
     store.write("Use `read_csv` [1].")
     assert engine.query(ASKED).agent == "verified"
     store.publish(1, make_hit(READING, "Call load_csv with a path.", ("IO", "Reading"), version="2.9"), *HITS[1:])
     assert engine.query(ASKED).agent != "verified"
-    engine.verified = VerifiedFinder(store, engine.aembed, check_s=0.0)
+    engine = QueryEngine(retriever, verified=VerifiedFinder(store, retriever.aembed, check_s=0.0))
     store.publish(1, *HITS)
     assert engine.query(ASKED).agent == "verified", "the section is as it was"
     store.publish(1, *HITS[2:])
@@ -152,8 +157,8 @@ def test_the_version_of_the_open_page_is_preferred(store: AnswerStore, engine: Q
     store.write("Use `load_csv` [1].", source="https://d.test/3.0/io.html#reading")
 
     def text(version: str | None) -> str | None:
-        assert engine.verified
-        match = asyncio.run(engine.verified.find(ASKED, version=version))
+        finder = VerifiedFinder(store, engine.aembed, check_s=0.0)
+        match = asyncio.run(finder.find(ASKED, version=version))
         return match and match.text
 
     assert [text("2.9"), text("3.0"), text("2.0"), text(None)] == [

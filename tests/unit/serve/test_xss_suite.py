@@ -58,8 +58,9 @@ def answers(payload: str) -> Iterator[str]:
     book = PoisonedAnswers()
     book.payload = payload
     for model, verified in ((None, False), (ObedientModel(), False), (None, True)):
-        engine = QueryEngine(PoisonedRetriever(payload), llm=model)
-        engine.verified = VerifiedFinder(book, engine.aembed) if verified else None
+        retriever = PoisonedRetriever(payload)
+        finder = VerifiedFinder(book, retriever.aembed) if verified else None
+        engine = QueryEngine(retriever, llm=model, verified=finder)
         answer = engine.query(QUESTION)
         assert (answer.agent == "verified") == verified
         for place in get_args(SourcesPlace):
