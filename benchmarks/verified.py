@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.answering.verified.finder import VerifiedFinder
-from pipelines.answering.verified.likeness import LIKENESS, SHARED_WORDS, Meaning, may_mean_same, wording_key
 from pipelines.answering.verified.sections import pin
+from pipelines.answering.verified.similarity import SHARED_WORDS, SIMILAR, Meaning, may_mean_same, wording_key
 from pipelines.embedding.embedder import load_embedder
 from pipelines.evaluation.dataset import read_questions
 from pipelines.records import Hit, Index, IndexSettings, digest
@@ -105,11 +105,11 @@ def print_pairs(embed: Embed, questions: Sequence[str]) -> None:
     once = list({wording_key(question): question for question in questions}.values())
     vectors, meanings = asyncio.run(embed(once)), [Meaning.of(question) for question in once]
     cosines = vectors @ vectors.T
-    near = [(i, j) for i, j in zip(*np.where(np.triu(cosines, 1) >= LIKENESS), strict=True)]
+    near = [(i, j) for i, j in zip(*np.where(np.triu(cosines, 1) >= SIMILAR), strict=True)]
     given = [(i, j) for i, j in near if may_mean_same(meanings[i], meanings[j])]
     for i, j in sorted(given, key=lambda pair: -cosines[pair]):
         print(f"{cosines[i, j]:.2f}  {once[i]}\n      {once[j]}")
-    print(f"{len(once):,} questions, {len(near):,} pairs from {LIKENESS} on, {len(given):,} of them share an answer")
+    print(f"{len(once):,} questions, {len(near):,} pairs from {SIMILAR} on, {len(given):,} of them share an answer")
 
 
 def measure_cost(embed: Embed, count: int) -> None:

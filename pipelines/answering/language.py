@@ -6,52 +6,15 @@ English, with code or names of any language in it, is never taken for another on
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
+from importlib.resources import files
 
-# Function words that are neither English words nor usual names in code, by language (BCP 47).
-_FUNCTION_WORDS = {
-    "de": "der das ich ist nicht ein eine einen einem einer eines und wie wo warum welche welcher welches kann für"
-    " auf zu von dem wird werden sind auch bei nach über aus oder wenn gibt mache macht erstelle"
-    " erstellen lesen schreiben löschen datei tabelle datenbank bitte",
-    "fr": "le la les un une des du est que qui quoi pour dans sur avec je tu nous vous ce cette ces mon mes pas"
-    " quel quelle quels quelles où et au aux faire peut peux sont puis"
-    " comment lire écrire créer utiliser fichier",
-    "es": "el la los las un una unos es que qué cómo como para por con en del se puedo puede hacer hay cuál"
-    " cuáles dónde cuándo mi su está leer crear usar archivo tabla",
-    "pt": "um uma os é que como para por com em da dos das se posso pode fazer qual quais onde quando não"
-    " está são ler criar usar arquivo tabela",
-    "it": "il lo la gli le un una è che per con di da del della nel nella su sono posso puoi fare quale quali"
-    " dove quando non si faccio cosa leggere scrivere creare usare tabella",
-    "nl": "de het een ik je hoe wat waar kunnen maak met voor op niet en zijn wordt naar welke kan maken lezen bestand",
-    "sv": "jag hur är och ett det som på för med till inte vad kan varför",
-    "da": "jeg hvordan er og et det som på for med til ikke hvad kan hvorfor",
-    "no": "jeg hvordan er og et det som på for med til ikke hva kan hvorfor",
-    "pl": "jak jest nie się na co czy dla mogę można który gdzie jaki z w",
-    "cs": "jak je na se pro co kde mohu jaký",
-    "tr": "nasıl bir ve için nedir mı ne ile bu nerede",
-    "ro": "cum un este în pe pentru cu ce care",
-    "hu": "hogyan egy az és van lehet mi hol",
-    "fi": "miten ja voi mikä kuinka missä voin",
-    "id": "bagaimana cara apa yang di untuk dengan dan ini saya",
-    "vi": "làm thế nào để có là một của",
-}
-# Languages by the names of their scripts in Unicode, the telling ones first: Japanese is written with kana and Han.
-_SCRIPTS = {
-    "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh", "CYRILLIC": "ru", "ARABIC": "ar", "HEBREW": "he",
-    "GREEK": "el", "THAI": "th", "DEVANAGARI": "hi",
-}  # fmt: skip
-_LANGUAGES: dict[str, list[str]] = {}
-for _language, _words in _FUNCTION_WORDS.items():
-    for _word in _words.split():
-        _LANGUAGES.setdefault(_word, []).append(_language)
-_ENGLISH = frozenset(
-    re.findall(
-        r"\w+",
-        "the a an of to in is are how do does did what why can i my with for on from and or it this that which where"
-        " when use using be not if should would could there was were you your we as at by has have will",
-    )
-)
+import yaml
+
+_TABLES = yaml.safe_load((files(__package__) / "languages.yaml").read_text(encoding="utf-8"))
+_FUNCTION_WORDS: dict[str, frozenset[str]] = {tag: frozenset(words.split()) for tag, words in _TABLES["words"].items()}
+_KNOWN = frozenset[str]().union(*_FUNCTION_WORDS.values())
+_ENGLISH = frozenset(_TABLES["english"].split())
 # The share of letters in another script from which on a question is in that script's language.
 _OTHER_SCRIPT = 0.3
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
@@ -84,10 +47,10 @@ def find_language(question: str) -> str:
         return _language_of_script(other)
     words = set(re.findall(r"[^\W\d_]+", prose.lower()))
     english = len(words & _ENGLISH)
-    found = Counter(language for word in words for language in _LANGUAGES.get(word, ()))
-    language = max(_FUNCTION_WORDS, key=found.__getitem__)
+    found = {tag: len(words & known) for tag, known in _FUNCTION_WORDS.items()}
+    language = max(found, key=found.__getitem__)
     known = found[language] + bool(_ELISION.search(prose))
-    accented = sum(not word.isascii() and word not in _LANGUAGES for word in words)
+    accented = sum(not word.isascii() and word not in _KNOWN for word in words)
     if known + accented >= 2 and known + accented > english and (known > 0 or english == 0):
         return language if found[language] else "und"
     return "en" if english else ""
@@ -113,7 +76,7 @@ def same_language(one: str, other: str) -> bool:
 
 def _language_of_script(letters: Sequence[str]) -> str:
     scripts = {unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters}
-    return next((language for script, language in _SCRIPTS.items() if script in scripts), "und")
+    return next((language for script, language in _TABLES["scripts"].items() if script in scripts), "und")
 
 
 def reads_only_english(model: str) -> bool:

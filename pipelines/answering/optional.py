@@ -1,4 +1,4 @@
-"""Runs a step that an answer can go without: a failure costs its part of the answer, never the question."""
+"""Runs a step that an answer can go without: its failure costs its part of the answer alone."""
 
 import logging
 from collections.abc import Awaitable

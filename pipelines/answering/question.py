@@ -18,7 +18,7 @@ class Question:
 
     `k` is the number of hits for the answer; `previous` are the ids of the chunks that the turn before cited; `mode`
     names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
-    URL of the page that the reader has open, which "this page" means.
+    URL of the page that the reader has open, which "this page" means; with `about_page` it is meant in any words.
     """
 
     question: str
@@ -32,6 +32,7 @@ class Question:
     context: tuple[str, ...] = ()
     id: str = ""
     page: str = ""
+    about_page: bool = False
 
 
 @dataclass(frozen=True, slots=True)

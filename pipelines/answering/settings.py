@@ -17,7 +17,7 @@ from pipelines.answering.retrieval.fusion import FUSIONS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.synthesis.styles import DEFAULT_STYLE, MARKS, QUESTIONS, RULES
-from pipelines.answering.verified.likeness import LIKENESS
+from pipelines.answering.verified.similarity import SIMILAR
 from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
@@ -122,7 +122,7 @@ class AnswerSettings(BaseModel):
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds
     verified: bool = True  # give the answers that people wrote (`raydex answers`)
     # From this cosine on a question may mean the same as one that a person answered
-    verified_likeness: Annotated[float, Field(ge=0, le=1)] = LIKENESS
+    verified_likeness: Annotated[float, Field(ge=0, le=1)] = SIMILAR
     query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
     embedding_url: Annotated[str, Field(validation_alias=AliasChoices("RAYDEX_EMBEDDING_URL", "OPENAI_BASE_URL"))] = ""
     embedding_key: Annotated[

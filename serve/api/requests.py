@@ -18,7 +18,9 @@ MOST_CHARACTERS = 100_000
 COMPLETION_PREFIX = "chatcmpl-"
 # What readers without a key may say: a question with its place, in a few paragraphs. The rest costs the operator more
 # tokens, or would make the service an open door to the language model behind it.
-READER_FIELDS = frozenset({"question", "collection", "filters", "conversation", "after", "channel", "page"})
+READER_FIELDS = frozenset(
+    {"question", "collection", "filters", "conversation", "after", "channel", "page", "about_page"}
+)
 MOST_READER_CHARACTERS = 2_000
 # What browsers and servers take; the address of an open page may have a long query.
 MOST_URL_CHARACTERS = 8_000
@@ -59,6 +61,7 @@ PageUrl = Annotated[
     AfterValidator(_storable),
     Field(description="URL of the page that the reader has open, which `this page` means; its path alone is recorded"),
 ]
+AboutPage = Annotated[bool, Field(description="the question means that page, whether or not it says `this page`")]
 K = Annotated[
     int, Field(ge=1, le=MOST_HITS, description="number of hits to answer from; default: the service's setting")
 ]
@@ -94,6 +97,7 @@ class SearchIn(BaseModel):
     filters: FiltersIn | None = None
     channel: Channel = "api"
     page: PageUrl | None = None
+    about_page: AboutPage = False
 
     @property
     def beyond_readers(self) -> str:
@@ -107,7 +111,14 @@ class SearchIn(BaseModel):
     def to_question(self) -> Question:
         """Return the question as the engine takes it."""
         filters = self.filters.to_filters() if self.filters else Filters()
-        return Question(self.question, collection=self.collection, k=self.k, filters=filters, page=self.page or "")
+        return Question(
+            self.question,
+            collection=self.collection,
+            k=self.k,
+            filters=filters,
+            page=self.page or "",
+            about_page=self.about_page,
+        )
 
 
 class MessageIn(BaseModel):
@@ -176,6 +187,7 @@ class QueryIn(SearchIn):
             variables=self.variables,
             context=tuple(self.context),
             page=self.page or "",
+            about_page=self.about_page,
         )
 
 

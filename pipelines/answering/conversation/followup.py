@@ -8,6 +8,9 @@ brackets, with what was asked about it since.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+
+import yaml
 
 from pipelines.lexical import STOP_TERMS, terms
 
@@ -58,18 +61,9 @@ _WHAT_IS = re.compile(
 _LAST_VERB = re.compile(
     r"\s+(?:are there|is there|do|does|mean|means|work|works|used|use|needed|happen|run|exist|for)$", re.IGNORECASE
 )
-# Words of a question that ask about whatever was spoken of.
-_GENERAL = frozenset(
-    terms(
-        "example limit limits limitation default option options parameter parameters argument syntax alternative detail"
-        " more difference advantage disadvantage drawback risk cost performance reason code show give explain mean work"
-        " further else default minimum maximum"
-    )
-)
-_OPPOSITES = (
-    ("minimum", "maximum"), ("min", "max"), ("lower", "upper"), ("lowest", "highest"), ("smallest", "largest"),
-    ("first", "last"), ("input", "output"), ("oldest", "newest"), ("shortest", "longest"),
-)  # fmt: skip
+_TABLES = yaml.safe_load((files(__package__) / "phrases" / "followup.yaml").read_text(encoding="utf-8"))
+_GENERAL = frozenset(terms(_TABLES["general"]))
+_OPPOSITES = [pair.split() for pair in _TABLES["opposites"].split(", ")]
 # At the end of a question without a second clause it stands for what was spoken of: "How do I delete a file with it?"
 _AT_THE_END = re.compile(
     r"(?!.*\b(?:and|or|then|when|if|that|which|while|because|after|before|so|nothing|something|what is)\b)"

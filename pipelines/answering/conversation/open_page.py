@@ -25,20 +25,11 @@ _PART = (
 _THIS_PAGE = re.compile(
     rf"\b(?:this|the (?:current|open|present)) {_PAGE}\b(?:'s\b)?"
     rf"|\bthe {_PAGE} (?:that )?i(?:'m| am| have)? (?:on|reading|looking at|viewing|open|see)\b"
-    r"|\bdiese[rmns]? (?:seite|dokument(?:ation)?|anleitung)\b|\bcette page\b|\bce (?:document|guide|chapitre)\b"
-    r"|\best[ae] (?:página|pagina|documento|guía)\b|\bquest[ao] (?:pagina|documento|guida)\b|\bdeze pagina\b"
-    r"|\bэт(?:а|ой|у) страниц\w+|\bta strona\b|\btej stronie\b"
-    r"|[本此该这當当](?:一|个|個|前)?(?:页面?|頁面?|文档|文章|教程)"
-    r"|この(?:ページ|記事|ドキュメント)|이 ?(?:페이지|문서)",
+    r"|\bdiese[rmns]? (?:seite|anleitung)\b|\bcette page\b|\best[ae] (?:página|pagina)\b"
+    r"|[本此该這](?:页面?|頁面?|文档)|この(?:ページ|記事)",
     re.IGNORECASE,
 )
-_THIS_PART = re.compile(
-    rf"\b(?:this|these) {_PART}\b"
-    r"|\bdiese[rmns]? (?:abschnitt|funktion|beispiel)\b|\bcette (?:section|fonction)\b|\besta (?:sección|función)\b"
-    r"|\bquesta (?:sezione|funzione)\b|\bdeze (?:functie|sectie)\b|\bэт(?:а|ой|у|от|ом) (?:раздел|функци)\w*"
-    r"|[此该这](?:一|个|個)?(?:函数|章节)|この(?:関数|セクション)|이 ?함수",
-    re.IGNORECASE,
-)
+_THIS_PART = re.compile(rf"\b(?:this|these) {_PART}\b", re.IGNORECASE)
 # "What is documented here?", "the example above": not "here is my code" nor "values above 5".
 _SHOWN = r"(?:described|documented|explained|shown|listed|mentioned|given|written|said|defined|covered|introduced)"
 _THERE = re.compile(
@@ -56,12 +47,9 @@ _BARE = re.compile(
 _GENERAL = frozenset(terms("this it that these them here show example give tell use mean work return"))
 _NOUNS = frozenset(terms(re.sub(r"\W", " ", f"{_PAGE} {_PART}")))
 # One who brings code, an example or a long story means that.
-_MOST_CHARACTERS = 300
-_OWN = re.compile(
-    r"```|\n\s*\n|:\s+\S.{9}|\bhere(?:'s| is| are)\b"
-    r"|\bmy (?:code|function|example|script|config\w*|query|class|page|table)\b",
-    re.IGNORECASE,
-)
+_MOST_CHARACTERS, _MOST_BEHIND_COLON = 300, 9
+_OWN = ("```", "\n\n", "here is ", "here's ", "here are ")
+_MY = ("code", "function", "example", "script", "config", "query", "class", "page", "table")
 # Content words before "this parameter", or beside a bare "this", with which a question itself says what it is about.
 # Of 1,884 users' questions that were asked without a page, 3 are taken to mean one.
 _MOST_BEFORE, _MOST_BESIDE = 2, 1
@@ -69,11 +57,9 @@ _MOST_BEFORE, _MOST_BESIDE = 2, 1
 _WHOLE = re.compile(
     r"\b(?:summar\w+|overview|tl;?dr|gist|key (?:points|takeaways)|main (?:points|idea)"
     r"|what(?:'s| is| does| do| are)\b.{0,30}\babout(?=[ ?.!]*$)|what(?:'s| is| are) (?:this|these)(?=[ ?.!]*$)"
-    r"|^(?:please |can you |could you )?(?:explain|describe)|zusammenfass\w*|fasse?|résum\w+|resum\w+|riassum\w+)\b"
-    r"|总结|總結|要約|요약|讲什么|무엇에 관한",
+    r"|^(?:please |can you |could you )?(?:explain|describe)|zusammenfass\w*|résum\w+|resum\w+)\b|总结|總結|要約",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"^(?:chapter |appendix |part )?[\dA-Z]{1,3}(?:\.\d+)*\.\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +94,17 @@ class OpenPage:
         return own[:k] if own and (self.focus == "whole" or words <= said) else list(hits[:k])
 
 
-def open_page(question: str, place: Place | None, alone: bool = True) -> OpenPage:
+def open_page(question: str, place: Place | None, alone: bool = True, meant: bool = False) -> OpenPage:
     """Return a question with the name of the open page where it means that page.
 
-    `alone`: no turn before it could be what its "this" refers to.
+    `alone`: no turn before it could be what its "this" refers to. `meant`: its reader said that it means the page.
     """
-    if place is None or len(question) > _MOST_CHARACTERS or _OWN.search(question):
+    if place is None or (_brings_its_own(question) and not meant):
         return OpenPage(question, place)
     named = _named(question, place) or (_unnamed(question, place) if alone else "")
-    if not named:
+    if not named and not meant:
         return OpenPage(question, place)
+    named = named or _with_name(question, place)
     return OpenPage(named, place, "whole" if _WHOLE.search(question) else "page", question)
 
 
@@ -128,7 +115,7 @@ def _named(question: str, place: Place) -> str:
     part = _THIS_PART.search(question)
     if part and len(content_words(question[: part.start()])) <= _MOST_BEFORE:
         return _put(question, part, place.subject)
-    return f"{question.rstrip(' ?.!')} ({_bare(place.subject)})?" if _THERE.search(question) else ""
+    return _with_name(question, place) if _THERE.search(question) else ""
 
 
 def _unnamed(question: str, place: Place) -> str:
@@ -139,10 +126,27 @@ def _unnamed(question: str, place: Place) -> str:
     return f"{question.rstrip(' ?.!')}: {_bare(place.title)}" if _WHOLE.match(question) and not beside else ""
 
 
+def _with_name(question: str, place: Place) -> str:
+    return f"{question.rstrip(' ?.!')} ({_bare(place.subject)})?"
+
+
+def _brings_its_own(question: str) -> bool:
+    """Return whether a question brings code, an example or a long story, which it means."""
+    said = f"{question.lower()} "
+    mine = any(f"my {noun}" in said for noun in _MY)
+    told = len(question.partition(": ")[2].strip()) > _MOST_BEHIND_COLON
+    return len(question) > _MOST_CHARACTERS or mine or told or any(own in said for own in _OWN)
+
+
 def _put(question: str, found: re.Match[str], name: str) -> str:
     return f"{question[: found.start()]}{_bare(name)}{question[found.end() :]}"
 
 
 def _bare(title: str) -> str:
-    """Return a title without its number: "34.3. Command Execution Functions"."""
-    return _NUMBER.sub("", title)
+    """Return a title without its number: "34.3. Command Execution Functions", "Chapter 34. libpq"."""
+    words = title.split(" ")
+    if words[0].lower() in ("chapter", "appendix", "part") and len(words) > 2:
+        del words[0]
+    number = words[0].removesuffix(".")
+    numbered = len(words) > 1 and number != words[0] and (len(number) == 1 or number.replace(".", "").isdigit())
+    return " ".join(words[1:]) if numbered else title

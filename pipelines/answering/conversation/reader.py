@@ -83,7 +83,7 @@ class QuestionReader:
             return reading
         looking = self._retriever.aplace(question.page, question.collection)
         place = await optional.run(trace, PAGE, looking, None)
-        page = open_page(asked, place, alone=not question.history)
+        page = open_page(asked, place, alone=not question.history, meant=question.about_page)
         return Reading(question, reading.mode, asked, (page.question,), page)
 
     async def _with_history(self, reading: Reading, trace: Trace) -> Reading:

@@ -14,8 +14,8 @@ import numpy as np
 
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
-from pipelines.answering.verified.likeness import LIKENESS, Meaning, may_mean_same, wording_key
 from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
+from pipelines.answering.verified.similarity import SIMILAR, Meaning, may_mean_same, wording_key
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
@@ -88,7 +88,7 @@ class VerifiedFinder:
         store: AnswerStore,
         embed: CollectionEmbed,
         collection: str = "",
-        likeness: float = LIKENESS,
+        likeness: float = SIMILAR,
         check_s: float = CHECK_S,
     ) -> None:
         self._store, self._embed, self._collection = store, embed, collection

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipelines.answering.sanitizing.stream import sanitize
-from pipelines.answering.verified.likeness import wording_key
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
+from pipelines.answering.verified.similarity import wording_key
 from pipelines.answering.writing.text import numbers_in
 from pipelines.records import Hit, Index
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer

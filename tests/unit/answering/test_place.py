@@ -60,6 +60,13 @@ def test_what_means_something_else_stays_as_it_is(question: str) -> None:
     assert (page.question, page.focus) == (question, "")
 
 
+def test_a_question_that_is_said_to_mean_the_page_does_so_in_any_words() -> None:
+    assert open_page("Which formats?", PLACE).focus == ""
+    page = open_page("Which formats?", PLACE, alone=False, meant=True)
+    assert (page.question, page.focus) == ("Which formats (read_csv)?", "page")
+    assert open_page("tl;dr", PLACE, meant=True).focus == "whole"
+
+
 def test_in_a_conversation_a_bare_this_is_what_was_spoken_of() -> None:
     assert open_page("How do I use this?", PLACE, alone=False).focus == ""
     assert open_page("How do I use this function?", PLACE, alone=False).focus == "page"
@@ -135,6 +142,8 @@ def test_this_page_is_answered_from(engine: QueryEngine) -> None:
     answer = engine.query("What does this page say?", page="https://d.test/2/parquet/?x=1#top")
     assert answer.hits[0].url == "https://d.test/2/parquet"
     assert answer.notes and "Guide" in answer.notes[0]
+    said = engine.search("parquet", page="https://d.test/2/csv", about_page=True)
+    assert said.hits[0].url == "https://d.test/2/csv" and said.queries[0] == "parquet (Guide)?"
     retrieval = engine.search("Summarize this page", page="http://d.test/2/parquet/index.html")
     assert {hit.url for hit in retrieval.hits} == {"https://d.test/2/parquet"}
 

@@ -6,79 +6,48 @@ two questions and the cosine of their vectors; `benchmarks/verified.py` measures
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from importlib.resources import files
+
+import yaml
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.lexical import name_parts
 
 # Least cosine, and least share of each question's content words that the other has too. Chosen on the questions of
 # odd place in benchmarks/questions/same-meaning.jsonl and checked on the others: docs/feedback.md has the table.
-LIKENESS, SHARED_WORDS = 0.92, 0.66
+SIMILAR, SHARED_WORDS = 0.92, 0.66
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAME = re.compile(
     r"`[^`]+`|--?\w[\w-]*|\w+(?:\.\w+)+|\w*_\w+|[A-Za-z]+\d\w*|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}\w*"
     r"|(?<=[a-z,] )[A-Z][a-z]+"
 )
-_NEGATION = re.compile(r"\b(?:not|no|never|none|nor|neither|cannot|without|except|unless|\w+n['’]t)\b", re.IGNORECASE)
-_COMPARISON = re.compile(r"\b(?:differ\w*|compare\w*|vs|versus|better|instead|rather)\b")
-_ENDING = re.compile(r"(?<=\w)['’](?:s|re|ll|ve|d|m)\b")  # "what's", "node's"
-_PLURAL = re.compile(r"(?<=[A-Z]{2})s\b")  # "CPUs"
+_NEGATIONS = frozenset(["not", "no", "never", "none", "nor", "neither", "cannot", "without", "except", "unless"])
+_COMPARING = frozenset(["vs", "versus", "better", "instead", "rather"])
+# Endings that are no words: of "what's" and "node's", and of "CPUs".
+_ENDING = re.compile(r"(?<=\w)['’](?:s|re|ll|ve|d|m)\b|(?<=[A-Z]{2})s\b")
 _ASKING = words_of("explain describe define please")
 # What stands on either side of one of these must not change sides: "text to date" is not "date to text".
-_SIDES = {
-    "to": re.compile(r"(?<!\bhow )(?<!\bway )\b(?:in|on)?to\b"),
-    **{word: re.compile(rf"\b{word}\b") for word in ("from", "before", "after", "in", "on", "than", "as")},
-}
+_SIDES = ("to", "from", "before", "after", "in", "on", "than", "as")
+_WAYS = (["how"], ["way"])
 _COUNTED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
-# The kind of a question, by its first words that tell. One of no kind ("cancel ray task") is how to do it, or what it
-# is: it may mean either.
-_KINDS = (
-    ("why", re.compile(r"\b(?:why|how come|reasons?|what causes)\b")),
-    ("amount", re.compile(r"\bhow (?:many|much|long|often|large|big|fast|old|far)\b")),
-    ("when", re.compile(r"^\W*(?:\w+ )?\bwhen\b|\bin (?:which|what) cases?\b")),
-    ("where", re.compile(r"^\W*where\b")),
-    ("who", re.compile(r"^\W*who\b")),
-    ("how", re.compile(r"\bhow (?:do|can|could|should|would|to|i)\b|\b(?:can|could|may) i\b|\b(?:way|possible) to\b")),
-    ("what", re.compile(r"^\W*(?:what(?:'s|’s| is| are| does| do)|explain|define|describe)\b|\bmean(?:ing)?\b")),
-    ("whether", re.compile(r"^\W*(?:is|are|does|do|did|was|were|has|have|will|should|can|could)\b")),
-)  # fmt: skip
-# Kinds that ask for the same: "where do I find" and "which is" are answered alike, "can I" and "how do I" are not kept
-# apart where only one of them is said.
-_OPEN = frozenset({"", "how", "what", "whether"})
+_TABLES = yaml.safe_load((files(__package__) / "similarity.yaml").read_text(encoding="utf-8"))
 
-# Words of which a question has one or the other: it is about the one, not about both.
-_OPPOSITES = (
-    "enable disable", "read write", "load save", "start stop", "begin end", "create delete", "create drop",
-    "create remove", "add remove", "add delete", "insert delete", "increase decrease", "raise lower", "raise catch",
-    "install uninstall", "upgrade downgrade", "import export", "encode decode", "encrypt decrypt", "before after",
-    "maximum minimum", "max min", "default maximum", "default minimum", "largest smallest", "left right", "inner outer",
-    "open close", "connect disconnect", "upload download", "push pull", "lock unlock", "mount unmount", "up down",
-    "synchronous asynchronous", "sync async", "ascending descending", "local remote", "first last", "row column",
-    "head worker", "client server", "source target", "input output", "grant revoke", "commit rollback", "show hide",
-    "activate deactivate", "subscribe unsubscribe", "publish subscribe", "serialize deserialize", "compress decompress",
-    "pack unpack", "parse format", "attach detach", "register unregister", "include exclude", "allow deny",
-    "allow forbid", "pause resume", "send receive", "get set", "public private", "static dynamic", "manual automatic",
-    "manually automatically", "mutable immutable", "parallel sequential", "online offline", "horizontal vertical",
-    "dump restore", "backup restore", "schedule cancel", "hot cold", "all one", "all single", "single multiple",
-    "one multiple", "cpu gpu", "task actor", "job task", "job actor", "table schema", "table row", "list dictionary",
-    "train serve", "deprecated supported", "key value", "string bytes", "request response",
-)  # fmt: skip
 
-# Words for the same: where each question has a word that the other lacks, only these may stand for each other.
-_SYNONYMS = (
-    "create make build generate define write", "start begin launch run", "find get obtain retrieve locate see",
-    "remove delete drop erase", "enable activate", "disable deactivate", "restrict limit cap",
-    "change modify alter edit",
-    "set configure", "convert turn transform cast", "load read import", "put upload store", "multiple several",
-    "show display print list", "large big", "error exception", "fail break", "catch handle", "config configuration",
-    "env environment", "async asynchronous", "postgres postgresql", "directory folder", "stop terminate kill",
-    "function method", "parameter argument option", "stored located find", "support", "perform do execute run",
-    "maximum max", "minimum min", "log logging", "allow permit", "need require", "version release",
-    "automatically automatic", "manually hand", "increase raise", "decrease lower reduce", "connect connection",
-)  # fmt: skip
+def _pairs(table: str) -> list[list[str]]:
+    return [group.split() for group in _TABLES[table].split(", ")]
+
+
+_KINDS = {
+    kind: [f" {phrase.replace('^', '^ ')} " for phrase in phrases.split(", ")]
+    for kind, phrases in _TABLES["kinds"].items()
+}
+_OPEN = frozenset(["", *_TABLES["open"].split(", ")])
+_OPPOSITES = [(words_of(one), words_of(other)) for one, other in _pairs("opposites")]
+_SYNONYMS = [words_of(" ".join(group)) for group in _pairs("synonyms")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +70,20 @@ class Meaning:
     @classmethod
     def of(cls, question: str) -> "Meaning":
         """Return the meaning of a question."""
-        plain = _PLURAL.sub("", _ENDING.sub("", question))
-        lower = plain.lower()
+        plain = _ENDING.sub("", question)
+        lower = plain.lower().replace("’", "'")
+        said = re.findall(r"[\w']+", lower)
         numbers = Counter(_NUMBER.findall(lower))
-        numbers.update(str(_COUNTED.index(word) + 2) for word in re.findall(r"\w+", lower) if word in _COUNTED)
-        parts = [(word, *side.split(lower, maxsplit=1)) for word, side in _SIDES.items() if side.search(lower)]
+        numbers.update(str(_COUNTED.index(word) + 2) for word in said if word in _COUNTED)
         return cls(
             words=words_of(plain),
             content=content_words(plain) - _ASKING,
             numbers=tuple(sorted(numbers.items())),
             names=frozenset(_named(name) for name in _NAME.findall(plain)),
-            negated=bool(_NEGATION.search(plain)),
-            compares=bool(_COMPARISON.search(lower)),
-            kind=next((kind for kind, said in _KINDS if said.search(lower)), ""),
-            sides=tuple((word, content_words(before), content_words(after)) for word, before, after in parts),
+            negated=any(word in _NEGATIONS or word.endswith("n't") for word in said),
+            compares=any(word in _COMPARING or word.startswith(("differ", "compare")) for word in said),
+            kind=_kind_of(said),
+            sides=tuple(_sides_of(said)),
         )
 
 
@@ -135,6 +104,22 @@ def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) ->
 def wording_key(question: str) -> str:
     """Return a question without differences of case, blanks and the marks at its end."""
     return " ".join(question.lower().split()).rstrip(" ?!.…")
+
+
+def _kind_of(words: Sequence[str]) -> str:
+    """Return the first kind with a phrase that the question holds, or begins with; else ""."""
+    said = f" ^ {' '.join(words)} "
+    return next((kind for kind, phrases in _KINDS.items() if any(phrase in said for phrase in phrases)), "")
+
+
+def _sides_of(words: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
+    """Yield each word of _SIDES with the content words before and after its first place; "how to" is none."""
+    plain = [{"into": "to", "onto": "to"}.get(word, word) for word in words]
+    for side in _SIDES:
+        places = [n for n, word in enumerate(plain) if word == side and (side != "to" or plain[n - 1 : n] not in _WAYS)]
+        if places:
+            before, after = words[: places[0]], words[places[0] + 1 :]
+            yield side, content_words(" ".join(before)), content_words(" ".join(after))
 
 
 def _same_kind(one: str, other: str) -> bool:
@@ -170,7 +155,7 @@ def _crossed(one: Meaning, other: Meaning) -> bool:
 
 def _opposed(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether one has a word and the other its opposite, which the first one lacks."""
-    pairs = [*_opposites(), *((b, a) for a, b in _opposites())]
+    pairs = [*_OPPOSITES, *((b, a) for a, b in _OPPOSITES)]
     return any((a <= one and b <= other - one) or (a <= other and b <= one - other) for a, b in pairs)
 
 
@@ -200,14 +185,4 @@ def _replaced(only: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _means_one_of(word: str, others: frozenset[str]) -> bool:
-    return any(word in group and group & others for group in _synonyms())
-
-
-@lru_cache(maxsize=1)
-def _synonyms() -> tuple[frozenset[str], ...]:
-    return tuple(map(words_of, _SYNONYMS))
-
-
-@lru_cache(maxsize=1)
-def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    return tuple((words_of(pair.split()[0]), words_of(pair.split()[1])) for pair in _OPPOSITES)
+    return any(word in group and group & others for group in _SYNONYMS)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.answering.verified.likeness import Meaning, may_mean_same, wording_key
+from pipelines.answering.verified.similarity import Meaning, may_mean_same, wording_key
 
 SET = Path(__file__).parents[3] / "benchmarks" / "questions" / "same-meaning.jsonl"
 
