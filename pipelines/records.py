@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 # Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
-SECTIONING_VERSION = 4
+SECTIONING_VERSION = 5
 
 BlockKind = Literal["prose", "code", "table"]
 ChunkUnit = Literal["tokens", "characters"]

@@ -1,4 +1,4 @@
-"""reStructuredText is read with the directives and roles of Sphinx, and reads no file but itself."""
+"""reStructuredText is read with any directives and roles, and reads no file but itself."""
 
 from pathlib import Path
 
@@ -33,20 +33,18 @@ def test_sections_have_the_anchors_that_sphinx_gives():
     assert "orphan" not in words(document)
 
 
-def test_objects_have_the_anchors_and_full_names_that_sphinx_gives():
+def test_objects_keep_their_signatures_and_texts_in_their_section():
     document = read(
-        "json\n====\n\n.. module:: json\n\n.. function:: dump(obj, fp)\n\n   Writes.\n\n.. class:: Encoder(*, a=1)\n\n"
-        "   Encodes.\n\n"
-        "   .. method:: default(o)\n\n      Falls back.\n\n.. c:function:: int Py_Init(void)\n\n   Starts.\n\n"
-        ".. program:: python\n\n.. option:: -b, --bytes\n\n   Warns.\n\n.. envvar:: HOME\n\n   Home.\n\n"
+        "json\n====\n\n.. module:: json\n   :synopsis: Of JSON.\n\n.. function:: dump(obj, fp)\n\n   Writes.\n\n"
+        ".. class:: Encoder(*, a=1)\n\n   Encodes.\n\n   .. method:: default(o)\n\n      Falls back.\n\n"
+        ".. c:function:: int Py_Init(void)\n\n   Starts.\n\n.. option:: -b, --bytes\n\n   Warns.\n\n"
         ".. glossary::\n\n   Big Word\n      Explained.\n"
     )
-    assert anchors(document) == [
-        "json.dump", "json.Encoder", "json.Encoder.default", "c.Py_Init", "cmdoption-python-b", "envvar-HOME",
-        "term-Big-Word",
+    assert anchors(document) == ["json"]
+    assert words(document).split("\n") == [
+        "Of JSON.", "dump(obj, fp)", "Writes.", "Encoder(*, a=1)", "Encodes.", "default(o)", "Falls back.",
+        "int Py_Init(void)", "Starts.", "-b, --bytes", "Warns.", "", "Big Word:", "Explained.",
     ]  # fmt: skip
-    assert document.sections[2].headings[-2:] == ("json.Encoder", "json.Encoder.default")
-    assert "json.dump(obj, fp)" in words(document)
 
 
 DIRECTIVES = """Page

@@ -1,4 +1,4 @@
-"""Reads reStructuredText into sections, by way of docutils' HTML, with the anchors of Sphinx.
+"""Reads reStructuredText into sections, by way of docutils' HTML.
 
 Nothing but the page itself is read: directives that would insert a file, or raw HTML, have no effect.
 """
@@ -12,8 +12,7 @@ from docutils.utils import new_document
 from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
 from pipelines.indexing.reading.formats.html import document_of_html
-from pipelines.indexing.reading.formats.sphinx_directives import understand_sphinx
-from pipelines.indexing.reading.formats.sphinx_roles import LABEL
+from pipelines.indexing.reading.formats.rst_directives import LABEL, understand_all
 from pipelines.indexing.reading.text import UnreadablePage, text_of_page
 from pipelines.records import Document, Page
 
@@ -23,7 +22,7 @@ _SETTINGS = {
     "raw_enabled": False,
     "_disable_config": True,
     "line_length_limit": 1_000_000,  # as a minified table may have; the default refuses the page at 10,000
-    # As Sphinx sets them: the ids of sections depend on these.
+    # As the published page has them: the ids of sections depend on these.
     "auto_id_prefix": "id",
     "doctitle_xform": False,
     "docinfo_xform": False,
@@ -42,7 +41,7 @@ _SETTINGS = {
 
 
 def read_restructured_text(page: Page) -> Document:
-    """Read a page of reStructuredText with the directives and roles of Sphinx. Raises UnreadablePage."""
+    """Read a page of reStructuredText with any directives and roles. Raises UnreadablePage."""
     text = text_of_page(page)
     try:
         return document_of_html(page.url, f"<body><main>{render(text)}</main>")
@@ -73,7 +72,7 @@ def _parse(text: str) -> nodes.document:
     for name, value in _SETTINGS.items():
         setattr(settings, name, value)
     document = new_document("page", settings)
-    with understand_sphinx():
+    with understand_all():
         Parser().parse(text, document)
     document.transformer.populate_from_components((Reader(), Parser()))
     document.transformer.apply_transforms()
@@ -101,7 +100,7 @@ def _show_broken(document: nodes.document) -> None:
 
 
 def _set_dashes(document: nodes.document) -> None:
-    """Write the dashes of titles as Sphinx publishes them."""
+    """Write the dashes of titles as they are published."""
     for text in [text for title in document.findall(nodes.title) for text in title.findall(nodes.Text)]:
         if "--" in text and not isinstance(text.parent, nodes.literal):
             text.parent.replace(text, nodes.Text(text.replace("---", "—").replace("--", "–")))

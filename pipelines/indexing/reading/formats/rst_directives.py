@@ -1,0 +1,160 @@
+"""Directives and roles of any extension of docutils: none is an error, none loses its text.
+
+None reads a file. A directive that is not named here is read as its argument and its content, a role as its words.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import Directive, directives, roles
+from docutils.utils import unescape
+
+LABEL = "raydex-label"  # the attribute of a reference that still needs the title of its target
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# What a reader of the published page doesn't see, and what would read another file.
+_SILENT = _names(
+    "index highlight highlightlang sectionauthor moduleauthor codeauthor default-domain default-role tabularcolumns "
+    "testsetup testcleanup include literalinclude raw graphviz digraph graph mermaid uml inheritance-diagram meta "
+    "sidebar-links contents sectnum include-code toctree module py:module currentmodule py:currentmodule program"
+)
+_CODE = _names(
+    "code code-block sourcecode highlight-block doctest testcode testoutput ipython prompt productionlist plot "
+    "jupyter-execute code-cell cell parsed-code terminal console autosummary"
+)
+# Descriptions of objects, which their signatures are the arguments of; those with a domain (`c:function`) as well.
+_OBJECTS = _names(
+    "function class method attribute data exception classmethod staticmethod property decorator decoratormethod type "
+    "coroutinefunction coroutinemethod awaitablefunction awaitablemethod abstractmethod cfunction cmacro ctype cvar "
+    "cmember option cmdoption program-option envvar describe object opcode confval"
+)
+_CHANGES = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "deprecated-removed": "Deprecated since version",
+    "versionremoved": "Removed in version",
+}
+_BOXES = {"seealso": "See also", "todo": "Todo", "impl-detail": "Implementation detail"}
+_UNTITLED = _names("only ifconfig hlist acks container tab-set grid glossary")  # their arguments are settings
+
+_OWN = _SILENT | _CODE | _OBJECTS | _UNTITLED | frozenset((*_CHANGES, *_BOXES))  # docutils knows some of these names
+
+_TITLED = re.compile(r"(?P<title>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
+# Roles for prose; the words of every other role name something in code.
+_PROSE = _names(
+    "ref doc term numref any abbr guilabel menuselection dfn index download sup sub eq math emphasis strong "
+    "title title-reference pep rfc cve cwe keyword kbd issue gh pr user"
+)
+_CALLED = _names("func meth function method")
+
+
+class AnyOptions(dict[str, Any]):
+    """Accepts every option: those of the directive as it reads them, others as text."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> Any:
+        return directives.unchanged
+
+
+class AnyDirective(Directive):  # type: ignore[misc]
+    """A directive with any argument, any options and content."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec: ClassVar[Any] = AnyOptions()
+
+    def run(self) -> list[nodes.Node]:
+        name, argument = self.name.lower(), "".join(self.arguments).strip()
+        if name in _SILENT:
+            return self._paragraph(self.options.get("synopsis", ""))
+        if name in _CODE:
+            lines = list(self.content) or argument.split("\n") * (name in ("productionlist", "plot"))
+            return [*self._paragraph(self.options.get("caption", "")), *_code(lines)]
+        content = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, content)
+        if name in _CHANGES:
+            return [*self._paragraph(_change(name, argument)), *content.children]
+        if name in _BOXES:
+            return [nodes.admonition("", *_bold(_BOXES[name]), *self._paragraph(argument), *content.children)]
+        if ":" in name or name.startswith("auto") or name in _OBJECTS:
+            return [*_code(line.strip() for line in argument.split("\n")), *content.children]
+        return [*(() if name in _UNTITLED else _bold(argument)), *content.children]
+
+    def _paragraph(self, text: str) -> list[nodes.Node]:
+        """Return `text`, with its own mark-up, as a paragraph."""
+        inline, messages = self.state.inline_text(text, self.lineno)
+        return [nodes.paragraph(text, "", *inline), *messages] if text else []
+
+
+def _change(name: str, argument: str) -> str:
+    """Return "Added in version 3.2: text"."""
+    version, *text = argument.split(None, 1) or [""]
+    if name == "deprecated-removed" and text:
+        removed, *text = text[0].split(None, 1)
+        version = f"{version}, will be removed in version {removed}"
+    return ": ".join([f"{_CHANGES[name]} {version}", *text])
+
+
+def _bold(words: str) -> list[nodes.Node]:
+    return [nodes.paragraph("", "", nodes.strong("", words))] if words else []
+
+
+def _code(lines: Iterator[str] | list[str]) -> list[nodes.Node]:
+    text = "\n".join(lines)
+    return [nodes.literal_block(text, text)] if text else []
+
+
+def read_role(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """Return the words of any role: its title, else its target as a reader of the published page sees it."""
+    role, words = name.lower().rpartition(":")[2], unescape(text).strip().lstrip("!")
+    titled = _TITLED.fullmatch(words)
+    shown = titled["title"] if titled else words
+    if role == "ref" and not titled:
+        return [nodes.inline("", shown, **{LABEL: words})], []
+    if role in _PROSE:
+        return [nodes.inline("", shown.replace("-->", "→"))], []
+    if role in ("samp", "file"):
+        return [nodes.literal("", shown.replace("{", "").replace("}", ""))], []
+    shown = shown[1:].rpartition(".")[2] if shown.startswith("~") else shown
+    called = role in _CALLED and not titled and not shown.endswith(")")
+    return [nodes.literal("", f"{shown}()" if called else shown)], []
+
+
+@contextmanager
+def understand_all() -> Iterator[None]:
+    """Let docutils read any directive and role while the body runs; it looks them up in these functions."""
+    own_directive, own_role = directives.directive, roles.role
+
+    def find_directive(name: str, *place: Any) -> tuple[type[Directive], list[Any]]:
+        found = None if name.lower() in _OWN else own_directive(name, *place)[0]
+        return (_lenient(found) if found else AnyDirective), []
+
+    def find_role(name: str, *place: Any) -> tuple[Any, list[Any]]:
+        return own_role(name, *place)[0] or read_role, []
+
+    directives.directive, roles.role = find_directive, find_role
+    try:
+        yield
+    finally:
+        directives.directive, roles.role = own_directive, own_role
+
+
+def _lenient(known: type[Directive]) -> type[Directive]:
+    """Return a directive of docutils that ignores the options that others add."""
+    return type(known.__name__, (known,), {"option_spec": AnyOptions(known.option_spec or {})})
