@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipelines import ray_internals
 from pipelines.files.atomic_files import keep_private
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -40,7 +41,9 @@ class RayCluster:
         import ray
 
         # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
-        return dict(ray._private.state.available_resources_per_node())  # type: ignore[no-untyped-call]
+        if free := ray_internals.find(ray_internals.FREE_RESOURCES):
+            return dict(free())
+        return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
 
     def ask_for_node(self, needed: Mapping[str, float], within_s: float) -> None:
         """Wait until a node has `needed` free resources, as work ends or an autoscaler starts one; `within_s` at most.
@@ -94,6 +97,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)
+    ray_internals.warn_of_missing(ray_internals.OF_CLUSTERS)
     starts_here = not ray.is_initialized()
     if starts_here:
         with silent_stderr():
@@ -155,13 +159,14 @@ def _loopback_alone() -> Iterator[None]:
 
     Elsewhere Ray 2.60 replaces a `_node_ip_address` of 127.0.0.1 by an address of the network.
     """
-    from ray._private import ray_constants
-
-    name = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR  # read by the processes that this one starts
+    name = ray_internals.find(ray_internals.CLUSTERS_VARIABLE)  # read by the processes that this one starts
+    if name is None:
+        yield
+        return
     saved = os.environ.get(name)
     os.environ[name] = "0"
     try:
-        with _attribute(ray_constants, "ENABLE_RAY_CLUSTER", False):
+        with _replaced(ray_internals.CLUSTERS, False):
             yield
     finally:
         os.environ.pop(name)
@@ -174,23 +179,23 @@ def _usage_as_asked() -> contextlib.AbstractContextManager[None]:
     Ray 2.60 starts the process of the dashboard without a dashboard too, to count usage, and asks three clouds'
     metadata addresses before it looks whether it may. With the variable, `ray.init` would set it to 0 again.
     """
-    from ray._common.usage import usage_lib
-    from ray._private import services
-
     if os.environ.get("RAY_USAGE_STATS_ENABLED") == "1":
-        return _attribute(usage_lib, "set_usage_stats_enabled_via_env_var", lambda enabled: None)
-    return _attribute(services, "start_api_server", lambda *_, **__: (None, None))
+        return _replaced(ray_internals.SET_USAGE, lambda enabled: None)
+    return _replaced(ray_internals.START_DASHBOARD, lambda *_, **__: (None, None))
 
 
 @contextlib.contextmanager
-def _attribute(owner: object, name: str, value: object) -> Iterator[None]:
-    """Give `owner` another value of an attribute for as long as the body runs."""
-    saved = getattr(owner, name)
-    setattr(owner, name, value)
+def _replaced(internal: ray_internals.Internal, value: object) -> Iterator[None]:
+    """Have Ray read `value` instead of one of its own for as long as the body runs, if it has such a one."""
+    saved = ray_internals.find(internal)
+    if saved is None:
+        yield
+        return
+    setattr(internal.owner, internal.name, value)
     try:
         yield
     finally:
-        setattr(owner, name, saved)
+        setattr(internal.owner, internal.name, saved)
 
 
 @contextlib.contextmanager

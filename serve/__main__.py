@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from ray import serve
-from ray.serve.context import _get_global_client
 
 from pipelines import embedded
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
@@ -31,6 +30,7 @@ from serve import proxy
 from serve.app import build
 from serve.chat.running import ChatRefused
 from serve.port import AddressUnusable, claim_port, is_of_this_machine, url_of
+from serve.proxy.listening import running_address
 from serve.settings import Settings
 
 APP = "raydex"
@@ -83,13 +83,13 @@ def run(settings: Settings, stop: threading.Event) -> None:
     with Store(settings.database_url) as store:
         store.migrate()
         note_what_is_missing(store, settings.collection)
-    shared = _get_global_client(raise_if_no_controller_running=False)
+    shared = running_address()
     if shared and APP in serve.status().applications:
         raise ClusterTaken(ray_address())
     serve.start(http_options={"host": settings.host, "port": settings.port}, proxy_location="HeadOnly")
     try:
         serve.run(build(settings), name=APP, route_prefix="/")
-        url = url_of(settings.host, shared.http_config.port if shared else settings.port)
+        url = url_of(settings.host, (shared and shared.port) or settings.port)
         with announce(settings.home, url, settings.collection):
             print(f"ask in a browser at {url}/ or with: raydex ask 'your question' --url {url}", flush=True)
             stop.wait()

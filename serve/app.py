@@ -13,17 +13,12 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import numpy as np
-import ray
 from ray import serve
-from ray._common.tls_utils import add_port_to_grpc_server
 from ray.serve import Application
-from ray.serve._private import replica
-from ray.serve._private.constants import RAY_SERVE_ENABLE_HA_PROXY
-from ray.serve._private.http_util import start_asgi_http_server
-from ray.serve.config import BackpressureConfig, HTTPOptions
-from ray.serve.context import _get_global_client
+from ray.serve.config import BackpressureConfig
 from starlette.types import ASGIApp
 
+from pipelines import ray_internals
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
@@ -39,7 +34,8 @@ from serve.bots import Bot, wanted_bots
 from serve.chat.running import BackgroundBot
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
-from serve.proxy.always import RETRY_AFTER_S
+from serve.proxy.listening import keep_ports_on_loopback, running_address
+from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
@@ -53,7 +49,6 @@ HEALTH_CHECK_S = 1.0
 # So long a new replica loads models and BM25 before it gets questions: a large index is loaded faster than that, and
 # the BM25 folder of one that is not is built beside the questions.
 LOAD_S = 60.0
-LOOPBACK = "127.0.0.1"
 
 
 class NoDatabase(ValueError):
@@ -69,23 +64,8 @@ def prepare_replica(settings: Settings) -> Settings:
     Its log has JSON lines, and on a local Ray only this machine reaches it.
     """
     log_as_json()
-    if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
-        # Ray 2.60 has no option for the port of calls between deployments, and opens it on every interface.
-        replica.add_port_to_grpc_server = _open_on_loopback  # type: ignore[attr-defined]
-    if not RAY_SERVE_ENABLE_HA_PROXY:
-        # The proxy in front is on this machine (see serve/proxy): nobody else has to reach the replica's own port.
-        replica.start_asgi_http_server = _listen_on_loopback  # type: ignore[attr-defined, assignment]
+    keep_ports_on_loopback()
     return settings.on_node(os.environ)
-
-
-def _open_on_loopback(server: Any, _address: str) -> int:
-    return int(add_port_to_grpc_server(server, f"{LOOPBACK}:0"))  # type: ignore[no-untyped-call]
-
-
-def _listen_on_loopback(app: ASGIApp, options: HTTPOptions, **more: Any) -> Any:
-    # The proxy ends TLS.
-    mine = options.model_copy(update={"host": LOOPBACK, "ssl_keyfile": None, "ssl_certfile": None})
-    return start_asgi_http_server(app, mine, **more)
 
 
 def load_first(retriever: Retriever, patience_s: float = LOAD_S) -> None:
@@ -229,10 +209,9 @@ class Raydex:
 
 
 def _policy(settings: Settings) -> Policy:
-    client = _get_global_client(raise_if_no_controller_running=False)
-    bound = client.http_config.host if client else settings.host
+    running = running_address()
     return Policy(
-        host=bound or "0.0.0.0",  # with HAProxy in front, Ray reports no host
+        host=running.host if running else settings.host,
         keys_required=settings.keys_required,
         public=settings.public,
         rate=settings.rate,
@@ -255,6 +234,7 @@ def build(settings: Settings) -> Application:
     """
     if not settings.database_url:
         raise NoDatabase
+    ray_internals.warn_of_missing(ray_internals.OF_SERVE)
     settings = settings.for_any_node(os.environ)
     retriever = _step(RetrieverStep, "Retriever", settings) if settings.retriever_placement == "deployment" else None
     own_reranker = settings.reranker != "none" and settings.reranker_placement == "deployment"

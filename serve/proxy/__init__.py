@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.middleware import Middleware
 
-from serve.proxy.always import AlwaysAnswer, no_replica
+from serve.proxy.replica_loss import AnswerReplicaLoss, no_replica
 
 # Set where Ray starts. Replicas then listen themselves (on loopback: see serve/app.py), and Ray's proxy stays in front.
 # A replica that ends takes requests for another second, by when every proxy has heard of it; Ray waits for two anyway.
@@ -35,8 +35,6 @@ def middlewares() -> list[Any]:
     A replica awaits bodies and bounds its connections too, as it can be reached past the proxy; all that the proxy, or
     an HAProxy, passes on comes to it from one address.
     """
-    from ray.serve.context import _get_internal_replica_context
-
     from serve.proxy.address import Addresses
     from serve.proxy.bodies import MOST, MOST_BODY_BYTES, WholeBodies
     from serve.proxy.connections import MOST_IDLE, bound_connections
@@ -44,12 +42,23 @@ def middlewares() -> list[Any]:
     addresses = Addresses.of_environment(os.environ)
     most_bytes = int(os.environ.get("RAYDEX_MAX_BODY_BYTES", MOST_BODY_BYTES))  # the setting max_body_bytes
     bodies: dict[str, Any] = {"most_bytes": most_bytes, "addresses": addresses}
-    if _get_internal_replica_context() is not None:  # type: ignore[no-untyped-call]
+    if _in_replica():
         bound_connections(addresses, MOST_IDLE)
         return [Middleware(WholeBodies, most_of_address=MOST, **bodies)]
+    from serve.proxy.direct import DirectToReplica
     from serve.proxy.replicas import RunningReplicas
-    from serve.proxy.shortcut import Shortcut
 
     bound_connections(addresses)
-    shortcut = Middleware(Shortcut, replicas=RunningReplicas())
-    return [shortcut, Middleware(WholeBodies, **bodies), Middleware(AlwaysAnswer, absent=no_replica)]
+    direct = Middleware(DirectToReplica, replicas=RunningReplicas())
+    return [direct, Middleware(WholeBodies, **bodies), Middleware(AnswerReplicaLoss, absent=no_replica)]
+
+
+def _in_replica() -> bool:
+    from ray import serve
+    from ray.serve.exceptions import RayServeException
+
+    try:
+        serve.get_replica_context()
+    except RayServeException:
+        return False
+    return True

@@ -11,26 +11,28 @@ from contextlib import contextmanager
 from typing import Any
 
 import ray
-from ray.serve._private.constants import SERVE_CONTROLLER_NAME, SERVE_NAMESPACE
-from ray.serve._private.long_poll import LongPollClient, LongPollNamespace
+
+from pipelines.ray_internals import CONTROLLER, LISTEN, NAMESPACE, OF_ROUTES, ROUTES, TARGETS, find, has_all
 
 
 class RunningReplicas:
     """The ports of running replicas by the prefix of their paths; empty until the first request has asked for them.
 
-    Replicas on other machines are left out, and so is what does not listen itself: Ray's proxy finds those.
+    Replicas on other machines are left out, and so is what does not listen itself: Ray's proxy finds those. Where
+    Ray's private names are others, none is known.
     """
 
     def __init__(self) -> None:
+        self._can_listen = has_all(OF_ROUTES)
         self._ports: dict[Any, tuple[int, ...]] = {}
         self._prefixes: dict[str, Any] = {}
-        self._polls: dict[Any, LongPollClient] = {}
+        self._polls: dict[Any, Any] = {}
         self._busy: Counter[int] = Counter()
 
     def ports_for(self, path: str) -> list[int]:
         """Return the ports of the application that has `path`, the one with the fewest requests first."""
-        if not self._polls:
-            self._polls[None] = self._listen({LongPollNamespace.ROUTE_TABLE: self.take_routes})
+        if not self._polls and self._can_listen:
+            self._polls[None] = self._listen({find(ROUTES): self.take_routes})
         fits = [prefix for prefix in self._prefixes if f"{path}/".startswith(prefix.rstrip("/") + "/")]
         deployment = self._prefixes[max(fits, key=len)] if fits else None
         return sorted(self._ports.get(deployment, ()), key=self._busy.__getitem__)
@@ -51,7 +53,7 @@ class RunningReplicas:
             self._polls.pop(deployment).stop()
             self._ports.pop(deployment, None)
         for deployment in endpoints.keys() - self._polls.keys():
-            key = (LongPollNamespace.DEPLOYMENT_TARGETS, deployment)
+            key = (find(TARGETS), deployment)
             self._polls[deployment] = self._listen({key: lambda targets, of=deployment: self.take(of, targets)})
 
     def take(self, deployment: Any, targets: Any) -> None:
@@ -61,6 +63,6 @@ class RunningReplicas:
         self._ports[deployment] = tuple(filter(None, ports))
 
     @staticmethod
-    def _listen(listeners: dict[Any, Any]) -> LongPollClient:
-        controller = ray.get_actor(SERVE_CONTROLLER_NAME, SERVE_NAMESPACE)
-        return LongPollClient(controller, listeners, asyncio.get_running_loop(), client_id="serve.proxy")
+    def _listen(listeners: dict[Any, Any]) -> Any:
+        controller = ray.get_actor(find(CONTROLLER), find(NAMESPACE))
+        return find(LISTEN)(controller, listeners, asyncio.get_running_loop(), client_id="serve.proxy")

@@ -28,7 +28,8 @@ MAY_USE = {
     "store": {"fetched", "files", "records", "text"},
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},
-    "cluster": {"files"},
+    "ray_internals": set(),
+    "cluster": {"files", "ray_internals"},
     "lexical": {"files", "markdown", "records", "store", "text"},
     "indexing": BASE | {"cluster"},
     "answering": BASE | {"lexical"},
@@ -146,6 +147,17 @@ def test_there_is_no_drawer_for_everything():
 
 def test_ray_is_known_only_where_the_chain_is_and_at_the_entry_points():
     assert using("ray", "pipelines") == RAY
+
+
+def test_private_names_of_ray_stand_in_one_file():
+    private = re.compile(r"\bray\.(\w+\.)*_(?!_)\w+")
+    naming = {name_of(path) for path in files(*CODE) if private.search(path.read_text())}
+    naming |= {name for name in using("ray", *CODE) if any("._" in module for module in ray_imports(ROOT / name))}
+    assert naming == {"pipelines/ray_internals.py"}
+
+
+def ray_imports(path: Path) -> Iterator[str]:
+    return (module for module in imports(path) if module.startswith("ray."))
 
 
 def test_only_the_store_speaks_to_the_database():

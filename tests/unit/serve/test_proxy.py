@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from serve import proxy
 from serve.proxy import middlewares
-from serve.proxy.always import RETRY_AFTER_S, AlwaysAnswer
+from serve.proxy.replica_loss import RETRY_AFTER_S, AnswerReplicaLoss
 
 EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
@@ -49,7 +49,7 @@ def reply_of(
         return {"type": "http.request", "body": b"", "more_body": False}
 
     scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"x-request-id", b"r-1")]}
-    asyncio.run(AlwaysAnswer(app, **more)(scope, receive, send))
+    asyncio.run(AnswerReplicaLoss(app, **more)(scope, receive, send))
     return messages
 
 
@@ -167,7 +167,7 @@ def test_websockets_are_left_alone():
     async def receive() -> Message:
         return {"type": "websocket.connect"}
 
-    asyncio.run(AlwaysAnswer(app_sending())({"type": "websocket", "path": "/"}, receive, send))
+    asyncio.run(AnswerReplicaLoss(app_sending())({"type": "websocket", "path": "/"}, receive, send))
     assert messages == []
 
 

@@ -25,7 +25,7 @@ DIED = "the replica that had this question died, or none was available in time: 
 Headers = list[tuple[bytes, bytes]]
 
 
-class AlwaysAnswer:
+class AnswerReplicaLoss:
     """Ends unfinished replies: with a 503 before the first byte, with an `error` event in a stream of events.
 
     A 503 of the proxy itself gets a Retry-After. A reply must begin within `longest_s` seconds; it is given up earlier

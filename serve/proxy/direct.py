@@ -39,10 +39,10 @@ class Replicas(Protocol):
     def counted(self, port: int, /) -> AbstractContextManager[None]: ...
 
 
-class Shortcut:
+class DirectToReplica:
     """Passes requests to replicas; whatever it does not pass goes to `app`, which is Ray's proxy.
 
-    A replica that dies under a request raises aiohttp.ClientError or leaves the reply unended: see always.py.
+    A replica that dies under a request raises aiohttp.ClientError or leaves the reply unended: see replica_loss.py.
     """
 
     def __init__(self, app: ASGIApp, replicas: Replicas) -> None:

@@ -1,4 +1,4 @@
-"""The short way to a replica: it passes each request and reply as they are, or leaves the request to Ray's proxy."""
+"""The direct way to a replica: it passes each request and reply as they are, or leaves the request to Ray's proxy."""
 
 import asyncio
 import contextlib
@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serve.proxy.always import AlwaysAnswer
+from serve.proxy.direct import DirectToReplica
+from serve.proxy.replica_loss import AnswerReplicaLoss
 from serve.proxy.replicas import RunningReplicas
-from serve.proxy.shortcut import Shortcut
 
 READER = "203.0.113.9"
 
@@ -82,21 +82,21 @@ def asked(body: Sequence[Message] = (), **more: Any) -> tuple[Scope, Receive]:
     return scope, receive
 
 
-async def reply_of(shortcut: ASGIApp, scope: Scope, receive: Receive) -> tuple[int, list[tuple[str, str]], bytes]:
+async def reply_of(direct: ASGIApp, scope: Scope, receive: Receive) -> tuple[int, list[tuple[str, str]], bytes]:
     messages: list[Message] = []
 
     async def send(message: Message) -> None:
         messages.append(message)
 
-    await shortcut(scope, receive, send)
+    await direct(scope, receive, send)
     headers = [(n.decode().lower(), v.decode()) for n, v in messages[0]["headers"]]
     assert not messages[-1].get("more_body")
     return messages[0]["status"], headers, b"".join(m["body"] for m in messages[1:])
 
 
 @asynccontextmanager
-async def shortcut(app: ASGIApp, ports: Any) -> AsyncIterator[Shortcut]:
-    made = Shortcut(app, ports)
+async def direct(app: ASGIApp, ports: Any) -> AsyncIterator[DirectToReplica]:
+    made = DirectToReplica(app, ports)
     try:
         yield made
     finally:
@@ -105,8 +105,8 @@ async def shortcut(app: ASGIApp, ports: Any) -> AsyncIterator[Shortcut]:
 
 async def echoed(*body: Message, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return what a replica saw of a request, and the headers of its reply."""
-    async with replica(echo) as port, shortcut(ray, Ports(port)) as short:
-        status, headers, seen = await reply_of(short, *asked(body, **more))
+    async with replica(echo) as port, direct(ray, Ports(port)) as proxy:
+        status, headers, seen = await reply_of(proxy, *asked(body, **more))
     assert status == 418, (status, seen)
     return json.loads(seen), headers
 
@@ -135,8 +135,8 @@ def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
     async def ask() -> tuple[int, list[tuple[str, str]], bytes]:
         server = await asyncio.start_server(dies, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, shortcut(ray, Ports(port)) as short:
-            return await reply_of(AlwaysAnswer(short), *asked())
+        async with server, direct(ray, Ports(port)) as proxy:
+            return await reply_of(AnswerReplicaLoss(proxy), *asked())
 
     heads = list[str]()
     status, headers, _ = asyncio.run(ask())
@@ -180,8 +180,8 @@ def test_a_replica_hears_that_its_client_has_left():
             scope["read"] = True
             return await whole()
 
-        async with replica(streaming) as port, shortcut(ray, Ports(port)) as short:
-            await short(scope, receive, send)
+        async with replica(streaming) as port, direct(ray, Ports(port)) as proxy:
+            await proxy(scope, receive, send)
             await asyncio.wait_for(ended.wait(), 5)
         return parts
 
@@ -199,20 +199,20 @@ def test_a_replica_hears_that_its_client_has_left():
     ],
 )
 def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
-    status, _, _ = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(**more)))
+    status, _, _ = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(**more)))
     assert status == 299
 
 
 @pytest.mark.parametrize("path", ["/-/routes", "/-/", "/-/metrics", "/docs/-/routes"])
 def test_what_the_proxy_knows_of_its_applications_is_told_nobody(path: str):
     more = {"root_path": "/docs"} if path.startswith("/docs") else {}
-    status, _, _ = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(path=path, **more)))
+    status, _, _ = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(path=path, **more)))
     assert status == 404
 
 
 def test_a_long_body_goes_through_ray_whole():
     long = [{"type": "http.request", "body": b"x" * 40_000, "more_body": n < 3} for n in range(4)]
-    status, _, body = asyncio.run(reply_of(Shortcut(ray, Ports(1)), *asked(long)))
+    status, _, body = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(long)))
     assert (status, len(body)) == (299, 160_000)
 
 
@@ -226,7 +226,7 @@ def test_a_body_that_its_client_did_not_finish_is_not_passed_as_whole():
 
     async def leave() -> int:
         async with replica(echo) as port:
-            return (await reply_of(Shortcut(rays_own, Ports(port)), *asked(cut)))[0]
+            return (await reply_of(DirectToReplica(rays_own, Ports(port)), *asked(cut)))[0]
 
     assert (asyncio.run(leave()), seen) == (299, cut)
 
@@ -247,10 +247,10 @@ def test_a_replica_that_takes_no_connection_is_passed_over():
     async def ask() -> list[int]:
         async with replica(echo) as port:
             pass
-        async with replica(echo) as other, shortcut(ray, Ports(port, other)) as short:
-            both = await reply_of(short, *asked())
-        async with shortcut(ray, Ports(port)) as short:
-            alone = await reply_of(short, *asked([{"type": "http.request", "body": b"again"}]))
+        async with replica(echo) as other, direct(ray, Ports(port, other)) as proxy:
+            both = await reply_of(proxy, *asked())
+        async with direct(ray, Ports(port)) as proxy:
+            alone = await reply_of(proxy, *asked([{"type": "http.request", "body": b"again"}]))
         assert alone[2] == b"again"
         return [both[0], alone[0]]
 
@@ -287,21 +287,21 @@ def test_questions_that_come_at_once_are_shared_among_the_replicas(known: Runnin
         asked_of[scope["server"][1]] += 1
         await echo(scope, receive, send)
 
-    async def ask(short: Shortcut) -> None:
+    async def ask(proxy: DirectToReplica) -> None:
         scope, receive = asked()
 
         async def later() -> Message:
             await asyncio.sleep(0.01)
             return await receive()
 
-        await reply_of(short, scope, later)
+        await reply_of(proxy, scope, later)
 
     async def ask_many() -> None:
         async with replica(counting) as one, replica(counting) as other:
             known.take_routes({"docs": SimpleNamespace(route="/")})
             known.take("docs", running(("here", one), ("here", other)))
-            async with shortcut(ray, known) as short:
-                await asyncio.gather(*(ask(short) for _ in range(8)))
+            async with direct(ray, known) as proxy:
+                await asyncio.gather(*(ask(proxy) for _ in range(8)))
 
     known.ports_for("/")
     asyncio.run(ask_many())

@@ -1,0 +1,112 @@
+"""Without one of Ray's private names, or with another shape of it, Ray's own behaviour stays and one line says so."""
+
+import logging
+import os
+from typing import Any
+
+import pytest
+import ray
+from ray._private import ray_constants, services
+from ray.serve._private import long_poll, replica
+
+from pipelines import cluster, ray_internals
+from pipelines.ray_internals import OF_CLUSTERS, OF_SERVE, Internal, find
+from serve.proxy import listening
+from serve.proxy.replicas import RunningReplicas
+
+REPLACED = (ray_internals.OPEN_PORT, ray_internals.START_HTTP)
+
+
+@pytest.mark.parametrize("internal", [*OF_CLUSTERS, *OF_SERVE], ids=str)
+def test_the_ray_of_the_tests_has_each_name(internal: Internal):
+    assert find(internal) is not None
+
+
+@pytest.fixture
+def other_ray(monkeypatch: pytest.MonkeyPatch):
+    """Take names from Ray: as if a later one had never had them."""
+
+    def take(*internals: Internal) -> None:
+        for internal in internals:
+            monkeypatch.delattr(internal.owner, internal.name.partition(".")[0])
+
+    ray_internals.warn_of_missing.cache_clear()
+    return take
+
+
+def test_a_name_that_is_gone_or_takes_other_parameters_is_not_found(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
+    other_ray(ray_internals.FREE_RESOURCES)
+    monkeypatch.setattr(replica, "add_port_to_grpc_server", lambda server, port, host: 0)
+    monkeypatch.setattr(long_poll, "LongPollClient", None)
+    gone = Internal("ray.serve._private.no_such_module", "name", "nothing is lost")
+    for internal in (ray_internals.FREE_RESOURCES, ray_internals.OPEN_PORT, ray_internals.LISTEN, gone):
+        assert find(internal) is None
+
+
+def test_one_line_says_what_is_missing_and_what_is_lost(other_ray: Any, caplog: pytest.LogCaptureFixture):
+    ray_internals.warn_of_missing(OF_SERVE)
+    assert caplog.messages == []
+    other_ray(ray_internals.LISTEN, ray_internals.ROUTES)
+    ray_internals.warn_of_missing.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        ray_internals.warn_of_missing(OF_SERVE)
+        ray_internals.warn_of_missing(OF_SERVE)
+    [line] = caplog.messages
+    assert "LongPollClient(host_actor" in line and "LongPollNamespace.ROUTE_TABLE" in line
+    assert line.count(ray_internals.PROXY) == 1
+
+
+def test_requests_go_through_rays_own_proxy_where_it_does_not_say_what_runs(other_ray: Any):
+    other_ray(ray_internals.TARGETS)
+    assert RunningReplicas().ports_for("/query") == []
+
+
+def test_a_ray_that_starts_keeps_its_own_ways(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
+    seen: dict[str, Any] = {}
+
+    def init(**_: Any) -> None:
+        seen.update(clusters=ray_constants.ENABLE_RAY_CLUSTER, dashboard=services.start_api_server)
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(cluster, "keep_token_private", lambda: None)
+    own = services.start_api_server
+    cluster.start_local_ray()
+    assert not seen["clusters"] and seen["dashboard"] is not own
+    monkeypatch.setattr(services, "start_api_server", lambda something_else: None)
+    other_ray(ray_internals.CLUSTERS_VARIABLE)
+    own, before = services.start_api_server, dict(os.environ)
+    cluster.start_local_ray()
+    assert seen["clusters"] and seen["dashboard"] is own and dict(os.environ) == before
+
+
+def test_all_resources_of_a_node_count_as_free_where_ray_tells_no_others(other_ray: Any, monkeypatch: Any):
+    other_ray(ray_internals.FREE_RESOURCES)
+    node = {"Alive": True, "NodeID": "a", "Resources": {"CPU": 2.0}}
+    monkeypatch.setattr(ray, "nodes", lambda: [node, {**node, "NodeID": "b", "Alive": False}])
+    assert cluster.RayCluster("").free_resources() == {"a": {"CPU": 2.0}}
+
+
+@pytest.mark.parametrize("internal", REPLACED, ids=str)
+def test_a_replica_listens_as_ray_has_it_where_its_port_cannot_be_kept_on_loopback(
+    internal: Internal, monkeypatch: pytest.MonkeyPatch
+):
+    def other(something: object, else_: object) -> None: ...
+
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "127.0.0.1")
+    for each in REPLACED:
+        monkeypatch.setattr(each.owner, each.name, find(each))  # given back at the end
+    monkeypatch.setattr(internal.owner, internal.name, other)
+    listening.keep_ports_on_loopback()
+    [kept] = set(REPLACED) - {internal}
+    assert getattr(internal.owner, internal.name) is other
+    assert getattr(kept.owner, kept.name).__module__ == listening.__name__
+
+
+@pytest.mark.parametrize(("proxies", "host"), [({"node": "HEALTHY"}, "0.0.0.0"), ({}, None)])
+def test_a_serve_that_does_not_say_where_it_listens_counts_as_reachable_by_all(
+    proxies: dict[str, str], host: str | None, other_ray: Any, monkeypatch: pytest.MonkeyPatch
+):
+    other_ray(ray_internals.HTTP_CONFIG)
+    monkeypatch.setattr(listening.serve, "status", lambda: type("Status", (), {"proxies": proxies}))
+    address = listening.running_address()
+    assert (address and address.host) == host
