@@ -46,8 +46,8 @@ CLASSES, MODEL, SERVICE = "classes", "model", "service"
 SETUPS: dict[str, dict[str, str]] = {
     "`raydex serve`": {},
     "retriever and agents as deployments": {
-        "RAYDEX_RETRIEVER_PLACEMENT": "deployment",
-        "RAYDEX_AGENTS_PLACEMENT": "deployment",
+        "RAYDEX_PLACEMENT__RETRIEVER": "deployment",
+        "RAYDEX_PLACEMENT__AGENTS": "deployment",
     },
     "Ray's own way to replicas": {"RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"},
     "HAProxy": {"RAY_SERVE_ENABLE_HA_PROXY": "1"},

@@ -165,8 +165,10 @@ def closest(collection: str, questions: Sequence[str]) -> str:
     from contextlib import closing
 
     from pipelines.answering.factory import make_engine, make_retriever
+    from pipelines.answering.settings import change
 
-    settings = read_configuration().model_copy(update={"patience_s": 60.0, "no_llm": True, "verified": False})
+    quoting = {"retrieval.patience_s": 60.0, "llm.off": True, "verified.enabled": False}
+    settings = change(read_configuration(), quoting)
     if not questions:
         return "the question is missing too: --question"
     with open_store() as store, closing(make_retriever(settings, store)) as retriever:

@@ -80,10 +80,10 @@ def work(args: argparse.Namespace) -> int:
 
 def find_model(no_llm: bool) -> dict[str, str]:
     """Return the variables that make the service answer with the language model found here, and say which it is."""
-    found = find_llm({**variables(), "RAYDEX_NO_LLM": "true"} if no_llm else variables())
+    found = find_llm({**variables(), "RAYDEX_LLM_OFF": "true"} if no_llm else variables())
     for line in found.lines:
         say(line)
-    return found.variables | ({"RAYDEX_NO_LLM": "true"} if no_llm else {})
+    return found.variables | ({"RAYDEX_LLM_OFF": "true"} if no_llm else {})
 
 
 def collection_name(site: str) -> str:

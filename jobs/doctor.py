@@ -99,7 +99,7 @@ def list_agents(settings: "AnswerSettings") -> Iterator[Check]:
 
     yield Check("answers", choose, QUICK_S * 2)
     chosen = settings
-    if found and {"llm_model", "no_llm"} & set(found[0].settings):
+    if found and {"llm_model", "llm_off"} & set(found[0].settings):
         chosen = AnswerSettings.model_validate({**settings.model_dump(), **found[0].settings})
     for agent in all_agents(chosen):
         yield Check(f"agent {agent.name}", partial(check_agent, agent), LLM_S)
@@ -108,7 +108,7 @@ def list_agents(settings: "AnswerSettings") -> Iterator[Check]:
 def describe_choice(found: "FoundLLM") -> Iterator[Finding]:
     """Yield what answers; a search that found nothing is no failure, since nobody asked for a model."""
     for line in found.lines:
-        written = line.startswith("answers are") and not found.settings.get("no_llm")
+        written = line.startswith("answers are") and not found.settings.get("llm_off")
         yield fine(line) if written else warning(line)
 
 

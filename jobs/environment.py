@@ -55,14 +55,13 @@ def read_configuration() -> "AnswerSettings":
     Raises BadVariable.
     """
     from pydantic import ValidationError
-    from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+    from pydantic_settings import SettingsConfigDict, SettingsError
 
     from pipelines.answering.settings import AnswerSettings, describe_errors
+    from pipelines.answering.settings.variables import FromVariables
 
-    class Variables(BaseSettings, AnswerSettings):
-        model_config = SettingsConfigDict(
-            env_prefix="RAYDEX_", populate_by_name=True, extra="ignore", hide_input_in_errors=True
-        )
+    class Variables(FromVariables, AnswerSettings):
+        model_config = SettingsConfigDict(extra="ignore")
 
     try:
         return AnswerSettings.model_validate(Variables(home=home()).model_dump())
@@ -146,8 +145,11 @@ def in_ray_job() -> bool:
 def embedding_endpoint() -> dict[str, Any]:
     """Return the address and key of the endpoint of `openai:` embedding models."""
     return {
-        "embedding_url": os.environ.get("RAYDEX_EMBEDDING_URL") or os.environ.get("OPENAI_BASE_URL"),
-        "embedding_key": os.environ.get("RAYDEX_EMBEDDING_KEY") or os.environ.get("OPENAI_API_KEY"),
+        name: os.environ.get(f"RAYDEX_EMBEDDING__{own}") or os.environ.get(f"RAYDEX_EMBEDDING_{own}") or stand_in
+        for name, own, stand_in in (
+            ("embedding_url", "URL", os.environ.get("OPENAI_BASE_URL")),
+            ("embedding_key", "KEY", os.environ.get("OPENAI_API_KEY")),
+        )
     }
 
 

@@ -26,7 +26,7 @@ from jobs.cli import (
     say,
 )
 from jobs.environment import open_store, ray_address, read_configuration
-from pipelines.answering.settings import AnswerSettings, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import count_left_out, name_datasets, read_datasets, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.gate import judge_floors, read_floors
@@ -110,7 +110,7 @@ def work(args: argparse.Namespace) -> int:
         if getattr(args, flag.replace("-", "_")) and not args.answers:
             raise BadInput(f"--{flag} needs --answers: without them only hits are measured")
     if args.without_verified:
-        settings = settings.model_copy(update={"verified": False})
+        settings = change(settings, {"verified.enabled": False})
     if args.out:
         make_folder(args.out)
     examples, left = read_datasets(args.dataset), count_left_out(args.dataset)

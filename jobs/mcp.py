@@ -1,7 +1,7 @@
 """Lets a coding agent look things up: speaks the Model Context Protocol on standard input and output.
 
 The agent's program starts it (docs/mcp.md). It runs `python -m serve.mcp` in this process; its flags become the
-settings RAYDEX_SERVICE, RAYDEX_KEY, RAYDEX_COLLECTION and RAYDEX_NO_LLM.
+settings RAYDEX_SERVICE, RAYDEX_KEY, RAYDEX_COLLECTION and RAYDEX_LLM_OFF.
 """
 
 import argparse
@@ -20,7 +20,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--service", metavar="URL", help="ask the service at this address instead")
     parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
     parser.add_argument("--collection", help="collection to answer from (default: the only one)")
-    parser.add_argument("--no-llm", action="store_true", default=None, help="quote, without any language model")
+    parser.add_argument(
+        "--no-llm", dest="llm_off", action="store_true", default=None, help="quote, without any language model"
+    )
     return parser
 
 

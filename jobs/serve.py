@@ -20,7 +20,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1); any other requires API keys")
     parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
     parser.add_argument("--collection", help="collection to answer from (default: the only one)")
-    parser.add_argument("--no-llm", action="store_true", default=None, help="quote, without any language model")
+    parser.add_argument(
+        "--no-llm", dest="llm_off", action="store_true", default=None, help="quote, without any language model"
+    )
     return parser
 
 

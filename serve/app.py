@@ -24,7 +24,7 @@ from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, Search
-from pipelines.answering.settings import AgentSettings, all_agents
+from pipelines.answering.settings import NONE, AgentSettings, all_agents
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.writing.agents import Agent, AgentPart
 from pipelines.records import Hit, Index
@@ -175,7 +175,7 @@ class Raydex:
             settings,
             RemoteRetriever(retriever, timeout_s) if retriever else self._own_retriever(),
             [self._agent(agent, agents.get(agent.name)) for agent in all_agents(settings)],
-            RemoteReranker(reranker, settings.reranker, timeout_s) if reranker else None,
+            RemoteReranker(reranker, settings.reranker.kind, timeout_s) if reranker else None,
             self._store,
         )
         self._metrics = process_metrics()
@@ -236,13 +236,13 @@ def build(settings: Settings) -> Application:
         raise NoDatabase
     ray_internals.warn_of_missing(ray_internals.OF_SERVE)
     settings = settings.for_any_node(os.environ)
-    retriever = _step(RetrieverStep, "Retriever", settings) if settings.retriever_placement == "deployment" else None
-    own_reranker = settings.reranker != "none" and settings.reranker_placement == "deployment"
+    retriever = _step(RetrieverStep, "Retriever", settings) if settings.placement.retriever == "deployment" else None
+    own_reranker = settings.reranker.kind != NONE and settings.placement.reranker == "deployment"
     reranker = _step(RerankerStep, "Reranker", settings) if own_reranker else None
     agents = {
         agent.name: _step(AgentStep, f"Agent-{agent.name}", settings, agent)
         for agent in all_agents(settings)
-        if settings.agents_placement == "deployment"
+        if settings.placement.agents == "deployment"
     }
     options = _options(settings, num_replicas=settings.replicas, ray_actor_options={"num_cpus": settings.cpus})
     bots = [_bot(bot, settings) for bot in wanted_bots(settings, os.environ)]

@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from platformdirs import user_data_path
 from pydantic import AfterValidator, AliasChoices, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from pipelines.answering.settings import AnswerSettings, Home
+from pipelines.answering.settings.names import Group
+from pipelines.answering.settings.variables import FromVariables
 from pipelines.store.keys import normal_origin
 from serve.api.openai.sources import SourcesPlace
 from serve.bots import BotSettings
@@ -21,28 +23,34 @@ HOME_OF_NODE = Path()  # as a home folder: each node's own, see `Settings.for_an
 POLICY = Policy()  # declares the defaults of who may ask and how much
 
 
-def _check_networks(texts: list[str]) -> list[str]:
+def _check_networks(texts: tuple[str, ...]) -> tuple[str, ...]:
     parse_networks(texts)
     return texts
 
 
-def _read_origins(texts: list[str]) -> list[str]:
+def _read_origins(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return origins as browsers send them; `self` and `*` stay as they are."""
-    return [text if text in ("self", "*") else normal_origin(text) for text in texts]
+    return tuple(text if text in ("self", "*") else normal_origin(text) for text in texts)
 
 
-Origins = Annotated[list[str], AfterValidator(_read_origins)]
+Origins = Annotated[tuple[str, ...], AfterValidator(_read_origins)]
 
 
-class Settings(BaseSettings, AnswerSettings, BotSettings):
+class PlacementSettings(Group):
+    """Where steps run: in the ingress process, or as a deployment of their own."""
+
+    retriever: Placement = "ingress"
+    reranker: Placement = "ingress"
+    agents: Placement = "ingress"  # "deployment": one per language model
+
+
+class Settings(FromVariables, AnswerSettings, BotSettings):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
     A value given to the constructor overrides the environment. Settings are read once, at the entry point.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix="RAYDEX_", populate_by_name=True, extra="forbid", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(extra="forbid")
 
     database_url: Annotated[str, Field(validation_alias=AliasChoices("database_url", "DATABASE_URL"), repr=False)] = ""
     home: Home = Field(default_factory=lambda: user_data_path("raydex"))
@@ -50,9 +58,7 @@ class Settings(BaseSettings, AnswerSettings, BotSettings):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     database_connections: Annotated[int, Field(ge=1)] = 8
 
-    retriever_placement: Placement = "ingress"  # in the ingress process, or as a deployment of its own
-    reranker_placement: Placement = "ingress"
-    agents_placement: Placement = "ingress"  # "deployment": one per language model
+    placement: PlacementSettings = PlacementSettings()
     replicas: Annotated[int, Field(ge=1)] = 1  # replicas of the ingress
     cpus: Annotated[float, Field(ge=0)] = 0.5  # CPUs that Ray reserves for a replica of the ingress
     at_once: Annotated[int, Field(ge=1)] = POLICY.at_once  # questions in progress in a replica; beyond: 503
@@ -65,10 +71,10 @@ class Settings(BaseSettings, AnswerSettings, BotSettings):
     rate: Annotated[int, Field(ge=0)] = POLICY.rate
     anonymous_rate: Annotated[int, Field(ge=0)] | None = POLICY.anonymous_rate
     address_rate: Annotated[int, Field(ge=0)] = POLICY.address_rate
-    trusted_proxies: Annotated[list[str], AfterValidator(_check_networks)] = list(POLICY.trusted_proxies)
+    trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_check_networks)] = POLICY.trusted_proxies
     max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
-    cors_origins: Origins = list(POLICY.cors_origins)  # whose pages may do what the service's own may
-    frame_ancestors: Origins = list(POLICY.frame_ancestors)  # whose pages may show the service in a frame; or `self`
+    cors_origins: Origins = POLICY.cors_origins  # whose pages may do what the service's own may
+    frame_ancestors: Origins = POLICY.frame_ancestors  # whose pages may show the service in a frame; or `self`
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
     record_questions: bool = True
     retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS  # questions and answers are deleted after that

@@ -47,7 +47,7 @@ def open_searches(
         lambda _: embedder,
         lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
         collection=settings.collection,
-        settings=RetrievalSettings(leg_depth=settings.candidates),
+        settings=RetrievalSettings(leg_depth=settings.retrieval.leg_depth),
     )
     retriever.prepare()
 

@@ -55,26 +55,28 @@ def make_engine(
         router=make_router(settings, agents),
         rewriter=make_rewriter(settings),
         reranker=reranker or make_reranker(settings),
-        verified=make_verified(settings, retriever, store) if store is not None and settings.verified else None,
+        verified=make_verified(settings, retriever, store) if store is not None and settings.verified.enabled else None,
         settings=EngineSettings(
-            mode=settings.mode,
-            k=settings.k,
-            depth=settings.depth,
+            mode=settings.synthesis.mode,
+            k=settings.retrieval.k,
+            depth=settings.reranker.depth,
             longest_question=settings.longest_question,
-            pages_first=settings.pages_first,
-            max_per_page=settings.max_per_page,
+            pages_first=settings.retrieval.pages_first,
+            max_per_page=settings.retrieval.max_per_page,
         ),
     )
 
 
 def make_verified(settings: AnswerSettings, retriever: AsyncRetriever, store: Store) -> VerifiedFinder:
     """Make what finds the verified answers of `store`."""
-    return VerifiedFinder(store, retriever.aembed, settings.collection, settings.verified_likeness)
+    return VerifiedFinder(store, retriever.aembed, settings.collection, settings.verified.similarity)
 
 
 def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
     """Make the retriever over `store`. Raises NotAnAdapter."""
-    adapter = QueryAdapter.load(settings.query_adapter) if settings.query_adapter != Path() else None
+    adapter = (
+        QueryAdapter.load(settings.retrieval.query_adapter) if settings.retrieval.query_adapter != Path() else None
+    )
 
     def embedder(model: str) -> QueryEmbedder:
         plain = make_embedder(settings, model)
@@ -88,25 +90,25 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
         lambda index: LexicalIndex(lexical_folder(settings.home, store.url, index.id)),
         collection=settings.collection,
         settings=RetrievalSettings(
-            leg_depth=settings.candidates,
+            leg_depth=settings.retrieval.leg_depth,
             fusion=make_fusion(settings),
-            neighbours=settings.neighbours,
-            spelling=settings.spelling,
-            patience_s=settings.patience_s,
+            neighbours=settings.retrieval.neighbours,
+            spelling=settings.retrieval.spelling,
+            patience_s=settings.retrieval.patience_s,
         ),
     )
 
 
 def make_fusion(settings: AnswerSettings) -> Fusion:
     """Make the fusion of the legs."""
-    weights = {VECTOR: settings.vector_weight, BM25: settings.bm25_weight}
+    weights = {VECTOR: settings.retrieval.vector_weight, BM25: settings.retrieval.bm25_weight}
     return Fusion(
-        method=settings.fusion,
+        method=settings.retrieval.fusion,
         weights={leg: weight for leg, weight in weights.items() if weight != 1},
-        rrf_k=settings.rrf_k,
-        lexical_k=settings.lexical_k,
-        reference_weight=settings.reference_weight,
-        pages_first=settings.pages_first,
+        rrf_k=settings.retrieval.rrf_k,
+        lexical_k=settings.retrieval.lexical_k,
+        reference_weight=settings.retrieval.reference_weight,
+        pages_first=settings.retrieval.pages_first,
     )
 
 
@@ -114,11 +116,11 @@ def make_embedder(settings: AnswerSettings, model: str) -> Embedder:
     """Make the embedder named `model`, with the device and endpoint of the settings."""
     return load_embedder(
         model,
-        device=settings.embedding_device,
-        threads=settings.embedding_threads or None,
+        device=settings.embedding.device,
+        threads=settings.embedding.threads or None,
         cache=settings.home / "models",
-        base_url=settings.embedding_url or None,
-        api_key=settings.embedding_key or None,
+        base_url=settings.embedding.url or None,
+        api_key=settings.embedding.key or None,
     )
 
 
@@ -130,69 +132,75 @@ def make_llm(agent: AgentSettings) -> LLM:
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     """Make one agent. Raises TemplateError for a prompt that cannot be used."""
-    prompts = Prompts.from_mapping(settings.prompts, settings.prompt_variables, make_style(settings))
+    prompts = Prompts.from_mapping(settings.prompts.templates, settings.prompts.variables, make_style(settings))
     return LLMAgent(
         agent.name,
         make_llm(agent),
         by_mode=lambda mode: make_synthesizer(
-            mode, prompts=prompts, structured=settings.structured, num_children=settings.num_children or None
+            mode,
+            prompts=prompts,
+            structured=settings.synthesis.structured,
+            num_children=settings.synthesis.num_children or None,
         ),
         prompts=prompts,
         system=agent.system_prompt,
         assistant=agent.assistant_prefix,
-        at_once=settings.llm_calls_at_once,
+        at_once=settings.llm.calls_at_once,
     )
 
 
 def make_style(settings: AnswerSettings) -> PromptStyle:
     """Make the style of the prompts."""
     return PromptStyle(
-        question=settings.prompt_question,
-        rules=settings.prompt_rules,
-        example=settings.prompt_example,
-        reminder=settings.prompt_reminder,
-        marks=settings.prompt_marks,
-        words=settings.passage_words,
+        question=settings.prompts.question,
+        rules=settings.prompts.rules,
+        example=settings.prompts.example,
+        reminder=settings.prompts.reminder,
+        marks=settings.prompts.marks,
+        words=settings.prompts.passage_words,
     )
 
 
 def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     """Make the rewriter if there is a language model; with `num_queries` 1 it only condenses follow-up questions."""
-    agent = _find_agent(settings, settings.rewrite_agent)
+    agent = _find_agent(settings, settings.rewriting.agent)
     if agent is None:
         return None
     return Rewriter(
-        make_llm(agent), num_queries=settings.num_queries, hyde=settings.hyde, timeout_s=settings.rewrite_timeout_s
+        make_llm(agent),
+        num_queries=settings.rewriting.num_queries,
+        hyde=settings.rewriting.hyde,
+        timeout_s=settings.rewriting.timeout_s,
     )
 
 
 def make_reranker(settings: AnswerSettings) -> Reranker | None:
     """Make the reranker, None for "none". Raises NotAClassifier and what a model raises that does not load."""
-    if settings.reranker == NONE:
+    if settings.reranker.kind == NONE:
         return None
-    agent = _find_agent(settings, settings.reranker_model) if settings.reranker == "llm" else None
+    agent = _find_agent(settings, settings.reranker.model) if settings.reranker.kind == "llm" else None
     options = RerankerOptions(
-        model=settings.reranker_model,
-        url=settings.reranker_url,
-        key=settings.reranker_key,
-        device=settings.reranker_device,
-        threshold=settings.reranker_threshold,
+        model=settings.reranker.model,
+        url=settings.reranker.url,
+        key=settings.reranker.key,
+        device=settings.reranker.device,
+        threshold=settings.reranker.threshold,
         make_llm=(lambda: make_llm(agent)) if agent else None,
     )
-    return RERANKERS[settings.reranker].from_options(options)
+    return RERANKERS[settings.reranker.kind].from_options(options)
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
     """Make the router. Raises BadRule, BadRouter and NotAClassifier."""
-    default = settings.router_default or next((agent.name for agent in agents), EXTRACTIVE)
-    if settings.router == "rules":
-        rules = [Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in settings.router_rules]
+    default = settings.router.default or next((agent.name for agent in agents), EXTRACTIVE)
+    if settings.router.kind == "rules":
+        rules = [Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in settings.router.rules]
         return RuleRouter(rules, default)
-    if settings.router == "classifier":
-        classifier = TextClassifier.load(settings.router_model, "router")
-        chosen = settings.router_threshold
+    if settings.router.kind == "classifier":
+        classifier = TextClassifier.load(settings.router.model, "router")
+        chosen = settings.router.threshold
         threshold = classifier.threshold(router.THRESHOLD) if chosen is None else chosen
-        return ClassifierRouter(classifier, threshold, easy=settings.router_easy, hard=settings.router_hard)
+        return ClassifierRouter(classifier, threshold, easy=settings.router.easy, hard=settings.router.hard)
     return FixedRouter(default)
 
 

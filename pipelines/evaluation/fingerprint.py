@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pipelines
-from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.settings import AnswerSettings, flatten
 from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.records import Index, digest
 
 # Settings that decide where and how fast answers are made, not what they are.
-ELSEWHERE = ("home", "collection", "patience_s", "embedding_threads")
+ELSEWHERE = ("home", "collection", "retrieval.patience_s", "embedding.threads")
 # The files whose change may change an answer or its scores.
 CODE = (
     "*.py", "text/*.py", "lexical/*.py", "llm/*.py", "embedding/*.py", "answering/**/*.py", "store/chunks.py",
@@ -54,7 +54,7 @@ def evaluation_fingerprint(
 
 def public_settings(settings: AnswerSettings) -> dict[str, Any]:
     """Return settings as data, without keys and without settings that change no answer."""
-    values = _without_keys(settings.model_dump(mode="json"))
+    values = _without_keys(flatten(settings.model_dump(mode="json"), AnswerSettings))
     return {name: value for name, value in values.items() if name not in ELSEWHERE}
 
 
@@ -66,7 +66,7 @@ def code_files() -> list[Path]:
 
 def _without_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _without_keys(inner) for name, inner in value.items() if not name.endswith("_key")}
+        return {name: _without_keys(inner) for name, inner in value.items() if not name.endswith(("_key", ".key"))}
     return [_without_keys(inner) for inner in value] if isinstance(value, list) else value
 
 

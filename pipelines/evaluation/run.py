@@ -65,7 +65,9 @@ def evaluate(
     """
     began = time.perf_counter()
     index, judge = store.live_index(plan.collection), make_judge(settings, plan, store)
-    verified = str(store.verified_mark(plan.collection).changed or "") if plan.answers and settings.verified else ""
+    verified = (
+        str(store.verified_mark(plan.collection).changed or "") if plan.answers and settings.verified.enabled else ""
+    )
     fingerprint = evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "", verified)
     configuration = public_settings(settings)
     number = store.begin_evaluation(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.hits import heading
-from pipelines.answering.settings import AnswerSettings, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, failed_agents, has_reply
 from pipelines.evaluation.judging.judge import Judge, StoreCache
@@ -110,7 +110,7 @@ class EvaluationWorker:
 @contextlib.contextmanager
 def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
     """Yield a worker whose engine, index and judge are loaded."""
-    settings = job.settings.model_copy(update={"patience_s": PATIENCE_S})
+    settings = change(job.settings, {"retrieval.patience_s": PATIENCE_S})
     with (
         Store(job.database_url, retry_s=DATABASE_PATIENCE_S) as store,
         contextlib.closing(make_retriever(settings, store)) as retriever,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from pipelines.answering.factory import make_embedder, make_retriever
-from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.settings import AnswerSettings, change
 from pipelines.embedding.adapter import KIND, QueryAdapter
 from pipelines.evaluation.dataset import Example
 from pipelines.files.atomic_files import whole_folder
@@ -90,7 +90,7 @@ def gather_adapter_data(
     Raises CollectionNotNamed, NoLiveIndex, NothingToLearn, and an error of its own for a model that does not load.
     """
     started = time.monotonic()
-    plain = settings.model_copy(update={"query_adapter": Path()})
+    plain = change(settings, {"retrieval.query_adapter": Path()})
     with contextlib.closing(make_retriever(plain, store)) as retriever:
         index = store.live_index(retriever.name(collection))
     vectors = store.vectors(index.id)

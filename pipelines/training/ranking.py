@@ -53,8 +53,8 @@ class JudgingHits:
         Raises RerankFailed.
         """
         hits = asyncio.run(self._rerank(reranker)) if reranker else self.hits
-        spread = [spread_pages(some) if self.settings.pages_first else some for some in hits]
-        served = [take_diverse(some, len(some), self.settings.max_per_page) for some in spread]
+        spread = [spread_pages(some) if self.settings.retrieval.pages_first else some for some in hits]
+        served = [take_diverse(some, len(some), self.settings.retrieval.max_per_page) for some in spread]
         return [rank_of_right(example, some) for example, some in zip(self.examples, served, strict=True)]
 
     async def _rerank(self, reranker: Reranker) -> list[Hits]:

@@ -1,6 +1,5 @@
 """Wraps the application in its protection: headers, CORS, keys, rates, sizes, concurrency."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,11 +43,11 @@ class Policy:
     anonymous_rate: int | None = None
     # A person reads longer than three seconds; the rest is for several behind one address.
     address_rate: int = 20
-    trusted_proxies: Sequence[str] = ()
+    trusted_proxies: tuple[str, ...] = ()
     at_once: int = 64
     max_body_bytes: int = MOST_BODY_BYTES
-    cors_origins: Sequence[str] = ()
-    frame_ancestors: Sequence[str] = ()
+    cors_origins: tuple[str, ...] = ()
+    frame_ancestors: tuple[str, ...] = ()
     reply_id: bool = True
 
     @property

@@ -84,7 +84,7 @@ def open_toolbox() -> Iterator[Toolbox]:
     found = find_llm(os.environ)
     for line in found.lines:
         _say(line)
-    settings = Settings(**{"patience_s": PATIENCE_S, **found.settings})  # type: ignore[arg-type]
+    settings = Settings(**{"retrieval": {"patience_s": PATIENCE_S}, **found.settings})  # type: ignore[arg-type]
     here = contextlib.nullcontext(settings.database_url) if settings.database_url else None
     with (
         here or embedded.run_postgres(settings.home) as url,

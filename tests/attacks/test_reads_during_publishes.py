@@ -92,7 +92,7 @@ def publish(workshop: Workshop, number: int) -> None:
 
 @pytest.mark.parametrize("reads", [1_000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, reads):
-    settings = AnswerSettings(home=tmp_path, patience_s=60)
+    settings = AnswerSettings(home=tmp_path, retrieval={"patience_s": 60})
     with Store(database_url, pool_size=THREADS + 4) as reading, Store(database_url) as writing:
         workshop = Workshop(writing)
         workshop.reindex(state(0))

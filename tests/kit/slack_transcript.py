@@ -146,7 +146,9 @@ def real_service(home: Path) -> Iterator[tuple[str, Store]]:
     """A service over the collections of `home`, with a scripted language model."""
     with ScriptedLLM(RULES, default=UNKNOWN) as llm, embedded.run_postgres(home) as url, Store(url) as store:
         store.migrate()
-        settings = AnswerSettings(home=home, llm_url=llm.url, llm_model="scripted", patience_s=60)
+        settings = AnswerSettings(
+            home=home, **{"llm": {"url": llm.url, "model": "scripted"}, "retrieval": {"patience_s": 60}}
+        )
         recorder = Recorder(store)
         with (
             contextlib.closing(make_retriever(settings, store)) as retriever,

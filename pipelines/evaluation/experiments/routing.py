@@ -152,7 +152,7 @@ def compare_routers(runs: Sequence[Record]) -> list[dict[str, Any]]:
     cost, and, question by question, of the same share.
     """
     measured = [run for run in runs if run["state"] == "done" and run.get("agents")]
-    routed = [run for run in measured if run["settings"].get("router", "fixed") != "fixed"]
+    routed = [run for run in measured if run["settings"].get("router.kind", "fixed") != "fixed"]
     return [row for run in routed for row in _row(run, measured)]
 
 

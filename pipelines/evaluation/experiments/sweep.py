@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipelines.answering.settings import AnswerSettings, all_agents
+from pipelines.answering.settings import AnswerSettings, all_agents, flatten, full_name, variable_of
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.judging.dimensions import BadDimension, dimension_of
 from pipelines.indexing.collection import IndexChoices
@@ -26,12 +26,16 @@ KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions",
 # The numbers of chunks of the study: 1 to 13, and 18 for its 13 + 5 of lexical search.
 KS = (1, 3, 5, 9, 13, 18)
 # Settings of a machine, which change no answer; and keys, which a file and its report must not show.
-OF_THE_MACHINE = ("collection", "home", "patience_s", "embedding_device", "embedding_threads", "reranker_device")
-SECRETS = ("embedding_key", "llm_key", "reranker_key")
+OF_THE_MACHINE = (
+    "collection", "home", "retrieval.patience_s", "embedding.device", "embedding.threads", "reranker.device",
+)  # fmt: skip
+SECRETS = ("embedding.key", "llm.key", "reranker.key")
 # Values that an index gets when it is built.
 OF_THE_INDEX_ITSELF = ("identity", "sectioning")
 INDEX = tuple(f.name for f in fields(IndexSettings) if f.name not in OF_THE_INDEX_ITSELF)
-ANSWERING = tuple(name for name in AnswerSettings.model_fields if name not in (*OF_THE_MACHINE, *SECRETS))
+ANSWERING = tuple(
+    name for name in flatten(AnswerSettings().model_dump(), AnswerSettings) if name not in (*OF_THE_MACHINE, *SECRETS)
+)
 MOST_CELLS = 1_000
 
 
@@ -147,7 +151,7 @@ def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
     """Refuse keys that are not among `keys`."""
     for key in data:
         if key in SECRETS:
-            raise BadSweep(f"{where}{key}: keys do not belong in a file: set RAYDEX_{key.upper()}")
+            raise BadSweep(f"{where}{key}: keys do not belong in a file: set {variable_of(key)}")
         if key not in keys:
             near = difflib.get_close_matches(str(key), keys, 1)
             meant = f": did you mean {near[0]}?" if near else ";"
@@ -191,6 +195,7 @@ def _settings(value: Any, where: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise BadSweep(f"{where} is {value!r}: it must hold settings and their values")
+    value = {name if name in INDEX else full_name(str(name), AnswerSettings): one for name, one in value.items()}
     _check_keys(value, (*INDEX, *ANSWERING), f"{where}.")
     for agent in value.get("agents") or []:
         if isinstance(agent, dict) and agent.get("api_key"):
@@ -219,11 +224,11 @@ def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
         raise BadSweep(f"grid is {grid!r}: it must hold settings with lists of values")
     axes = []
     for name, values in grid.items():
-        _settings({name: None}, "grid")
+        (setting,) = _settings({name: None}, "grid")
         if not isinstance(values, list | dict) or not values:
             raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, not an empty one")
         labelled = values.items() if isinstance(values, dict) else [(label(value), value) for value in values]
-        axes.append([(name, str(text), value) for text, value in labelled])
+        axes.append([(setting, str(text), value) for text, value in labelled])
     _check_count(math.prod(map(len, axes)))
     for combination in itertools.product(*axes):
         varied = {name: value for name, _, value in combination}
@@ -282,7 +287,7 @@ def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: s
         try:
             IndexChoices.model_validate(cell.index)
             configuration = cell.configuration(environment)
-            Prompts.from_mapping(configuration.prompts, configuration.prompt_variables)
+            Prompts.from_mapping(configuration.prompts.templates, configuration.prompts.variables)
         except ValidationError as error:
             problems = "; ".join(_describe_problem(problem) for problem in error.errors())
             raise BadSweep(f"{cell.name}: {problems}") from error

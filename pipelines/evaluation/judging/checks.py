@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents, change
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
@@ -109,7 +109,7 @@ def _self_preference(
     alone = replace(plan, judge="", component=False)
     texts: dict[str, list[str]] = {}
     for agent in agents:
-        one = settings.model_copy(update={"router": "fixed", "router_default": agent.name})
+        one = change(settings, {"router.kind": "fixed", "router.default": agent.name})
         result = evaluate(store, one, examples, alone, dataset="judge check", options=options, progress=progress)
         rows = store.evaluated_questions(result["evaluation"])
         answers = [rows[example.id].answer if example.id in rows else None for example in examples]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.grounding.answerable import is_likely
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.settings import NONE, AnswerSettings, change
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.evaluation.questions.labelling import (
@@ -234,8 +234,8 @@ def _keep_findable(
 @contextlib.contextmanager
 def _open_search(store: Store, settings: AnswerSettings, collection: str, k: int) -> Iterator[SearchIndex]:
     """Yield a search for the best `k` hits, without the steps that would ask a model for each question."""
-    patient = settings.model_copy(update={"patience_s": PATIENCE_S})
-    free = patient.model_copy(update={"num_queries": 1, "hyde": False, "reranker": "none"})
+    patient = change(settings, {"retrieval.patience_s": PATIENCE_S})
+    free = change(patient, {"rewriting.num_queries": 1, "rewriting.hyde": False, "reranker.kind": NONE})
     with contextlib.closing(make_retriever(patient, store)) as retriever:
         engine = make_engine(free, retriever)
         yield lambda question: engine.asearch(question, collection=collection, k=k)

@@ -65,10 +65,10 @@ def find_llm(environment: Mapping[str, str]) -> FoundLLM:
     model for chats answers: the server at RAYDEX_LLM_URL, the one at OPENAI_BASE_URL, the Ollama at OLLAMA_HOST or on
     this machine. RAYDEX_LLM_MODEL chooses among their models. Fails never: at worst nothing is found, and why is said.
     """
-    given = {name.upper(): value.strip() for name, value in environment.items()}
+    given = {name.upper().replace("__", "_"): value.strip() for name, value in environment.items()}
     url, model = given.get("RAYDEX_LLM_URL", ""), given.get("RAYDEX_LLM_MODEL", "")
-    if given.get("RAYDEX_NO_LLM", "").lower() in TRUE:
-        return FoundLLM((f"{QUOTING}: --no-llm (RAYDEX_NO_LLM) does without a language model",))
+    if (given.get("RAYDEX_LLM_OFF") or given.get("RAYDEX_NO_LLM", "")).lower() in TRUE:
+        return FoundLLM((f"{QUOTING}: --no-llm (RAYDEX_LLM_OFF) does without a language model",))
     if agents := _agent_names(given.get("RAYDEX_AGENTS", "")):
         return FoundLLM((f"answers are written by the agents of RAYDEX_AGENTS: {', '.join(agents)}",))
     if url and model:
@@ -116,7 +116,7 @@ def _search(places: Sequence[_Place], wanted: str, given: Mapping[str, str]) -> 
         problems.append(f"{why} ({place.named_by})")
     if wanted and given.get("RAYDEX_LLM_KEY") and not given.get("RAYDEX_LLM_URL"):
         return FoundLLM((*problems, f"answers are written by {wanted} of OpenAI: RAYDEX_LLM_URL names no other server"))
-    return FoundLLM((f"{QUOTING}, for want of a language model: {'; '.join(problems)}. {SETUP}",), {"no_llm": True})
+    return FoundLLM((f"{QUOTING}, for want of a language model: {'; '.join(problems)}. {SETUP}",), {"llm_off": True})
 
 
 def _found(server: Server, place: _Place, model: ServedModel, why: str, problems: Sequence[str]) -> FoundLLM:

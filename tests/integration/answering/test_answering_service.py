@@ -102,10 +102,8 @@ def deployed(
             "home": tmp_path_factory.mktemp("home"),
             "cpus": 0.1,
             "agents": agents,
-            "router": "rules",
-            "router_rules": [{"agent": "weak", "pattern": "(?i)^quick"}],
-            "retriever_placement": request.param,
-            "agents_placement": request.param,
+            "router": {"kind": "rules", "rules": [{"agent": "weak", "pattern": "(?i)^quick"}]},
+            "placement": {"retriever": request.param, "agents": request.param},
             "vector_weight": 0.1,
         }
     )

@@ -77,7 +77,9 @@ def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: P
     adapter = QueryAdapter.load(folder)
     plain = load_embedder(MODEL)
     wanted = adapter(plain.embed_query("wheel7"))
-    with contextlib.closing(make_retriever(AnswerSettings(query_adapter=folder, bm25_weight=0), store)) as retriever:
+    with contextlib.closing(
+        make_retriever(AnswerSettings(retrieval={"query_adapter": folder, "bm25_weight": 0}), store)
+    ) as retriever:
         (hit,) = retriever.retrieve(Search(("wheel7",), k=1)).hits
     (nearest,) = nearest_hits(store, store.live_index("docs"), wanted, 1)
     assert hit.scores["vector"] == pytest.approx(nearest.score)
@@ -89,7 +91,7 @@ def test_an_adapter_that_was_not_accepted_stops_the_start(train, store, question
     done = train("adapter", "--dataset", str(questions), "--output", str(folder), "--epochs", "0", "--json")
     assert done.code == NOT_ACCEPTED and done.summary["accepted"] is False
     with pytest.raises(NotAnAdapter, match="not accepted"):
-        make_retriever(AnswerSettings(query_adapter=folder), store)
+        make_retriever(AnswerSettings(retrieval={"query_adapter": folder}), store)
 
 
 def test_what_cannot_be_trained_is_said_before_anything_is_spent(train, questions: Path, tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_a_reranker_is_trained_judged_and_loaded(train, store: Store, questions:
     card = json.loads((folder / "card.json").read_text())
     assert card["kind"] == "cross-encoder" and card["metrics"]["questions"] == 4 and card["metrics"]["k"] == 2
     assert card["settings"]["negatives"] == 2 and card["settings"]["steps"] >= 1 and done.summary["rerank_s"] > 0
-    settings = AnswerSettings(reranker="cross-encoder", reranker_model=str(folder))
+    settings = AnswerSettings(reranker={"kind": "cross-encoder", "model": str(folder)})
     assert make_reranker(settings).score([("wheel7", "About wheel7")]).shape == (1,)  # type: ignore[union-attr]
     assert [path.name for path in tmp_path.glob(".reranker*")] == []
 

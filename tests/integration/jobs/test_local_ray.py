@@ -44,7 +44,7 @@ def processes(
 
     actor = Actor.remote()
     settings = Settings(database_url=database_of_module, home=tmp_path_factory.mktemp("home"), cpus=0.1,
-                        retriever_placement="deployment")  # fmt: skip
+                        placement={"retriever": "deployment"})  # fmt: skip
     with service.deployed(settings):
         assert ray.get(actor.ready.remote())
         me = psutil.Process()

@@ -85,7 +85,7 @@ def test_it_answers_in_its_own_process(indexed: Store, environment: dict[str, st
 
 @pytest.fixture
 def service(indexed: Store, tmp_path: Path) -> Iterator[str]:
-    settings = AnswerSettings(home=tmp_path, no_llm=True)
+    settings = AnswerSettings(home=tmp_path, llm={"off": True})
     with run_server(create_app(make_engine(settings, make_retriever(settings, indexed)), indexed)) as url:
         yield url
 

@@ -207,7 +207,7 @@ def test_the_config_file_is_one_that_serve_takes(monkeypatch: pytest.MonkeyPatch
 
 def test_serve_build_finds_an_application(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://x/y")
-    monkeypatch.setenv("RAYDEX_RETRIEVER_PLACEMENT", "deployment")
+    monkeypatch.setenv("RAYDEX_PLACEMENT__RETRIEVER", "deployment")
     application = importlib.import_module("serve.app").app
     assert isinstance(application, serve.Application)
 

@@ -23,13 +23,13 @@ def make_settings(**settings: Any) -> AnswerSettings:
     ("settings", "said"),
     [
         ({"agents": [BIG, BIG]}, "share a name"),
-        ({"agents": [BIG], "router_default": "huge"}, r"router_default names the agent 'huge'; there are: big"),
-        ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router_rules"),
+        ({"agents": [BIG], "router_default": "huge"}, r"router.default names the agent 'huge'; there are: big"),
+        ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router.rules names"),
         ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
         ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
-        ({"reranker": "cross-encoder"}, "needs reranker_model"),
-        ({"reranker": "endpoint"}, "needs reranker_url"),
-        ({"router": "classifier"}, "router_model and router_easy and router_hard"),
+        ({"reranker": "cross-encoder"}, "needs reranker.model"),
+        ({"reranker": "endpoint"}, "needs reranker.url"),
+        ({"router": "classifier"}, "router.model and router.easy and router.hard"),
         ({"num_queries": 4}, "need a language model"),
         ({"hyde": True}, "need a language model"),
         ({"mode": "poem"}, "compact"),
@@ -44,7 +44,7 @@ def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> No
 def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
     with pytest.raises(ValidationError) as caught:
         make_settings(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
-    assert "setting k: " in describe_errors(caught.value) and "setting agents.0.model: " in describe_errors(
+    assert "setting retrieval.k: " in describe_errors(caught.value) and "setting agents.0.model: " in describe_errors(
         caught.value
     )
     assert "secret-3" not in describe_errors(caught.value)

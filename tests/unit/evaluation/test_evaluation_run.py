@@ -14,7 +14,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings
-from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.settings import AnswerSettings, change
 from pipelines.evaluation import results
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete, is_settled
@@ -292,7 +292,7 @@ CHANGES: dict[str, Callable[[], str]] = {
     "the largest k": lambda: fingerprint(EXAMPLES, replace(PLAN, ks=(1, 3)), INDEX, CONFIGURATION),
     "answers": lambda: fingerprint(EXAMPLES, replace(PLAN, answers=True), INDEX, CONFIGURATION),
     "a component": lambda: fingerprint(EXAMPLES, replace(PLAN, component=True), INDEX, CONFIGURATION),
-    "a setting": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION.model_copy(update={"candidates": 9})),
+    "a setting": lambda: fingerprint(EXAMPLES, PLAN, INDEX, change(CONFIGURATION, {"retrieval.leg_depth": 9})),
     "a judge": lambda: fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION, "judge"),
 }
 
@@ -303,13 +303,13 @@ def test_whatever_changes_the_rows_changes_the_fingerprint(what):
 
 
 def test_what_changes_no_row_leaves_the_fingerprint():
-    elsewhere = CONFIGURATION.model_copy(update={"home": Path("/elsewhere"), "patience_s": 9.0, "embedding_key": "x"})
+    elsewhere = change(CONFIGURATION, {"home": Path("/elsewhere"), "retrieval.patience_s": 9.0, "embedding.key": "x"})
     plan = replace(PLAN, ks=(2,), seed=7)
     assert fingerprint(EXAMPLES, plan, INDEX, elsewhere) == fingerprint(EXAMPLES, PLAN, INDEX, CONFIGURATION)
 
 
 def test_a_model_trained_anew_behind_the_same_path_is_another_configuration(tmp_path):
-    configuration = CONFIGURATION.model_copy(update={"reranker_model": str(tmp_path)})
+    configuration = change(CONFIGURATION, {"reranker.model": str(tmp_path)})
     before = fingerprint(EXAMPLES, PLAN, INDEX, configuration)
     (tmp_path / "model.skops").write_text("weights")
     assert fingerprint(EXAMPLES, PLAN, INDEX, configuration) != before

@@ -74,17 +74,17 @@ def compared(
 
 
 def test_a_grid_is_every_combination_on_top_of_what_is_shared(tmp_path):
-    sweep = sweep_of(tmp_path, "base: {k: 9}\ngrid: {bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}\n")
+    sweep = sweep_of(tmp_path, "base: {k: 9}\ngrid: {retrieval.bm25_weight: [0.5, 1], chunk_size: [100, 200, 300]}\n")
     assert [cell.name for cell in sweep.cells][:2] == [
-        "bm25_weight=0.5, chunk_size=100",
-        "bm25_weight=0.5, chunk_size=200",
+        "retrieval.bm25_weight=0.5, chunk_size=100",
+        "retrieval.bm25_weight=0.5, chunk_size=200",
     ]
     assert len(sweep.cells) == 6
     last = sweep.cells[-1]
-    assert last.settings == {"k": 9, "bm25_weight": 1, "chunk_size": 300}
+    assert last.settings == {"retrieval.k": 9, "retrieval.bm25_weight": 1, "chunk_size": 300}
     assert last.index == {"chunk_size": 300}
-    assert (last.configuration({}).k, last.configuration({}).bm25_weight) == (9, 1)
-    assert sweep.parameters == ("bm25_weight", "chunk_size")
+    assert (last.configuration({}).retrieval.k, last.configuration({}).retrieval.bm25_weight) == (9, 1)
+    assert sweep.parameters == ("retrieval.bm25_weight", "chunk_size")
     assert sweep.datasets == (tmp_path / "questions.jsonl",)
 
 
@@ -101,19 +101,25 @@ def test_several_data_sets_are_asked_together(tmp_path):
 def test_single_runs_stand_beside_several_grids_and_no_configuration_is_there_twice(tmp_path):
     text = "grid:\n- {k: [3, 5]}\n- {k: [5], neighbours: [0, 1]}\nruns:\n- {name: five, k: 5}\n- {name: plain}\n"
     sweep = sweep_of(tmp_path, text)
-    assert [cell.name for cell in sweep.cells] == ["k=3", "five", "k=5, neighbours=0", "k=5, neighbours=1", "plain"]
+    assert [cell.name for cell in sweep.cells] == [
+        "retrieval.k=3",
+        "five",
+        "retrieval.k=5, retrieval.neighbours=0",
+        "retrieval.k=5, retrieval.neighbours=1",
+        "plain",
+    ]
 
 
 def test_values_can_have_names(tmp_path):
     sweep = sweep_of(tmp_path, "grid: {prompts: {plain: {}, terse: {qa: 'In a word: {question} {context}'}}}\n")
-    assert [cell.name for cell in sweep.cells] == ["prompts=plain", "prompts=terse"]
-    assert sweep.cells[1].settings["prompts"] == {"qa": "In a word: {question} {context}"}
+    assert [cell.name for cell in sweep.cells] == ["prompts.templates=plain", "prompts.templates=terse"]
+    assert sweep.cells[1].settings["prompts.templates"] == {"qa": "In a word: {question} {context}"}
 
 
 def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
     cell = sweep_of(tmp_path, "runs: [{k: 7}]\n").cells[0]
     configuration = cell.configuration({"k": 2, "llm_model": "m", "llm_key": "secret"})
-    assert (configuration.k, configuration.llm_model) == (7, "m")
+    assert (configuration.retrieval.k, configuration.llm.model) == (7, "m")
 
 
 @pytest.mark.parametrize(
@@ -131,11 +137,11 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
         ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions: "),
         ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
-        ("runs: [{k: 0}]\n", "k=0: k = 0: Input should be greater than or equal to 1"),
-        ("runs: [{fusion: magic}]\n", "fusion=magic: fusion = 'magic'"),
+        ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k = 0: Input should be greater than or equal to 1"),
+        ("runs: [{fusion: magic}]\n", "retrieval.fusion=magic: retrieval.fusion = 'magic'"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
-        ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker_model"),
-        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm_key: keys do not belong in a file: set RAYDEX_LLM_KEY"),
+        ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker.model"),
+        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
         ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
         ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
         ("name: 3\nruns: [{}]\n", "name is 3: it must be a text"),
@@ -207,7 +213,7 @@ def routed_record(name: str, agents: list[str], **settings: object) -> dict:
         rows[example.id] = replace(
             one, answer={**one.answer, "agent": agent}, scores={"quality": 5.0 if right else 1.0}
         )
-    settings = {"router": "fixed", "k": 5, **settings}
+    settings = {"router.kind": "fixed", "retrieval.k": 5, **settings}
     return measured_record(
         Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, EvaluationPlan("docs", (1, 3), answers=True)
     )
@@ -215,8 +221,8 @@ def routed_record(name: str, agents: list[str], **settings: object) -> dict:
 
 def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():
     easy, hard = ["easy"] * 4, ["hard"] * 4
-    alone = [routed_record("cheap", easy * 2, router_default="easy"), routed_record("dear", hard * 2)]
-    found = compared(*alone, routed_record("routed", easy + hard, router="rules"))
+    alone = [routed_record("cheap", easy * 2, **{"router.default": "easy"}), routed_record("dear", hard * 2)]
+    found = compared(*alone, routed_record("routed", easy + hard, **{"router.kind": "rules"}))
     (effect,) = found["routers"]
     assert (effect["run"], effect["easy_run"], effect["hard_run"]) == ("routed", "cheap", "dear")
     quality = effect["metrics"]["quality"]
@@ -225,7 +231,7 @@ def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():
     assert quality["gain"] == pytest.approx(1.0) and quality["difference"][0] == pytest.approx(1.0)
     assert found["runs"][2]["agents"] == {"easy": 4, "hard": 4}
     json.dumps(found)
-    other = routed_record("other", easy + hard, router="rules", k=9)
+    other = routed_record("other", easy + hard, **{"router.kind": "rules", "retrieval.k": 9})
     assert compared(*alone, other)["routers"] == []
 
 

@@ -11,6 +11,7 @@ import pytest
 from kit.api import FakeEngine, FakeStore
 
 from jobs.__main__ import VERBS
+from pipelines.answering.settings import flatten
 from serve.api.routes import create_app
 from serve.settings import Settings
 
@@ -163,6 +164,9 @@ def test_every_route_is_documented():
     assert unnamed <= {"/docs/{name}"}
 
 
+SETTINGS = set(flatten(Settings().model_dump(), Settings))
+
+
 def variables_read() -> set[str]:
     """Every environment variable that the code reads by name, from the environment or from what was `given` of it."""
     found = set()
@@ -176,7 +180,8 @@ def variables_read() -> set[str]:
 
 def test_the_variables_of_configuration_are_those_that_are_read():
     named = set(re.findall(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "configuration.md").read_text()))
-    of_service = {f"RAYDEX_{name.upper()}" for name in Settings.model_fields} | {"DATABASE_URL"}
+    of_service = {f"RAYDEX_{name.upper()}" for name in SETTINGS} | {"DATABASE_URL"}
+    of_service = {name.replace(".", joint) for name in of_service for joint in ("_", "__")}
     of_service |= {"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_API_URL"}
     assert variables_read() - named == set()
     assert named - variables_read() - of_service == set()
@@ -185,7 +190,7 @@ def test_the_variables_of_configuration_are_those_that_are_read():
 def test_every_setting_of_the_service_is_documented():
     table = (ROOT / "docs" / "serving.md").read_text().partition("\n## Settings\n")[2]
     rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
-    assert set(re.findall(r"`(\w+)`", rows)) == set(Settings.model_fields)
+    assert set(re.findall(r"`([\w.]+)`", rows)) == SETTINGS
 
 
 def anchors(page: Path) -> set[str]:

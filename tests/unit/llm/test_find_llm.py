@@ -126,14 +126,14 @@ def test_capabilities_decide_where_an_ollama_lists_them() -> None:
 )
 def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping[str, Any], said: str) -> None:
     settings, text, _ = find(paths)
-    assert settings == {"no_llm": "True"}
+    assert settings == {"llm_off": "True"}
     assert text.startswith("answers are quotations, for want of a language model: ") and said in text, text
 
 
 def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "HERE_S", 0.2)
     settings, text, _ = find({"/api/tags": HANG})
-    assert settings == {"no_llm": "True"} and "did not answer within 0.2 s" in text
+    assert settings == {"llm_off": "True"} and "did not answer within 0.2 s" in text
     settings, _, _ = find(ollama(CHAT) | {"/api/ps": HANG, "/api/show": HANG})
     assert settings["llm_model"] == "qwen3:4b"
 
@@ -141,7 +141,7 @@ def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.Monk
 def test_nothing_listens() -> None:
     found = find_llm({"OLLAMA_HOST": DEAD})
     assert (
-        found.settings == {"no_llm": True} and "nothing listens at http://127.0.0.1:9 (OLLAMA_HOST)" in found.lines[0]
+        found.settings == {"llm_off": True} and "nothing listens at http://127.0.0.1:9 (OLLAMA_HOST)" in found.lines[0]
     )
 
 
@@ -244,7 +244,7 @@ def test_a_missing_v1_is_added() -> None:
 def test_a_server_of_another_host_with_several_models_waits_for_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.llm.servers.discovery.is_loopback", lambda url: False)
     settings, text, _ = find(listed("small", "large"), "OPENAI_BASE_URL")
-    assert settings == {"no_llm": "True"} and "2 models for chats: RAYDEX_LLM_MODEL must name one" in text
+    assert settings == {"llm_off": "True"} and "2 models for chats: RAYDEX_LLM_MODEL must name one" in text
     settings, _, _ = find(listed("small", "large"), "OPENAI_BASE_URL", RAYDEX_LLM_MODEL="large")
     assert settings["llm_model"] == "large"
     assert find(listed("only"), "OPENAI_BASE_URL")[0]["llm_model"] == "only"
@@ -255,7 +255,7 @@ def test_a_refused_key_is_never_shown() -> None:
         {"/v1/models": Raw(401, '{"error": "bad key sk-1"}')}, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1"
     )
     assert "refuses the API key (HTTP 401) (OPENAI_BASE_URL)" in text and "sk-1" not in text
-    assert settings == {"no_llm": "True"}
+    assert settings == {"llm_off": "True"}
 
 
 # ---------------------------------------------------------------------------------------------- what is configured
@@ -291,7 +291,7 @@ def test_a_configured_model_that_cannot_answer_yet_is_kept_and_said() -> None:
 def test_a_model_without_url_is_openais_only_with_a_key() -> None:
     with_key = find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "gpt-4.1", "RAYDEX_LLM_KEY": "sk-1"})
     assert with_key.settings == {} and "gpt-4.1 of OpenAI" in with_key.lines[-1]
-    assert find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "qwen3:4b"}).settings == {"no_llm": True}
+    assert find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "qwen3:4b"}).settings == {"llm_off": True}
 
 
 def test_agents_stand_and_no_llm_does_without_all() -> None:
@@ -300,9 +300,11 @@ def test_agents_stand_and_no_llm_does_without_all() -> None:
         "answers are written by the agents of RAYDEX_AGENTS: small, large",
     )
     assert find_llm({"RAYDEX_AGENTS": "not json"}).settings == {}
-    without = find_llm({"RAYDEX_AGENTS": agents, "RAYDEX_NO_LLM": "True"})
+    without = find_llm({"RAYDEX_AGENTS": agents, "RAYDEX_LLM__OFF": "True"})
     assert without.settings == {} and "--no-llm" in without.lines[0]
-    assert all_agents(AnswerSettings.model_validate({"agents": [{"name": "a", "model": "m"}], "no_llm": True})) == []
+    assert (
+        all_agents(AnswerSettings.model_validate({"agents": [{"name": "a", "model": "m"}], "llm": {"off": True}})) == []
+    )
 
 
 def test_what_was_found_becomes_an_agent() -> None:
@@ -313,6 +315,6 @@ def test_what_was_found_becomes_an_agent() -> None:
 
 def test_embeddings_have_an_endpoint_of_their_own_before_openais(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://answers/v1")
-    assert Settings().embedding_url == "http://answers/v1"
+    assert Settings().embedding.url == "http://answers/v1"
     monkeypatch.setenv("RAYDEX_EMBEDDING_URL", "http://vectors/v1")
-    assert Settings().embedding_url == "http://vectors/v1"
+    assert Settings().embedding.url == "http://vectors/v1"

@@ -10,6 +10,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from pipelines.answering.settings import flatten
+from pipelines.answering.settings.names import Group
 from pipelines.store import Store
 from serve.api.openai.schemas import RaydexOptions
 from serve.api.requests import MOST_MESSAGES, QueryIn, SearchIn
@@ -18,8 +20,16 @@ from serve.recorder import Recorder
 from serve.session import TURNS
 from serve.settings import Settings
 
+
+def as_data(value: Any) -> Any:
+    return dict(value) if isinstance(value, Group) else value
+
+
 ROOT = Path(__file__).parents[3]
-DEFAULTS = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+DEFAULTS = flatten(
+    {name: as_data(field.get_default(call_default_factory=True)) for name, field in Settings.model_fields.items()},
+    Settings,
+)
 
 
 def parameter(function: Any, name: str) -> Any:
@@ -30,9 +40,7 @@ def test_the_settings_are_those_of_the_values_that_they_make() -> None:
     policy = {field.name: getattr(Policy(), field.name) for field in dataclasses.fields(Policy)}
     shared = policy.keys() & DEFAULTS.keys()
     assert len(shared) == len(policy) - 1  # `reply_id` follows from the proxy in front
-    assert {name: DEFAULTS[name] for name in shared} == {
-        name: [] if policy[name] == () else policy[name] for name in shared
-    }
+    assert {name: DEFAULTS[name] for name in shared} == {name: policy[name] for name in shared}
     assert DEFAULTS["retention_days"] == parameter(Recorder, "retention_days")
     assert DEFAULTS["record_questions"] == parameter(Recorder, "enabled")
     assert DEFAULTS["database_connections"] == parameter(Store, "pool_size")
@@ -52,7 +60,7 @@ def test_a_question_may_set_k_exactly_where_the_service_may(k: int) -> None:
             return False
         return True
 
-    of_service = takes(lambda: Settings(k=k))
+    of_service = takes(lambda: Settings(retrieval={"k": k}))
     assert takes(lambda: SearchIn(question="How?", k=k)) == takes(lambda: RaydexOptions(k=k)) == of_service
 
 
@@ -65,17 +73,19 @@ def written(value: Any) -> str:
     """A default as docs/serving.md writes it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if value in ([], {}):
+    if value in ([], (), {}):
         return "none"
     return "" if value in ("", Path()) else str(value)
 
 
 def test_the_docs_name_the_defaults_and_limits() -> None:
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.*?) \|", (ROOT / "docs" / "serving.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`[\w.]+`(?:, `[\w.]+`)*) \| (.*?) \|", (ROOT / "docs" / "serving.md").read_text(), re.MULTILINE
+    )
     documented = {
         name: default
         for names, defaults in rows
-        for name, default in zip(re.findall(r"`(\w+)`", names), defaults.strip().split(", "), strict=False)
+        for name, default in zip(re.findall(r"`([\w.]+)`", names), defaults.strip().split(", "), strict=False)
         if name in DEFAULTS
     }
     in_words = {name for name, value in DEFAULTS.items() if value is None} | {"home"}
@@ -84,7 +94,7 @@ def test_the_docs_name_the_defaults_and_limits() -> None:
     assert {n: d for n, d in documented.items() if n not in in_words and d != expected[n]} == {}
     api = (ROOT / "docs" / "api.md").read_text()
     assert "up to 8,000 characters" in api and f"at most {MOST_MESSAGES}" in api
-    assert f"its last {TURNS} turns" in api and f"`{DEFAULTS['mode']}` (default)" in api
+    assert f"its last {TURNS} turns" in api and f"`{DEFAULTS['synthesis.mode']}` (default)" in api
 
 
 def test_each_node_has_its_own_home_unless_the_settings_name_one(monkeypatch: Any) -> None:

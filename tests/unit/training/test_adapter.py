@@ -93,7 +93,7 @@ def test_a_question_is_never_mapped_to_nothing() -> None:
 
 def test_a_configured_adapter_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(NotAnAdapter, match=r"there is no card\.json"):
-        make_retriever(AnswerSettings(query_adapter=tmp_path / "none"), None)  # type: ignore[arg-type]
+        make_retriever(AnswerSettings(retrieval={"query_adapter": tmp_path / "none"}), None)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------------------------------- learning

@@ -1,0 +1,26 @@
+"""The settings of answers: every setting with its limits, its default and its checks, grouped by step.
+
+The service and the jobs read them, each from its own environment, and get the same answers. A default that a
+constructor has too is declared by the constructor's value object. Makes no step (see the factory).
+"""
+
+from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings, RuleSettings
+from pipelines.answering.settings.answers import NONE, AnswerSettings, Home, all_agents, describe_errors
+from pipelines.answering.settings.names import change, flatten, full_name, variable_of
+from pipelines.answering.settings.steps import MOST_HITS
+
+__all__ = [
+    "EXTRACTIVE",
+    "MOST_HITS",
+    "NONE",
+    "AgentSettings",
+    "AnswerSettings",
+    "Home",
+    "RuleSettings",
+    "all_agents",
+    "change",
+    "describe_errors",
+    "flatten",
+    "full_name",
+    "variable_of",
+]

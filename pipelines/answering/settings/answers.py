@@ -1,0 +1,129 @@
+"""The settings of answers, with the checks of those that belong together."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pipelines.answering.question import EngineSettings
+from pipelines.answering.reranking import RERANKERS
+from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings
+from pipelines.answering.settings.names import nest
+from pipelines.answering.settings.steps import (
+    NONE,
+    EmbeddingSettings,
+    ModelSettings,
+    PromptSettings,
+    RerankerSettings,
+    RetrievalChoices,
+    RewritingSettings,
+    RouterSettings,
+    SynthesisSettings,
+    VerifiedSettings,
+)
+
+__all__ = ["NONE", "AnswerSettings", "Home", "all_agents", "describe_errors"]
+
+
+def _check_home(home: Path) -> Path:
+    home = home.expanduser()
+    if not home.is_absolute():
+        raise ValueError(f"{str(home)!r} is relative, another home in each folder: write {home.absolute()}")
+    return home
+
+
+Home = Annotated[Path, AfterValidator(_check_home)]
+
+
+class AnswerSettings(BaseModel):
+    """How answers are made. The defaults answer without any language model."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    collection: str = ""  # for questions that name none; "": the only collection
+    home: Home = Path()  # of BM25 folders and downloaded models
+    # Characters of a question
+    longest_question: Annotated[int, Field(ge=100, le=100_000)] = EngineSettings().longest_question
+    agents: list[AgentSettings] = []  # language models, in the order in which they stand in for each other
+
+    retrieval: RetrievalChoices = RetrievalChoices()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    verified: VerifiedSettings = VerifiedSettings()
+    llm: ModelSettings = ModelSettings()
+    synthesis: SynthesisSettings = SynthesisSettings()
+    prompts: PromptSettings = PromptSettings()
+    rewriting: RewritingSettings = RewritingSettings()
+    reranker: RerankerSettings = RerankerSettings()
+    router: RouterSettings = RouterSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nest(cls, values: Any) -> Any:
+        return nest(values, cls) if isinstance(values, dict) else values
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "AnswerSettings":
+        names = [agent.name for agent in all_agents(self)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"agents share a name: {', '.join(names)}")
+        for setting, name in self._agent_names():
+            if name not in (*names, EXTRACTIVE):
+                raise ValueError(f"{setting} names the agent {name!r}; there are: {', '.join([*names, EXTRACTIVE])}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_needs(self) -> "AnswerSettings":
+        needs = {("reranker", name): cls.needs for name, cls in RERANKERS.items()}
+        needs["router", "rules"] = ("rules",)
+        needs["router", "classifier"] = ("model", "easy", "hard")
+        for (step, kind), needed in needs.items():
+            group = getattr(self, step)
+            missing = [f"{step}.{name}" for name in needed if getattr(group, name) in ("", (), Path())]
+            if group.kind == kind and missing:
+                raise ValueError(f"{step}.kind {kind!r} needs {' and '.join(missing)}")
+        asking = self.rewriting.num_queries > 1 or self.rewriting.hyde or self.reranker.kind == "llm"
+        if asking and not all_agents(self):
+            raise ValueError(
+                "rewriting.num_queries above 1, rewriting.hyde and reranker.kind 'llm' need a language model: set "
+                "agents or llm.model"
+            )
+        return self
+
+    def _agent_names(self) -> Iterator[tuple[str, str]]:
+        """Yield every setting that names an agent, with the name."""
+        router, reranker = self.router, self.reranker
+        named = {
+            "router.default": router.default,
+            "router.easy": router.easy,
+            "router.hard": router.hard,
+            "rewriting.agent": self.rewriting.agent,
+            "reranker.model": reranker.model if reranker.kind == "llm" else "",
+        }
+        yield from ((setting, name) for setting, name in named.items() if name)
+        yield from (("router.rules", rule.agent) for rule in router.rules)
+
+
+def describe_errors(error: ValidationError) -> str:
+    """Describe what is wrong, setting by setting, without values, since some are keys."""
+    errors = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return "; ".join(f"setting {where}: {what}" if where else what for where, what in errors)
+
+
+def all_agents(settings: AnswerSettings) -> list[AgentSettings]:
+    """Return the agents, none if `llm.off`; the one of `llm.model` comes first, as "llm".
+
+    `llm.context_seconds` holds for those that do not set it themselves.
+    """
+    common = {"context_seconds": settings.llm.context_seconds}
+    agents = [] if settings.llm.off else _agents(settings)
+    return [agent if agent.model_fields_set & common.keys() else agent.model_copy(update=common) for agent in agents]
+
+
+def _agents(settings: AnswerSettings) -> list[AgentSettings]:
+    llm = settings.llm
+    if not llm.model:
+        return settings.agents
+    short = {"name": "llm", "model": llm.model, "api_key": llm.key, "context_window": llm.context_window}
+    url = {"base_url": llm.url} if llm.url else {}
+    return [AgentSettings.model_validate({**short, **url}), *settings.agents]

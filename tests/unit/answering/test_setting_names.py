@@ -1,0 +1,85 @@
+"""Settings have one name, `group.name`; the names of the version before are read too, and one warning names the new."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipelines.answering.settings import AnswerSettings, change, flatten, full_name
+from pipelines.answering.settings.names import FORMER_VALUES, OLD_NAMES, groups_of
+from serve.settings import Settings
+
+
+def test_each_old_name_has_a_setting_of_now() -> None:
+    now = flatten(Settings().model_dump(), Settings)
+    assert {*OLD_NAMES.values(), *FORMER_VALUES.values()} <= now.keys()
+    assert {full_name(name, Settings) for name in (*OLD_NAMES, *FORMER_VALUES)} <= now.keys()
+
+
+@pytest.mark.parametrize(
+    ("variables", "path", "value"),
+    [
+        ({"RAYDEX_RETRIEVAL__LEG_DEPTH": "7"}, "retrieval.leg_depth", 7),
+        ({"RAYDEX_RETRIEVAL_LEG_DEPTH": "7"}, "retrieval.leg_depth", 7),
+        ({"RAYDEX_RETRIEVAL": '{"leg_depth": 7}'}, "retrieval.leg_depth", 7),
+        ({"RAYDEX_CANDIDATES": "7"}, "retrieval.leg_depth", 7),
+        ({"RAYDEX_CANDIDATES": "6", "RAYDEX_K": "2"}, "retrieval.leg_depth", 6),
+        ({"RAYDEX_VERIFIED": "false"}, "verified.enabled", False),
+        ({"RAYDEX_RERANKER": "cross-encoder", "RAYDEX_RERANKER_MODEL": "m"}, "reranker.kind", "cross-encoder"),
+        ({"RAYDEX_PROMPTS": '{"qa": "{context} {question}"}'}, "prompts.templates", {"qa": "{context} {question}"}),
+        ({"RAYDEX_PROMPTS": '{"rules": "long"}'}, "prompts.rules", "long"),
+        ({"RAYDEX_NO_LLM": "true"}, "llm.off", True),
+        ({"RAYDEX_RETRIEVER_PLACEMENT": "deployment"}, "placement.retriever", "deployment"),
+        ({"OPENAI_BASE_URL": "http://a/v1"}, "embedding.url", "http://a/v1"),
+        ({"OPENAI_BASE_URL": "http://a/v1", "RAYDEX_EMBEDDING_URL": "http://b/v1"}, "embedding.url", "http://b/v1"),
+        ({"RAYDEX_QUERY_ADAPTER": "models/adapter"}, "retrieval.query_adapter", Path("models/adapter")),
+    ],
+)
+def test_a_variable_may_have_any_of_its_names(
+    variables: dict[str, str], path: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    group, _, field = path.partition(".")
+    assert getattr(getattr(Settings(), group), field) == value
+
+
+def test_what_is_given_counts_before_the_environment_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__LEG_DEPTH", "7")
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__RRF_K", "8")
+    for given in ({"candidates": 9}, {"retrieval": {"leg_depth": 9}}, {"retrieval.leg_depth": 9}):
+        retrieval = Settings(**given).retrieval  # type: ignore[arg-type]
+        assert (retrieval.leg_depth, retrieval.rrf_k) == (9, 8)
+
+
+def test_one_line_names_the_new_names_and_new_ones_need_none(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAYDEX_CANDIDATES", "7")
+    monkeypatch.setenv("RAYDEX_RERANKER", "none")
+    with caplog.at_level(logging.WARNING):
+        Settings()
+    (line,) = caplog.messages
+    assert "candidates is retrieval.leg_depth (RAYDEX_RETRIEVAL__LEG_DEPTH)" in line and "reranker.kind" in line
+    caplog.clear()
+    monkeypatch.delenv("RAYDEX_CANDIDATES")
+    monkeypatch.delenv("RAYDEX_RERANKER")
+    monkeypatch.setenv("RAYDEX_LLM_MODEL", "m")
+    Settings(retrieval={"k": 3}, router={"kind": "fixed"})  # type: ignore[arg-type]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("values", [{"retrieval": {"leg_dept": 1}}, {"retrieval.leg_depth": 0}, {"candidats": 1}])
+def test_a_name_or_value_that_cannot_be_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(**values)
+
+
+def test_settings_are_changed_and_flattened_by_their_full_names(tmp_path: Path) -> None:
+    changed = change(AnswerSettings(home=tmp_path), {"retrieval.k": 3, "retrieval.rrf_k": 4, "collection": "docs"})
+    flat = flatten(changed.model_dump(), AnswerSettings)
+    assert (flat["retrieval.k"], flat["retrieval.rrf_k"], flat["collection"]) == (3, 4, "docs")
+    assert AnswerSettings.model_validate(flat) == changed and AnswerSettings().retrieval.k != 3
+    assert not groups_of(AnswerSettings).keys() & flat.keys()
