@@ -58,8 +58,9 @@ class Block:
     `prose` is split at sentences, `code` at lines (line breaks and indentation stay), `table` at rows
     (one row per line); `header` is the table's header row, repeated on each part of a split table. `under` are the
     paragraphs that the block belongs to, outermost first: the sentence that introduces its list, code or table, the
-    first paragraph of its item, the label of its note, its term. `tight` prose begins on the line after them. Both say
-    how blocks hang together and make none different.
+    first paragraph of its item, the label of its note, its term. `tight` prose begins on the line after them. Code in a
+    known `language` and a table stand `within` lists and notes, as the marks of a prose text say of its paragraphs
+    (pipelines/markdown). All of this says how blocks hang together and look, and makes none different.
     """
 
     kind: BlockKind
@@ -67,6 +68,8 @@ class Block:
     header: str = ""
     under: tuple[str, ...] = field(default=(), compare=False)
     tight: bool = field(default=False, compare=False)
+    language: str = field(default="", compare=False)
+    within: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

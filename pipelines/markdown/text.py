@@ -1,22 +1,23 @@
 """A plain text that knows which parts of it are code, links, items and cells.
 
-Written as Markdown, it shows them. It is a `str` for all who count, cut or compare it: what does not know of marks loses
-them, and never a sign of the text.
+Written as Markdown, it shows them. It is a `str` for all who count, cut or compare it: what does not know of marks
+loses them, and never a sign of the text.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 LIST = 0  # in Mark.within: a level of lists; notes have numbers from 1 on
 
-MarkKind = Literal["paragraph", "item", "cell", "code", "link"]
+MarkKind = Literal["paragraph", "begin", "item", "cell", "code", "link"]
 
 
 class Mark(NamedTuple):
     """A part of a text: `code`, a `link` to `target`, the marker of an `item`, what divides two `cells` of a row.
 
     A `paragraph` has the indentation of its first line in it, and `within` what it stands in, outermost first: LIST for
-    a level of lists, the number of a note.
+    a level of lists, the number of a note. `begin` is the first sign of one that stands right below another.
     """
 
     start: int
@@ -85,3 +86,22 @@ def join(parts: Sequence[str], gap: str = "") -> str:
         marks += [mark.moved(at) for mark in marks_of(part)]
         at += len(part) + len(gap)
     return Text(text, marks) if marks else text
+
+
+_MARKER = re.compile(r"(?:-|\d{1,9}\.) $")  # that Markdown has
+
+
+def below(text: str) -> str:
+    """Return `text` as a paragraph of its own, although no empty line divides it from the one before."""
+    return Text(text, [Mark(0, 1, "begin"), *marks_of(text)])
+
+
+def in_list(text: str, marker: str, within: tuple[int, ...]) -> str:
+    """Return a paragraph that stands `within` lists and notes: indented, and behind its `marker` if it has one."""
+    if not within:
+        return text
+    indent = "  " * (within.count(LIST) - bool(marker))
+    start = len(indent) + len(marker)
+    item = [Mark(len(indent), start, "item")] if _MARKER.match(marker) else []
+    inner = [mark.moved(start) for mark in marks_of(text)]
+    return Text(f"{indent}{marker}{text}", [Mark(0, start + len(text), "paragraph", "", within), *item, *inner])

@@ -76,7 +76,7 @@ class _Page:
         levels = inner.count(LIST)
         indented = levels > 0 and len(line) - len(line.lstrip(" ")) == 2 * levels
         goes_on = bool(self.written) and (self._kind, self._within, gap) == ("prose", within, "\n")
-        goes_on = goes_on and not item and not indented
+        goes_on = goes_on and not item and not indented and not any(mark.kind == "begin" for mark in marks)
         if goes_on:
             prefix = _prefix(inner, len(inner))
         else:
@@ -165,7 +165,7 @@ def _inline(line: str, start: int, end: int, marks: Sequence[Mark], *, cell: boo
 
 def _spans(line: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[tuple[str, bool, str]]:
     """Yield the longest parts of one kind: the text, whether it is code, and the target of its link."""
-    around = [(max(mark.start, start), min(mark.end, end), mark) for mark in marks]
+    around = [(max(mark.start, start), min(mark.end, end), mark) for mark in _merged(marks)]
     around = [_trimmed(line, *one) for one in around]
     around = [one for one in around if one[0] < one[1]]
     places = sorted({start, end, *(at for first, last, _ in around for at in (first, last))})
@@ -179,6 +179,17 @@ def _spans(line: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[t
             text = kinds.pop()[0] + text
         kinds.append((text, code, target))
     return iter(kinds)
+
+
+def _merged(marks: Sequence[Mark]) -> list[Mark]:
+    """Return `marks` with those joined that were one before their text was cut."""
+    merged: list[Mark] = []
+    places: dict[tuple[int, str, str], int] = {}  # of the marks that end there
+    for mark in marks:
+        place = places.pop((mark.start, mark.kind, mark.target), len(merged))
+        merged[place:] = [merged[place]._replace(end=mark.end), *merged[place + 1 :]] if place < len(merged) else [mark]
+        places[mark.end, mark.kind, mark.target] = place
+    return merged
 
 
 def _trimmed(line: str, start: int, end: int, mark: Mark) -> tuple[int, int, Mark]:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.indexing.reading.blocks import introduces
+from pipelines.indexing.reading.text import introduces
+from pipelines.markdown.text import divide, join
+from pipelines.markdown.writing import GAP
 from pipelines.records import Block, BlockKind
-
-GAP = "\n\n"  # between blocks
 
 # What a break costs; a further chunk costs A_CHUNK (packing.py). Their order is the one in which a reader of random
 # chunks of three sites missed what stood in the chunk before. INTRODUCED is more than a further chunk and two other
@@ -40,7 +40,7 @@ class Atom:
 
     `gap` stands between it and the atom before it, `cost` is that of a break there. A chunk that begins with it may
     repeat first the paragraphs that it is `under`, and the lines of its `scope`: the header of a table, what a part of
-    a listing stands in.
+    a listing stands in. `language` and `within` are those of its block; `joined` are the atoms that it was made of.
     """
 
     kind: BlockKind
@@ -49,6 +49,19 @@ class Atom:
     cost: int = APART
     under: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
+    language: str = ""
+    within: tuple[int, ...] = ()
+    joined: tuple["Atom", ...] = ()
+
+    @property
+    def parts(self) -> "tuple[Atom, ...]":
+        """The atoms that it was made of."""
+        return self.joined or (self,)
+
+    @property
+    def has_header(self) -> bool:
+        """Whether it is a table or the first part of one."""
+        return self.kind == "table" and self.text.startswith("".join(self.scope))
 
 
 def to_atoms(blocks: Sequence[Block]) -> list[Atom]:
@@ -74,25 +87,31 @@ def join_atoms(atoms: Sequence[Atom]) -> str:
 
 
 def _whole_atom(block: Block) -> Iterator[Atom]:
-    text = _BLANK_LINES.sub("", block.text).rstrip()
+    (text,) = divide(block.text, [_BLANK_LINES.sub("", block.text).rstrip()])
     if not text and not block.header:
         return
     has_header = not block.header or text == block.header or text.startswith(block.header + "\n")
-    text = text if has_header else f"{block.header}\n{text}".rstrip()
-    yield Atom(block.kind, text, under=block.under, scope=(block.header,) if block.header else ())
+    if not has_header:
+        text = join([block.header, text], "\n") if text else block.header.rstrip()
+    scope = (block.header,) if block.header else ()
+    yield Atom(block.kind, text, GAP, APART, block.under, scope, block.language, block.within)
 
 
 def _prose_atoms(block: Block) -> Iterator[Atom]:
+    found: list[tuple[str, str, int]] = []
     gap, cost, before = GAP, APART, ""
     for paragraph in _PARAGRAPH.split(block.text.strip("\n")):
         for line in filter(str.strip, paragraph.split("\n")):
             if before:
                 cost = _line_cost(before, line, gap, grouped=bool(block.under))
             for sentence in _SENTENCE.split(line.rstrip()):
-                yield Atom("prose", sentence, gap, cost, block.under)
+                found.append((sentence, gap, cost))
                 gap, cost = "", SENTENCE
             gap, before = "\n", line
         gap = GAP
+    texts = divide(block.text, [sentence for sentence, _, _ in found])
+    for text, (_, gap, cost) in zip(texts, found, strict=True):
+        yield Atom("prose", text, gap, cost, block.under)
 
 
 def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipelines.indexing.chunking.atoms import GAP, to_atoms
+from pipelines.indexing.chunking.atoms import to_atoms
 from pipelines.indexing.chunking.outline import with_outlines
-from pipelines.indexing.chunking.packing import Pack, Packer, split_words
+from pipelines.indexing.chunking.packing import Packer, split_words
+from pipelines.indexing.chunking.packs import Pack
 from pipelines.indexing.chunking.weights import WordWeights, count_characters
+from pipelines.markdown.writing import GAP
 from pipelines.records import Chunk, ChunkUnit, Document, IndexSettings, Section, digest
 
 # The heading path may take a third of the model's input, so that text is always the larger part.

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from pipelines.indexing.reading.blocks import introduces
+from pipelines.indexing.reading.text import introduces
+from pipelines.markdown.text import LIST, in_list, join
 from pipelines.records import Block, Section
 
 # A section of prose with at most this many words is a lead-in to its subsections: two sentences.
@@ -68,5 +69,5 @@ def _with_titles(section: Section, titles: Sequence[str]) -> Section:
     if not titles:
         return section
     lead = section.blocks[-1].text.split("\n\n")[-1] if section.blocks else ""
-    listed = Block("prose", "\n".join(f"- {title}" for title in titles), under=(lead,))
+    listed = Block("prose", join([in_list(title, "- ", (LIST,)) for title in titles], "\n"), under=(lead,))
     return replace(section, blocks=(*section.blocks, listed))

@@ -11,14 +11,15 @@ from functools import cache
 
 from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
 from pipelines.indexing.chunking.listings import Scopes
-from pipelines.indexing.reading.blocks import introduces
+from pipelines.indexing.chunking.packs import Pack, Repeated
+from pipelines.indexing.reading.text import introduces
+from pipelines.markdown.text import divide
 from pipelines.records import BlockKind
 
 Weigh = Callable[[list[str]], list[int]]
 
 A_CHUNK = 6  # the cost of a chunk: one is added before a paragraph is torn
 UNEVEN = 2  # the cost of an empty chunk beside full ones, so that the last chunk of a section is not a single sentence
-OMITTED = "…\n"  # stands between what a chunk repeats and where it goes on, but in a table
 BARE = 10  # the cost of a chunk without the lead-in that it could repeat
 HEADER = 2  # and the header of a table at most this part: rows say little without it
 REPEATED = 3  # lines that a chunk repeats take at most this part of it
@@ -31,27 +32,6 @@ BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {"prose": (), "code":
 _SENTENCE = re.compile(r"(?<=[^\d][.!?:]\s)(?=\S)|(?<=[。！？])|\n")  # the number of an item is none
 _WORD = re.compile(r"\S+\s*")
 _CLAUSE = re.compile(r"[^\s,;:、，；：]+[,;:、，；：]?")
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """The atoms of a chunk, and the lines from before that it repeats."""
-
-    atoms: Sequence[Atom]
-    repeated: str = ""
-
-    @property
-    def text(self) -> str:
-        """The text of the chunk."""
-        return self.repeated + join_atoms(self.atoms)
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """What a pack would repeat, and its weight."""
-
-    text: str = ""
-    weight: int = 0
 
 
 def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
@@ -98,12 +78,12 @@ class Packer:
             start = starts[end]
             used = sum(weights[start:end]) - self._gap(atoms[start])
             fits = used + heads[start].weight <= self.budget
-            packs.append(Pack(atoms[start:end], heads[start].text if fits else ""))
+            packs.append(Pack(atoms[start:end], heads[start] if fits else Repeated()))
             end = start
         return packs[::-1]
 
     def _ways(
-        self, atoms: Sequence[Atom], weights: list[int], heads: list[_Head], costs: list[float], end: int
+        self, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated], costs: list[float], end: int
     ) -> Iterator[tuple[float, int]]:
         """Yield the cost of each way to end a pack before `end`, with the negative place of the pack's first atom."""
         used = 0
@@ -121,28 +101,27 @@ class Packer:
 
     # -- what is repeated
 
-    def _heads(self, atoms: Sequence[Atom]) -> list[_Head]:
-        known: dict[tuple[object, ...], _Head] = {}
-        heads = [_Head()]
+    def _heads(self, atoms: Sequence[Atom]) -> list[Repeated]:
+        known: dict[tuple[object, ...], Repeated] = {}
+        heads = [Repeated()]
         for place, atom in enumerate(atoms[1:], 1):
-            key = (atom.under, atom.scope, atom.kind, _has_header(atom))
+            key = (atom.under, atom.scope, atom.kind, atom.has_header)
             if key not in known:
                 known[key] = self._head(atom)
             heads.append(known[key] if known[key].text or not self.overlap else self._overlap(atoms, place))
         return heads[: len(atoms)]
 
-    def _head(self, atom: Atom) -> _Head:
+    def _head(self, atom: Atom) -> Repeated:
         """Return the lines that introduce `atom`, those next to it first, as long as they are short."""
         left = self.budget // REPEATED
         most = self.budget // HEADER if atom.kind == "table" else left
-        scope = [] if _has_header(atom) else self._short(atom.scope, most)
+        scope = [] if atom.has_header else self._short(atom.scope, most)
         left -= sum(self.weigh(scope))
         leads = self._short([_gist(paragraph) for paragraph in atom.under], left)
-        text = "".join(line + "\n" for line in leads)
-        text += "\n" if text and atom.kind == "code" else ""
-        text += "".join(line + "\n" for line in scope)
-        text += OMITTED if text and atom.kind != "table" else ""
-        return _Head(text, self.weigh([text])[0] + self.gap)
+        return self._weighed(Repeated(atom.kind, leads, scope))
+
+    def _weighed(self, head: Repeated) -> Repeated:
+        return replace(head, weight=self.weigh([head.text])[0] + self.gap)
 
     def _short(self, lines: Sequence[str], room: int) -> list[str]:
         """Return the last of `lines` that take at most `room` together."""
@@ -154,7 +133,7 @@ class Packer:
             kept.insert(0, line)
         return kept
 
-    def _overlap(self, atoms: Sequence[Atom], place: int) -> _Head:
+    def _overlap(self, atoms: Sequence[Atom], place: int) -> Repeated:
         """Return the last words of prose before the prose at `place`."""
         before, start = atoms[place].kind == "prose", place
         while before and start and place - start < self.overlap and atoms[start - 1].kind == "prose":
@@ -166,8 +145,7 @@ class Packer:
             if used > self.overlap:
                 words = words[len(words) - count :]
                 break
-        text = "".join(words) + (atoms[place].gap or " ") if words else ""
-        return _Head(text, self.weigh([text])[0] + self.gap)
+        return self._weighed(Repeated(overlap="".join(words) + (atoms[place].gap or " ") if words else ""))
 
     # -- what is cut
 
@@ -180,7 +158,8 @@ class Packer:
             for part, bare in cut:
                 heavy = bare + self._gap(part)
                 if fitting and self._joins(fitting[-1], part) and weights[-1] + heavy <= self.budget // GRAINS:
-                    fitting[-1] = replace(fitting[-1], text=fitting[-1].text + part.gap + part.text)
+                    last, joined = fitting[-1], (*fitting[-1].parts, *part.parts)
+                    fitting[-1] = replace(last, text=f"{last.text}{part.gap}{part.text}", joined=joined)
                     weights[-1] += heavy
                 else:
                     fitting.append(part)
@@ -194,7 +173,8 @@ class Packer:
         """Cut an atom that is too long at the best places that its kind offers."""
         found: list[tuple[Atom, int]] = []
         scopes, before = Scopes(atom.text, atom.scope), ""
-        for text, weight in self._parts(atom.text, BOUNDARIES[atom.kind]):
+        parts = self._parts(atom.text, BOUNDARIES[atom.kind])
+        for text, (_, weight) in zip(divide(atom.text, [text for text, _ in parts]), parts, strict=True):
             part = replace(atom, text=text)
             if found:
                 scope = scopes.scope_of(text) if atom.kind == "code" else atom.scope
@@ -229,12 +209,7 @@ def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
     return min(depth + (ITEM if after_blank_line else STATEMENT), LINE)
 
 
-def _has_header(atom: Atom) -> bool:
-    """Return whether `atom` is a table or the first part of one."""
-    return atom.kind == "table" and atom.text.startswith("".join(atom.scope))
-
-
 def _gist(paragraph: str) -> str:
     """Return the sentence of `paragraph` that introduces something, else the first, which names its subject."""
-    sentences = _SENTENCE.split(paragraph)
-    return sentences[-1 if introduces(paragraph) else 0].strip()
+    sentences = divide(paragraph, [sentence.strip() for sentence in _SENTENCE.split(paragraph)])
+    return sentences[-1 if introduces(paragraph) else 0]

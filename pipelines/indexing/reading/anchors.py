@@ -7,20 +7,25 @@ from collections.abc import Iterator, Sequence
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.blocks import introduces
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.text import as_paragraph
+from pipelines.indexing.reading.text import Span, as_marked, as_paragraph, introduces
 
 _BOLD = ("b", "strong", "big")
 _LONGEST_BOLD, _LONGEST_PLAIN = 30, 12  # words of a title: a question in bold type, a name
+_CODE = ("code", "tt", "kbd", "samp")
+MARKED = ("a", *_CODE)  # elements that leave marks in a text
 MUCH = 30  # words that are worth a section of their own without a title: two sentences
 
 
 class TextRun:
-    """The text between two blocks, with the names `before` its first word and those `after` its last one."""
+    """The text between two blocks, with the names `before` its first word and those `after` its last one.
+
+    It knows its code, and its links with their targets as they are written.
+    """
 
     def __init__(self, text: str | None = None) -> None:
         self.words: list[str] = []
+        self._spans: list[Span] = []
         self.before: list[str] = []
         self.after: list[str] = []
         self._worded = self._plain = False
@@ -39,11 +44,15 @@ class TextRun:
     def add(self, element: Element, bold: bool = False) -> None:
         """Add the text and the names of an inline element, without the text after it."""
         (self.after if self._worded else self.before).extend(_name_of(element))
-        bold = bold or element.tag in _BOLD
+        bold, first = bold or element.tag in _BOLD, len(self.words)
         self.add_text(element.text, bold)
         for child in element:
             self.add(child, bold)
             self.add_text(child.tail, bold)
+        if element.tag in _CODE:
+            self._spans.append((first, len(self.words), "code", ""))
+        elif element.tag == "a" and (target := element.get("href")):
+            self._spans.append((first, len(self.words), "link", target))
 
     def add_text(self, text: str | None, bold: bool = False) -> None:
         """Add `text`, which stands in bold type or not."""
@@ -53,6 +62,11 @@ class TextRun:
         if text.strip():
             self.after = []
             self._worded, self._plain = True, self._plain or not bold
+
+    @property
+    def text(self) -> str:
+        """The text as a paragraph with its marks."""
+        return as_marked(self.words, self._spans)
 
     @property
     def title(self) -> str:

@@ -8,17 +8,28 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import accumulate, islice
 
 from lxml.etree import _Element as Element
 
+from pipelines.indexing.reading.anchors import MARKED, TextRun
 from pipelines.indexing.reading.generators import CODE_LINES
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
+from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph, introduces
+from pipelines.markdown.text import Mark, Text, join, marks_of
 from pipelines.records import Block
 
 BULLET = "- "
-_STOPS = (".", "!", "?", "…", "。", "！", "？")
-_CLOSING = " \t\n)]}»”’\"'*`"
+CELL = " | "  # between the cells of a row
+_AROUND = 3  # elements around a listing that may name its language
+_NAMES_LANGUAGE = ("language", "lang", "highlight", "highlight-source", "code")
+# What names no language, and what Pygments calls otherwise.
+_LANGUAGES = {
+    **dict.fromkeys(("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block"), ""),
+    **dict.fromkeys(("python3", "ipython3", "ipython", "py"), "python"),
+}
+# The languages of signatures, by the domains of Sphinx.
+_DOMAINS = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rust": "rust", "java": "java"}
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
@@ -87,13 +98,8 @@ class Prose:
 
     def _end_prose(self) -> None:
         if self._lines:
-            self.blocks.append(replace(self._prose, text="".join(self._lines)))
+            self.blocks.append(replace(self._prose, text=join(self._lines)))
             self._lines = []
-
-
-def introduces(paragraph: str) -> bool:
-    """Return whether something must follow `paragraph`: it ends with a colon, or without a stop as captions do."""
-    return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
 
 
 class Numbering:
@@ -134,8 +140,16 @@ def _numeral(number: int, style: str) -> str:
 
 
 def text_of(element: Element) -> str:
-    """Return all text of `element` as one paragraph."""
+    """Return all text of `element` as one paragraph, with its marks."""
+    if next(element.iter(*MARKED), None) is not None:
+        return TextRun.of(element).text
     return as_paragraph("".join(element.itertext()))
+
+
+def line_of(element: Element) -> str:
+    """Return all text of `element` on one line, with its marks."""
+    text = text_of(element)
+    return Text(text.replace("\n", " "), marks_of(text)) if "\n" in text else text
 
 
 def code_block(pre: Element) -> Block | None:
@@ -144,7 +158,22 @@ def code_block(pre: Element) -> Block | None:
         if not CODE_LINES.isdisjoint((line.get("class") or "").split()) and _ends_without_break(line):
             line.tail = "\n" + (line.tail or "")
     text = as_listing("".join(pre.itertext()))
-    return Block("code", text) if text else None
+    return Block("code", text, language=language_of(pre)) if text else None
+
+
+def language_of(pre: Element) -> str:
+    """Return the language of a listing, as its classes or those around it name it; "" if none does."""
+    inner = pre[0] if len(pre) == 1 else None
+    around = (inner, pre, *islice(pre.iterancestors("div", "figure", "td", "dl"), _AROUND))
+    names = (name for element in around if element is not None for name in (element.get("class") or "").split())
+    found = next((name for name in map(_language, names) if name), "")
+    return _LANGUAGES.get(found, found)
+
+
+def _language(name: str) -> str:
+    """Return the language that a class names: language-x, highlight-x, highlight-source-x."""
+    kind, _, language = name.lower().rpartition("-")
+    return language if kind in _NAMES_LANGUAGE else ""
 
 
 def _ends_without_break(line: Element) -> bool:
@@ -188,11 +217,11 @@ def table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
     header = ""
     rows: list[tuple[str, list[Element]]] = []
     for cells in _rows(table):
-        line = " | ".join(_cell(cell) for cell in cells)
+        line = _side_by_side([_cell(cell) for cell in cells])
         if not line.replace("|", "").strip():
             continue
         if not rows and _is_header(cells):
-            header = f"{header} | {line}" if header else line
+            header = _side_by_side([header, line]) if header else line
         else:
             rows.append((line, cells))
     return header, rows
@@ -201,14 +230,20 @@ def table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
 def table_block(header: str, lines: Sequence[str]) -> Block | None:
     """Return the block of a table with these lines; one of a header alone has it for its line, an empty one is None."""
     lines, header = (lines, header) if lines else ([header], "")
-    return Block("table", "\n".join(lines), header) if lines[0] else None
+    return Block("table", join(lines, "\n"), header) if lines[0] else None
+
+
+def _side_by_side(cells: Sequence[str]) -> str:
+    row = join(cells, CELL)
+    ends = [*accumulate(len(cell) + len(CELL) for cell in cells)][:-1]
+    return Text(row, sorted((*marks_of(row), *(Mark(end - len(CELL), end, "cell") for end in ends))))
 
 
 def _cell(cell: Element) -> str:
     for block in cell.iter("div", "p", "li"):
         block.tail = f" {block.tail or ''}"
         block.text = f" {block.text or ''}"
-    return text_of(cell).replace("\n", " ")
+    return line_of(cell)
 
 
 def _is_header(cells: Sequence[Element]) -> bool:
@@ -232,6 +267,12 @@ def signature_name(term: Element) -> str:
     return anchor if is_python and anchor.endswith(f".{name}") else name
 
 
-def is_signature(term: Element) -> bool:
+def signature_block(terms: Sequence[Element]) -> Block:
+    """Return the listing of those of `terms` that are signatures."""
+    language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
+    return Block("code", "\n".join(text_of(term) for term in terms if _is_signature(term)), language=language)
+
+
+def _is_signature(term: Element) -> bool:
     """Return whether `term` is the signature of an API entry, not a plain word or option."""
     return "sig" in (term.get("class") or "").split() or next(term.iter("span", "code", "tt"), None) is not None

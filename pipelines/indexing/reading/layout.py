@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from pipelines.markdown.text import divide, join
 from pipelines.records import Block, Document, Section, digest
 
 # Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
@@ -71,7 +72,7 @@ class Layout:
             return block
         parts = _paragraphs(block)
         kept = [part for part in parts if part not in self.lines or (longest is not None and len(part) > longest)]
-        return block if len(kept) == len(parts) else replace(block, text="\n\n".join(kept))
+        return block if len(kept) == len(parts) else replace(block, text=join(kept, "\n\n"))
 
     def _without_titles(self, section: Section) -> Section:
         headings = section.headings
@@ -158,7 +159,7 @@ def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:
 
 
 def _paragraphs(block: Block) -> list[str]:
-    return block.text.split("\n\n") if block.kind == "prose" else [block.text]
+    return divide(block.text, block.text.split("\n\n")) if block.kind == "prose" else [block.text]
 
 
 def _common_start(labels: Sequence[Sequence[str]]) -> tuple[str, ...]:

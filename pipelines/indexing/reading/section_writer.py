@@ -6,6 +6,7 @@ Three structures occur in documentation and may be nested: containers with an id
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
@@ -25,7 +26,8 @@ from pipelines.indexing.reading.blocks import (
     Numbering,
     code_block,
     is_data_table,
-    is_signature,
+    line_of,
+    signature_block,
     signature_name,
     table_block,
     table_rows,
@@ -35,8 +37,9 @@ from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
 from pipelines.indexing.reading.html.elements import HEADINGS, letters
 from pipelines.indexing.reading.html.page_kind import is_index, leads_away
 from pipelines.indexing.reading.html.tabs import LABEL
+from pipelines.indexing.reading.links import Targets
 from pipelines.indexing.reading.sections import OpenSections, SectionFrame
-from pipelines.indexing.reading.text import as_paragraph
+from pipelines.markdown.text import LIST, below, in_list, join
 from pipelines.records import Block, Section
 
 
@@ -80,14 +83,17 @@ class SectionWriter:
 
     def __init__(self, url: str = "") -> None:
         self._site = urlsplit(url).netloc
+        self._absolute = Targets(url)
         self._linking = False  # within a list of links
         self.left_out = 0  # characters of indexes
         self.sections = OpenSections()
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
-        self._depth = 0  # of lists
+        self._within: tuple[int, ...] = ()  # the lists and notes around the text
+        self._notes = 0
         self._numberings: list[Numbering] = []  # of the open lists
         self._marker = ""
         self._tight = False
+        self._term = False  # the next paragraph stands below its term
         self._boxes = 0
 
     # -- the tree -----------------------------------------------------------------------------------------
@@ -110,7 +116,7 @@ class SectionWriter:
         """Write text as a paragraph, or as the title of the section that a name before it begins."""
         self._targets += run.before
         if run and not self._begin(run, following):
-            self._paragraph(run.words)
+            self._paragraph(run.text)
         self._targets += run.after
 
     def _is_inline(self, child: Element) -> bool:
@@ -152,13 +158,22 @@ class SectionWriter:
                 SectionFrame(self.sections.innermost, self._take_targets([anchor] if anchor else [])), element
             )
         elif element.tag == "blockquote" or not _BOX.isdisjoint(classes):
-            self._boxes += 1
-            self._group(element)
-            self._boxes -= 1
+            self._box(element)
         elif element.tag == "details" or _is_row(element):
             self._group(element)
         else:
             self.walk(element)
+
+    def _box(self, element: Element) -> None:
+        """Write a note or a quotation; a quotation that only holds a box is docutils' way to indent."""
+        self._boxes += 1
+        outer = self._within
+        if element.tag != "blockquote" or len(element) != 1 or element[0].tag != "div":
+            self._notes += 1
+            self._within += (self._notes,)
+        self._group(element)
+        self._within = outer
+        self._boxes -= 1
 
     def _group(self, element: Element, head: str = "") -> None:
         """Write `element` as what belongs together: under `head`, else under its own first paragraph."""
@@ -174,7 +189,7 @@ class SectionWriter:
         if first.tag == "p" or first is panel:
             first.text = f"{label}: {first.text or ''}"
         else:
-            self._paragraph([f"{label}:"])
+            self._paragraph(f"{label}:")
         self._boxes += 1
         self.walk(panel)
         self._boxes -= 1
@@ -190,12 +205,12 @@ class SectionWriter:
 
     def _write_into(self, frame: SectionFrame, *elements: Element) -> None:
         """Write `elements` into `frame`, and close every heading opened in it."""
-        lists, tight = self._depth, self._tight
-        self._depth, self._marker, self._tight, self._targets = 0, "", False, []
+        within, tight = self._within, self._tight
+        self._within, self._marker, self._tight, self._targets = (), "", False, []
         with self.sections.within(frame):
             for element in elements:
                 self.walk(element)
-        self._depth, self._tight, self._targets = lists, tight, []
+        self._within, self._tight, self._targets = within, tight, []
 
     # -- anchors ------------------------------------------------------------------------------------------
 
@@ -210,7 +225,7 @@ class SectionWriter:
         anchors = [own_id] if own_id else []
         if not title or (self._boxes and not anchors):
             self._targets += anchors
-            self._paragraph([title])
+            self._paragraph(title)
             return
         level = int(element.tag[1])
         innermost = self.sections.innermost
@@ -220,13 +235,13 @@ class SectionWriter:
             innermost.anchors = self._take_targets([*anchors, *innermost.anchors])
             return
         if not anchors and not self._targets and self._is_unlinkable(element, level):
-            self._paragraph([f"{title}:" if title[-1].isalnum() else title])
+            self._paragraph(f"{title}:" if title[-1].isalnum() else title)
             return
         self.sections.open_scope(title, level, self._take_targets(anchors))
 
     def _begin(self, run: TextRun, following: Element | None) -> bool:
         """Begin a section where names wait: return whether `run` is its title; one without a title needs much text."""
-        if not self._targets or self._boxes or self._depth:
+        if not self._targets or self._boxes or LIST in self._within:
             return False
         innermost, title = self.sections.innermost, run.title
         if title and follows(0, following, 1):
@@ -251,20 +266,21 @@ class SectionWriter:
         else:
             self._write_run(TextRun.of(element), element.getnext())
 
-    def _paragraph(self, words: Sequence[str]) -> None:
-        text = as_paragraph("".join(words))
+    def _paragraph(self, text: str) -> None:
         if not text:
             return
-        indent = "  " * max(0, self._depth - (1 if self._marker else 0))
-        text = indent + self._marker + text if self._depth else text
+        depth = self._within.count(LIST)
+        text = self._absolute(text)
+        text = below(text) if self._tight and not depth and not self._term else text
+        text = in_list(text, self._marker if depth else "", self._within)
         self.sections.innermost.text.add_paragraph(text, tight=self._tight)
         self.sections.innermost.is_source |= not self._linking
-        self._marker, self._targets = "", []
-        self._tight = self._tight or self._depth > 0
+        self._marker, self._targets, self._term = "", [], False
+        self._tight = self._tight or depth > 0
 
     def _add(self, block: Block | None) -> None:
         if block is not None:
-            self.sections.innermost.text.add_block(block)
+            self.sections.innermost.text.add_block(replace(block, within=self._within))
             self.sections.innermost.is_source = True
             self._marker, self._targets = "", []
 
@@ -273,8 +289,9 @@ class SectionWriter:
             self.walk(element)
             return
         for caption in element.iter("caption"):
-            self._paragraph([text_of(caption)])
+            self._paragraph(line_of(caption))
         header, rows = table_rows(element)
+        header, rows = self._absolute(header), [(self._absolute(line), cells) for line, cells in rows]
         with self.sections.within():
             for names, title, lines in named_parts(rows):
                 if names:
@@ -284,18 +301,17 @@ class SectionWriter:
     # -- lists --------------------------------------------------------------------------------------------
 
     def _list(self, element: Element) -> None:
-        if not self._depth and is_index(element, self._site):
+        if LIST not in self._within and is_index(element, self._site):
             self.left_out += sum(map(len, element.itertext()))
             return
-        outer, linking, text = self._tight, self._linking, self.sections.innermost.text
+        outer, within, linking, text = self._tight, self._within, self._linking, self.sections.innermost.text
         self._linking = linking or self._is_contents(element)
-        self._depth += 1
+        self._within += (LIST,)
         self._numberings.append(Numbering(element))
         with text.group(text.lead) if text.lead else nullcontext():
             self.walk(element)
         self._numberings.pop()
-        self._depth -= 1
-        self._tight, self._marker, self._linking = outer, "", linking
+        self._within, self._tight, self._marker, self._linking = within, outer, "", linking
 
     def _is_contents(self, items: Element) -> bool:
         """Return whether a list is a table of contents: all its words are links to pages of this site."""
@@ -305,20 +321,14 @@ class SectionWriter:
         return sum(map(letters, links)) == letters(items)
 
     def _item(self, element: Element) -> None:
-        if self._depth == 0:
-            self._list_item_alone(element)
-            return
+        outer = self._within
+        self._within = outer if LIST in outer else (*outer, LIST)
         self._marker = self._numberings[-1].mark(element) if self._numberings else BULLET
         if not self._boxes and is_named_item(element, named=bool(self._targets)):
             self._write_into(SectionFrame(self.sections.innermost, self._take_targets([])), element)
         else:
             self._group(element)
-        self._marker = ""
-
-    def _list_item_alone(self, element: Element) -> None:
-        self._depth += 1
-        self._item(element)
-        self._depth -= 1
+        self._within, self._marker = outer, ""
 
     def _definitions(self, element: Element) -> None:
         """Write a definition list: an entry with an id is a section, any other a term above its definition."""
@@ -356,9 +366,9 @@ class SectionWriter:
         outer = self._tight
         with self.sections.innermost.text.group():
             for term in terms:
-                words = text_of(term)
-                self._paragraph([words + ":" if words[-1:].isalnum() else words])
-            self._tight = True
+                words = line_of(term)
+                self._paragraph(join([words, ":"]) if words[-1:].isalnum() else words)
+            self._tight, self._term = True, bool(terms)
             if definition is not None:
                 self.walk(definition)
         self._tight = outer
@@ -370,9 +380,9 @@ class SectionWriter:
         self.sections.close_scopes(_UNTITLED)
         endless = definition is not None and named is None and holds_heading(definition)
         frame = SectionFrame(self.sections.innermost, anchors, heading, _UNTITLED if endless else 0, not endless)
-        signatures = "\n".join(text_of(term) for term in terms if is_signature(term))
-        if signatures and signatures != heading:
-            frame.text.add_block(Block("code", signatures))
+        signatures = signature_block(terms)
+        if signatures.text not in ("", heading):
+            frame.text.add_block(signatures)
             frame.is_source = True
         if endless and definition is not None:
             self.sections.open(frame)

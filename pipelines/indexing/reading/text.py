@@ -5,7 +5,9 @@ Knows no HTML beyond the places where a page declares its charset.
 
 import codecs
 import re
+from collections.abc import Sequence
 
+from pipelines.markdown.text import Mark, MarkKind, Text
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_for_storage, clean_page
 
@@ -39,6 +41,11 @@ _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is 
 
 NEEDS_JAVASCRIPT = "it holds no text without JavaScript"  # the reason of an UnreadablePage that a script fills
 TOO_SLOW = "reading it takes too long"  # and of one that ends at the limit of its time
+_STOPS = (".", "!", "?", "…", "。", "！", "？")
+_CLOSING = " \t\n)]}»”’\"'*`"
+
+Span = tuple[int, int, MarkKind, str]  # the first and the last piece (exclusive), what they are, the target of a link
+
 LINE_BREAK = "\u2028"  # stands for <br> until a paragraph is written
 
 
@@ -69,6 +76,44 @@ def as_paragraph(text: str) -> str:
         return " ".join(clean_page(text).split())
     lines = (" ".join(clean_page(line).split()) for line in text.split(LINE_BREAK))
     return "\n".join(line for line in lines if line)
+
+
+def as_marked(pieces: Sequence[str], spans: Sequence[Span]) -> str:
+    """Return the text of `pieces` as a paragraph that knows what each span of them is."""
+    text = as_paragraph("".join(pieces))
+    if not spans:
+        return text
+    starts, ends = _places(pieces)
+    spans = [span for span in spans if span[0] < span[1]]
+    if ends[-1] != len(text):  # letters that Unicode composes across elements
+        return text
+    marks = [Mark(starts[first], ends[last - 1], kind, target) for first, last, kind, target in spans]
+    return Text(text, sorted((mark for mark in marks if mark.start < mark.end), key=lambda mark: (mark[0], -mark[1])))
+
+
+def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return where each piece starts and ends in the paragraph that `as_paragraph` makes of all."""
+    starts: list[int] = []
+    ends: list[int] = []
+    size, gap = 0, 0  # `gap` is 1 where a space or a line break stands before the next word
+    for piece in pieces:
+        text = clean_page(piece)
+        words = " ".join(text.split())
+        if not words:
+            gap = 1 if size and text else gap
+            starts.append(size)
+        else:
+            size += gap or (1 if size and text[0].isspace() else 0)
+            starts.append(size)
+            size += len(words)
+            gap = 1 if text[-1].isspace() else 0
+        ends.append(size)
+    return starts, ends
+
+
+def introduces(paragraph: str) -> bool:
+    """Return whether something must follow `paragraph`: it ends with a colon, or without a stop as captions do."""
+    return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
 
 
 def as_listing(text: str) -> str:

@@ -222,12 +222,12 @@ def test_any_text_can_be_read(text):
 )
 def test_reading_takes_time_that_grows_like_the_text(piece):
     def seconds(count: int) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         plain_text(piece * count)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     short, long = min(seconds(20_000) for _ in range(3)), min(seconds(80_000) for _ in range(2))
-    assert long < 0.01 + 10 * short
+    assert long < 0.02 + 10 * short
 
 
 def test_a_text_keeps_its_marks_when_it_is_divided_and_joined():
