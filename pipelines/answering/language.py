@@ -17,9 +17,7 @@ _KNOWN = frozenset[str]().union(*_FUNCTION_WORDS.values())
 _ENGLISH = frozenset(_TABLES["english"].split())
 # The share of letters in another script from which on a question is in that script's language.
 _OTHER_SCRIPT = 0.3
-_QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
-_ELISION = re.compile(r"\b(?:l|d|j|qu|n|c|s|m|t|dell|nell|all|un)['’](?=[a-zà-ü]{2})", re.IGNORECASE)
 
 # Models by their usual names, hub prefix aside: `sentence-transformers/all-mpnet-base-v2`, `BAAI/bge-small-en-v1.5`.
 _ENGLISH_MODEL = re.compile(
@@ -49,7 +47,7 @@ def find_language(question: str) -> str:
     english = len(words & _ENGLISH)
     found = {tag: len(words & known) for tag, known in _FUNCTION_WORDS.items()}
     language = max(found, key=found.__getitem__)
-    known = found[language] + bool(_ELISION.search(prose))
+    known = found[language]
     accented = sum(not word.isascii() and word not in _KNOWN for word in words)
     if known + accented >= 2 and known + accented > english and (known > 0 or english == 0):
         return language if found[language] else "und"
@@ -57,8 +55,8 @@ def find_language(question: str) -> str:
 
 
 def _without_code(text: str) -> str:
-    """Return `text` without what stands in quotes, and without words that are code: my_list, a.b, camelCase, x=1."""
-    return " ".join(word for word in _QUOTED.sub(" ", text).split() if not _is_code(word))
+    """Return `text` without words that are code: my_list, a.b, camelCase, x=1."""
+    return " ".join(word for word in text.split() if not _is_code(word))
 
 
 def _is_code(word: str) -> bool:

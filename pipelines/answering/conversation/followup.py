@@ -37,8 +37,6 @@ _PREPOSITION = re.compile(
 )
 # A thing of what was spoken of: "the maximum?"; a name is one of its own.
 _DEFINITE = re.compile(r"(?:the|their|its)(?: [a-z-]+)+[ ?.!]*$")
-_WHICH_ARE_THERE = re.compile(r"(?:which|what) [a-z]+ are there[ ?.!]*", re.IGNORECASE)
-_ADVERB = re.compile(r"\w \w+ \w+ly$")  # "an index concurrently": not all a thing
 _ONE = re.compile(r"\bones?\b", re.IGNORECASE)
 _NAME = re.compile(
     r"@?`?[A-Za-z]\w*(?:\.[A-Za-z_]\w+|_\w+|::\w+|(?=\())[\w.:]*(?:\(.*\))?`?"
@@ -185,8 +183,6 @@ def _reference(question: str, most_before: int) -> str:
 
 def _expletive(question: str, found: re.Match[str]) -> bool:
     """Tell an "it" or "there" that stands for nothing: "is it possible", "is there a way", "one of"."""
-    if _WHICH_ARE_THERE.fullmatch(question.strip()):
-        return False
     around = question[max(0, found.start() - 5) : found.end() + 10].lower()
     return bool(
         re.search(
@@ -218,7 +214,7 @@ def _with_subject(question: str, thread: _Thread) -> str:
     asked, pronoun, form = question.rstrip(" ?.!"), _PRONOUN.search(question), _HOW_TO.match(thread.question)
     if form and _DO_THIS.search(asked):
         filled = _DO_THIS.sub(lambda _: f"{form['verb']} {subject}", asked, count=1)
-    elif subject and pronoun and not _ADVERB.search(subject):
+    elif subject and pronoun:
         filled = f"{asked[: pronoun.start()]}{subject}{asked[pronoun.end() :]}"
     else:
         return ""

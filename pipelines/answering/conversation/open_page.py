@@ -48,7 +48,6 @@ _GENERAL = frozenset(terms("this it that these them here show example give tell 
 _NOUNS = frozenset(terms(re.sub(r"\W", " ", f"{_PAGE} {_PART}")))
 # One who brings code, an example or a long story means that.
 _MOST_CHARACTERS, _MOST_BEHIND_COLON = 300, 9
-_OWN = ("```", "\n\n", "here is ", "here's ", "here are ")
 _MY = ("code", "function", "example", "script", "config", "query", "class", "page", "table")
 # Content words before "this parameter", or beside a bare "this", with which a question itself says what it is about.
 # Of 1,884 users' questions that were asked without a page, 3 are taken to mean one.
@@ -135,7 +134,7 @@ def _brings_its_own(question: str) -> bool:
     said = f"{question.lower()} "
     mine = any(f"my {noun}" in said for noun in _MY)
     told = len(question.partition(": ")[2].strip()) > _MOST_BEHIND_COLON
-    return len(question) > _MOST_CHARACTERS or mine or told or any(own in said for own in _OWN)
+    return len(question) > _MOST_CHARACTERS or mine or told
 
 
 def _put(question: str, found: re.Match[str], name: str) -> str:

@@ -83,12 +83,12 @@ Question on its own: Can a Lumo lamp be dimmed at a set time?
 Follow-up question: {question}
 Question on its own:"""
 
-_NAMED = re.compile(
-    r"^(?:the )?(?:follow-up |standalone |stand-alone |rephrased |rewritten |condensed )*(?:question|query)"
-    r"(?: on its own)?\s*:\s*",
+# What a model may write before its question or passage.
+_LABEL = re.compile(
+    r"^(?:the )?(?:(?:follow-up|standalone|stand-alone|rephrased|rewritten|condensed) )*"
+    r"(?:question|query|passage|answer|documentation)(?: on its own)?\s*:\s*",
     re.IGNORECASE,
 )
-_PASSAGE = re.compile(r"^(?:passage|answer|documentation)\s*:\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _turns(history: Sequence[Message]) -> list[Message]:
 
 def parse_passage(text: str, question: str) -> str:
     """Return the prose that a model wrote as a passage, without remarks about it; "" for none and for a refusal."""
-    passage = read_prose(_PASSAGE.sub("", text.strip(), count=1))
+    passage = read_prose(_LABEL.sub("", text.strip(), count=1))
     return passage if len(passage) >= SHORTEST_PASSAGE and not _is_copied(passage, question) else ""
 
 
@@ -260,7 +260,7 @@ def parse_queries(text: str, question: str, most: int) -> list[str]:
 
 def parse_standalone(text: str, question: str) -> str:
     """Return the one question that a model wrote; "" for none, several lines, a refusal or an essay."""
-    queries = read_items(_NAMED.sub("", text.strip(), count=1))
+    queries = read_items(_LABEL.sub("", text.strip(), count=1))
     longest = max(LONGEST_QUERY, 2 * len(question))
     return queries[0] if len(queries) == 1 and len(queries[0]) <= longest else ""
 

@@ -3,7 +3,6 @@
 Knows Markdown's blocks as markdown-it reads them; nothing of what stands in a line.
 """
 
-import re
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -14,8 +13,7 @@ LONGEST_BLOCK, MOST_LINES = 20_000, 400
 Block = Literal["fence", "html", "text"]
 
 _PARSER = MarkdownIt("commonmark").enable("table").disable("inline")
-_FENCE = re.compile(r"`{3}|~{3}")
-_NEWLINE = re.compile(r"\r\n?")
+_FENCES = ("```", "~~~")
 
 
 class BlockReader:
@@ -38,12 +36,12 @@ class BlockReader:
 
     def begin_line(self, head: str) -> Block:
         """Return what a new line is in that begins with `head`: its marks, and all of it if it may be a fence."""
-        if self._inner and not _FENCE.search(self.line):
+        if self._inner and not any(fence in self.line for fence in _FENCES):
             self._text = self._text[: self._line]  # so that long code is not read again for each of its lines
         self._line, self._inner = len(self._text), False
         if len(self._text) > LONGEST_BLOCK or self._text.count("\n") > MOST_LINES:
             return "html"
-        text = _NEWLINE.sub("\n", self._text) + head
+        text = self._text.replace("\r\n", "\n").replace("\r", "\n") + head
         lines = text.split("\n")
         now = len(lines) - 1
         found: Block = "text"

@@ -23,9 +23,6 @@ _TAG_BEGIN = re.compile(r"</?[a-z]", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][\w-]*(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.IGNORECASE)
 _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]{1,31}:[^<>\s]*)>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\]:[ \t]*\n?[ \t]*(\S*)")
-_SPACE = re.compile(r"\s")
-_SPACE_OR_TAG = re.compile(r"[\s<]")
-_GLUED = re.compile(r"\w")
 _VALUE = re.compile(r"=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+)")
 _HIDDEN = re.compile(r"&(?:#|\w+;)|\\|^//")
 _ACTIVE = re.compile(
@@ -76,7 +73,9 @@ class MarkdownFilter(MarkdownScanner):
         runs = {n, *map(len, _TICKS.findall(code))}
         raw = "|" in code or self._left[-1:] == "`" or self._may_be_html(runs)  # a table's cells end code
         self._ticks.update(runs if raw else ())
-        raw = raw or ("//" in code and bool(_GLUED.match(self._text, n + closing.end())))  # it may go on with a URL
+        raw = raw or (
+            "//" in code and _is_word(self._text[n + closing.end() : n + closing.end() + 1])
+        )  # it may go on with a URL
         return n + closing.end(), ticks + self._inner(code, code=True, raw=raw) + ticks
 
     def _may_be_html(self, runs: Collection[int] = ()) -> bool:
@@ -191,7 +190,7 @@ class MarkdownFilter(MarkdownScanner):
         return self._html(tag[0]) if tag else (1, "<")
 
     def _show_autolink(self, link: re.Match[str]) -> str:
-        rest = self._token(_SPACE)[link.end() :]
+        rest = self._token(with_tags=True)[link.end() :]
         return (self._as_text(link[1]) if self.urls.is_quoted(link[1], rest) else "") or REMOVED
 
     def _html(self, tag: str) -> tuple[int, str]:
@@ -208,13 +207,14 @@ class MarkdownFilter(MarkdownScanner):
 
     # -- bare URLs
 
-    def _token(self, end_of: re.Pattern[str] = _SPACE_OR_TAG) -> str:
-        """Return all up to the next space or tag: anything less may not be the end of a URL."""
+    def _token(self, *, with_tags: bool = False) -> str:
+        """Return all up to the next space or, without `with_tags`, tag: anything less may not be the end of a URL."""
         window = self._text[:LONGEST]
-        end = end_of.search(window)
-        if end is None:
+        token = "" if window[:1].isspace() else (window.split(maxsplit=1) or [""])[0]
+        token = token if with_tags else token.partition("<")[0]
+        if len(token) == len(window):
             self._known(len(self._text))
-        return window[: end.start()] if end else window
+        return token
 
     def _bare(self, _: str = "", *, allowed: bool = False) -> tuple[int, str]:
         """Handle a bare URL; with `allowed` it may stay if its origin is allowed."""
@@ -229,7 +229,7 @@ class MarkdownFilter(MarkdownScanner):
 
     def _quoted(self) -> tuple[int, str] | None:
         """Handle a URL that leads elsewhere, if a passage holds it: it is shown, and no link."""
-        run = self._token(_SPACE)
+        run = self._token(with_tags=True)
         for url in (url_of(run), url_of(run.partition("[")[0])):  # a citation may follow without a space
             rest = run[len(url) :]
             if len(run) < LONGEST and self.urls.is_quoted(url, rest) and (self._code or rest[:1] != "`"):
@@ -264,6 +264,10 @@ class MarkdownFilter(MarkdownScanner):
         if not _SCHEMELESS.match(self._token()) or (self._code and self._left[-1:] not in tuple("\"'(=")):
             return len(begin), begin
         return self._bare()
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def _expand(numbers: str, most: int) -> list[int]:

@@ -12,17 +12,15 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "0.0.0.0"})
 
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 _ABSOLUTE = re.compile(r"(https?|wss?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?(?=[/?#]|$)", re.IGNORECASE)
-_NO_HOST = re.compile(r"[a-z]+://$", re.IGNORECASE)  # http://<host>:80 in a manual
 # Whatever makes a browser leave the page: a scheme, slashes of either kind, entities that may hide them.
 _LEADS_AWAY = re.compile(r"[:\\&<\s]|//")
 _LEADS_AWAY_IN_CODE = re.compile(r"[\\&]|//|(?:https?|ftps?|wss?|javascript|vbscript):", re.IGNORECASE)
-_DROPPED = re.compile(r"[\t\n\r]")  # a browser drops them from a URL, wherever in it they stand
+_DROPPED = str.maketrans("", "", "\t\n\r")  # a browser drops them from a URL, wherever in it they stand
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
 _QUOTABLE = re.compile(r"(?<![a-z0-9])(?:https?|ftps?|wss?)://|(?<![a-z0-9])www\.|(?<![:\w/\\])//", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:https?|ftps?|wss?)://", re.IGNORECASE)
 _CITED = re.compile(r"\[[\d,; -]+\]")
-_WORD = re.compile(r"\w")
 _PATH_BEGUN = re.compile(r"[^/]*//[^/?#]*[/?#]")
 
 
@@ -73,7 +71,9 @@ class AllowedURLs:
         """
         if url not in self._quotable:
             return False
-        return not _WORD.search(_CITED.sub("", rest)) or any(url + rest in passage for passage in self.passages)
+        return not any(char.isalnum() or char == "_" for char in _CITED.sub("", rest)) or any(
+            url + rest in passage for passage in self.passages
+        )
 
     def allow_target(self, target: str, *, image: bool = False) -> bool:
         """Return whether a link may lead to `target`, which may have a title behind it; an image must be absolute."""
@@ -84,14 +84,14 @@ class AllowedURLs:
 
     def allow_attribute(self, value: str) -> bool:
         """Return whether an HTML attribute leads nowhere else, as its one URL or among its words."""
-        value = _DROPPED.sub("", value)
+        value = value.translate(_DROPPED)
         return self.allow_target(value) if " " not in value.strip() else not leads_away_in_code(value)
 
     def allow_bare(self, url: str, rest: str, *, code: bool) -> bool:
         """Return whether a bare URL may stay, however much of `rest` a reader's software takes to belong to it."""
         whole = "@" not in rest or bool(_PATH_BEGUN.match(url))
         loopback = code and _host(url) in LOOPBACK
-        return whole and (loopback or self._is_own(url) or bool(_NO_HOST.match(url)))
+        return whole and (loopback or self._is_own(url) or _has_no_host(url))
 
     def _is_own(self, url: str) -> bool:
         """Return whether `url`, and each URL within it, is of an allowed origin: a site may redirect to the latter."""
@@ -102,6 +102,11 @@ class AllowedURLs:
         """Return whether `www.…` without a scheme may stay."""
         host = _URL_END.split(token, maxsplit=1)[0].rstrip(_SENTENCE_END)
         return "@" not in token and any(origin(f"{scheme}://{host}") in self.origins for scheme in ("http", "https"))
+
+
+def _has_no_host(url: str) -> bool:
+    """Return whether a URL is a scheme alone: http://<host>:80 in a manual."""
+    return url.endswith("://") and url.removesuffix("://").isalpha()
 
 
 def _host(url: str) -> str:

@@ -25,7 +25,6 @@ _NAME = re.compile(
     r"|(?<=[a-z,] )[A-Z][a-z]+"
 )
 _NEGATIONS = frozenset(["not", "no", "never", "none", "nor", "neither", "cannot", "without", "except", "unless"])
-_COMPARING = frozenset(["vs", "versus", "better", "instead", "rather"])
 # Endings that are no words: of "what's" and "node's", and of "CPUs".
 _ENDING = re.compile(r"(?<=\w)['’](?:s|re|ll|ve|d|m)\b|(?<=[A-Z]{2})s\b")
 _ASKING = words_of("explain describe define please")
@@ -63,7 +62,6 @@ class Meaning:
     numbers: tuple[tuple[str, int], ...]
     names: frozenset[tuple[str, frozenset[str]]]
     negated: bool
-    compares: bool
     kind: str
     sides: tuple[tuple[str, frozenset[str], frozenset[str]], ...]
 
@@ -81,7 +79,6 @@ class Meaning:
             numbers=tuple(sorted(numbers.items())),
             names=frozenset(_named(name) for name in _NAME.findall(plain)),
             negated=any(word in _NEGATIONS or word.endswith("n't") for word in said),
-            compares=any(word in _COMPARING or word.startswith(("differ", "compare")) for word in said),
             kind=_kind_of(said),
             sides=tuple(_sides_of(said)),
         )
@@ -91,7 +88,7 @@ def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) ->
     """Return whether nothing speaks against two questions meaning the same, whatever their vectors say."""
     return (
         one.numbers == other.numbers
-        and (one.negated, one.compares) == (other.negated, other.compares)
+        and one.negated == other.negated
         and _same_kind(one.kind, other.kind)
         and _same_names(one, other)
         and not _crossed(one, other)

@@ -1,0 +1,207 @@
+"""Measures what each table of phrases is worth: a benchmark with the table and without.
+
+    RAYDEX_DATA=DIR python -m benchmarks.phrases
+
+Prints a line for each table: right and mistaken with it, and without. Users' questions (`eval-dev.jsonl`,
+`routing-dataset-train.jsonl`) must be taken for none of these. No model and no index is asked.
+"""
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import yaml
+
+from benchmarks.common import data
+from pipelines.answering import language
+from pipelines.answering.conversation import followup, open_page, smalltalk
+from pipelines.answering.verified import similarity
+from pipelines.answering.writing import claims
+from pipelines.answering.writing.text import Statement, read_text
+from pipelines.store import Place
+
+SETS = Path(__file__).parent / "questions"
+PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
+NEVER = re.compile(r"(?!)")
+READ = yaml.safe_load
+
+Score = tuple[int, int]  # right, mistaken
+Rows = Sequence[dict[str, Any]]
+
+
+def rows_of(path: Path) -> Rows:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@contextmanager
+def edited(module: ModuleType, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
+    """Load a module with its tables changed."""
+
+    def load(text: str) -> dict[str, Any]:
+        tables = READ(text)
+        edit(tables)
+        return tables
+
+    with patch("yaml.safe_load", load):
+        importlib.reload(module)
+    yield
+    importlib.reload(module)
+
+
+@contextmanager
+def replaced(module: ModuleType, name: str, value: object) -> Iterator[None]:
+    with patch.object(module, name, value):
+        yield
+
+
+def small_talk(users: Sequence[str]) -> Score:
+    rows = rows_of(SETS / "small-talk.jsonl")
+    taken = [smalltalk.find_smalltalk(row["message"]) is not None for row in rows]
+    right = sum(found and row["smalltalk"] for found, row in zip(taken, rows, strict=True))
+    return right, sum(taken) - right + sum(smalltalk.find_smalltalk(user) is not None for user in users)
+
+
+def this_page(users: Sequence[str]) -> Score:
+    rows = rows_of(SETS / "this-page.jsonl")
+    taken = [bool(open_page.open_page(row["question"], PLACE).focus) for row in rows]
+    right = sum(found and row["page"] for found, row in zip(taken, rows, strict=True))
+    return right, sum(taken) - right + sum(bool(open_page.open_page(user, PLACE).focus) for user in users)
+
+
+def languages(users: Sequence[str]) -> Score:
+    rows = rows_of(SETS / "languages.jsonl")
+    right = sum(language.find_language(row["question"]) == row["language"] for row in rows)
+    return right, sum(language.is_foreign(user) for user in users)
+
+
+def same_meaning(_: Sequence[str]) -> Score:
+    def given(one: str, other: str) -> bool:
+        return similarity.may_mean_same(similarity.Meaning.of(one), similarity.Meaning.of(other))
+
+    rows = rows_of(SETS / "same-meaning.jsonl")
+    return tuple(
+        sum(given(row["question"], other) for row in rows for other in row[kind]) for kind in ("same", "other")
+    )
+
+
+def follow_ups(_: Sequence[str]) -> Score:
+    """Count the follow-ups that are completed, and the first questions that are taken for one."""
+    rows = rows_of(SETS / "followups.jsonl")
+    chains = rows_of(SETS / "chains.jsonl")
+    done = [followup.complete(row["question"], row["before"]) for row in chains]
+    done += [followup.complete(row["question"], [row["before"]]) for row in rows]
+    alone = [followup.complete(row["before"], ["How do I scale a Serve deployment?"]) for row in rows]
+    return sum(bool(one.about) for one in done), sum(bool(one.about) for one in alone)
+
+
+def claimed(_: Sequence[str]) -> Score:
+    """Count the claims of the reference answers, and the statements that are none."""
+    answers = [row["answer"] for row in rows_of(data("eval-dev.jsonl"))]
+    said = [piece for answer in answers for piece in read_text(answer) if isinstance(piece, Statement)]
+    found = sum(claims.is_claim(one) for one in said)
+    return found, len(said) - found
+
+
+def drop(*keys: str) -> Callable[[dict[str, Any]], object]:
+    """Return an edit that empties a table, however deep."""
+
+    def edit(tables: dict[str, Any]) -> None:
+        *path, last = keys
+        for key in path:
+            tables = tables[key]
+        tables[last] = "" if isinstance(tables[last], str) else {}
+
+    return edit
+
+
+def without_language(phrases: str) -> Callable[[dict[str, Any]], object]:
+    """Return an edit that takes out of the small talk the phrases that match."""
+
+    def edit(tables: dict[str, Any]) -> None:
+        for kind in ("thanks", "goodbye", "greeting"):
+            for opening, said in list(tables[kind].items()):
+                kept = [phrase for phrase in said.split("|") if not re.search(phrases, phrase)]
+                tables[kind][opening] = "|".join(kept)
+                if not kept:
+                    del tables[kind][opening]
+
+    return edit
+
+
+GERMAN = r"danke|dank$|dir|guten|hallo|servus|moin|tschüss|auf wieder|das hat"
+FRENCH, SPANISH = r"merci|bonjour|bonsoir|salut|au revoir", r"gracias|hola|buen|adiós|hasta"
+CHINESE, JAPANESE = r"[谢謝你您大早上下晚再]", r"[\u3040-\u30ff]"
+
+
+def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
+    """Yield the name of each table, its benchmark, and the context in which it is not there."""
+    for name, phrases in (
+        ("German", GERMAN),
+        ("French", FRENCH),
+        ("Spanish", SPANISH),
+        ("Chinese", CHINESE),
+        ("Japanese", JAPANESE),
+    ):
+        yield f"small talk: {name}", small_talk, edited(smalltalk, without_language(phrases))
+    yield "small talk: goodbyes", small_talk, edited(smalltalk, drop("goodbye"))
+    yield "small talk: fillers", small_talk, edited(smalltalk, drop("fillers"))
+    yield (
+        "small talk: signs",
+        small_talk,
+        edited(smalltalk, lambda all: all.update(signs={"greeting": "", "thanks": ""})),
+    )
+    yield "small talk: reasons", small_talk, replaced(smalltalk, "_REASON", NEVER)
+    for name in ("_THIS_PAGE", "_THIS_PART", "_THERE", "_BARE", "_WHOLE"):
+        yield f"open page: {name}", this_page, replaced(open_page, name, NEVER)
+    yield "open page: my …", this_page, replaced(open_page, "_MY", ())
+    for tag in READ((Path(language.__file__).parent / "languages.yaml").read_text())["words"]:
+        yield f"function words: {tag}", languages, edited(language, drop("words", tag))
+    yield "function words: English", languages, edited(language, drop("english"))
+    yield "scripts", languages, edited(language, drop("scripts"))
+    yield "similarity: opposites", same_meaning, replaced(similarity, "_OPPOSITES", [])
+    yield "similarity: synonyms", same_meaning, replaced(similarity, "_SYNONYMS", [])
+    yield "similarity: kinds", same_meaning, replaced(similarity, "_KINDS", {})
+    yield "similarity: sides", same_meaning, replaced(similarity, "_SIDES", ())
+    yield "similarity: negations", same_meaning, replaced(similarity, "_NEGATIONS", frozenset())
+    yield "similarity: names", same_meaning, replaced(similarity, "_NAME", NEVER)
+    yield "similarity: numbers", same_meaning, replaced(similarity, "_NUMBER", NEVER)
+    yield "similarity: words that ask", same_meaning, replaced(similarity, "_ASKING", frozenset())
+    yield "similarity: endings", same_meaning, replaced(similarity, "_ENDING", NEVER)
+    yield "follow-ups: general words", follow_ups, replaced(followup, "_GENERAL", frozenset())
+    yield "follow-ups: opposites", follow_ups, replaced(followup, "_OPPOSITES", [])
+    for name in (
+        "_CONNECTOR",
+        "_ABOUT",
+        "_PRONOUN",
+        "_OTHERWISE",
+        "_DO_THIS",
+        "_PREPOSITION",
+        "_DEFINITE",
+        "_AT_THE_END",
+    ):
+        yield f"follow-ups: {name}", follow_ups, replaced(followup, name, NEVER)
+    yield "claims: talk", claimed, replaced(claims, "_TALK", frozenset())
+    yield "claims: courtesies, lead-ins", claimed, replaced(claims, "_NO_CLAIM", NEVER)
+
+
+def main() -> None:
+    users = [
+        row["question"] for name in ("eval-dev.jsonl", "routing-dataset-train.jsonl") for row in rows_of(data(name))
+    ]
+    print(f"{len(users):,} users' questions")
+    print("| table | benchmark | with | without |\n|---|---|---|---|")
+    for name, measure, missing in tables():
+        whole = measure(users)
+        with missing:
+            less = measure(users)
+        print(f"| {name} | {measure.__name__} | {whole[0]}, {whole[1]} | {less[0]}, {less[1]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
