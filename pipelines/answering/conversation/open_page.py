@@ -26,7 +26,7 @@ _THIS_PAGE = re.compile(
     rf"\b(?:this|the (?:current|open|present)) {_PAGE}\b(?:'s\b)?"
     rf"|\bthe {_PAGE} (?:that )?i(?:'m| am| have)? (?:on|reading|looking at|viewing|open|see)\b"
     r"|\bdiese[rmns]? (?:seite|anleitung)\b|\bcette page\b|\best[ae] (?:página|pagina)\b"
-    r"|[本此该這](?:页面?|頁面?|文档)|この(?:ページ|記事)",
+    r"|[本此该这這](?:页面?|頁面?|文档)|この(?:ページ|記事)",
     re.IGNORECASE,
 )
 _THIS_PART = re.compile(rf"\b(?:this|these) {_PART}\b", re.IGNORECASE)
