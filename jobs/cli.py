@@ -79,6 +79,17 @@ def add_asking(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--at-once", type=int, default=0, help=at_once)
 
 
+def add_moved(parser: argparse.ArgumentParser, moved: Mapping[str, str]) -> None:
+    """Add flags of an earlier version, which end with what to write instead; help does not show them."""
+
+    class Moved(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, _: object, __: object, flag: str | None = None) -> None:
+            parser.error(f"{flag}: {moved[flag or '']}")
+
+    for flag in moved:
+        parser.add_argument(flag, action=Moved, nargs="*", help=argparse.SUPPRESS)
+
+
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """Add --wait."""
     parser.add_argument("--wait", action="store_true", help="wait for another run on the collection to end")

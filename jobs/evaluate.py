@@ -19,6 +19,7 @@ from jobs.cli import (
     add_asking,
     add_collection,
     add_json,
+    add_moved,
     check_range,
     command,
     finish,
@@ -31,7 +32,6 @@ from pipelines.evaluation.dataset import count_left_out, name_datasets, read_dat
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.gate import judge_floors, read_floors
 from pipelines.evaluation.experiments.record import flatten_scores
-from pipelines.evaluation.judging.checks import check_as_text, check_judge
 from pipelines.evaluation.judging.dimensions import parse_dimensions
 from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.result_text import as_text
@@ -62,8 +62,6 @@ def arguments() -> argparse.ArgumentParser:
         "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
     )
     answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False, help=component)
-    check = "measure whether order, length or authorship of answers sways the judge (more calls: docs/judging.md)"
-    answers.add_argument("--check-judge", action="store_true", help=check)
     without = "answer without the answers that people wrote (`raydex answers`)"
     answers.add_argument("--without-verified", action="store_true", help=without)
     floor = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
@@ -73,6 +71,7 @@ def arguments() -> argparse.ArgumentParser:
     out = "write results.json, questions.jsonl and, with --answers, answers.md there"
     running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
     add_json(parser)
+    add_moved(parser, {"--check-judge": "it is gone: what sways a judge is measured no more"})
     return parser
 
 
@@ -106,7 +105,7 @@ def work(args: argparse.Namespace) -> int:
     check_range("--limit", args.limit, 1)
     check_range("--workers", args.workers, 0)
     check_range("--at-once", args.at_once, 0)
-    for flag in ("judge", "dimensions", "check-judge", "component", "without-verified"):
+    for flag in ("judge", "dimensions", "component", "without-verified"):
         if getattr(args, flag.replace("-", "_")) and not args.answers:
             raise BadInput(f"--{flag} needs --answers: without them only hits are measured")
     if args.without_verified:
@@ -116,14 +115,14 @@ def work(args: argparse.Namespace) -> int:
     examples, left = read_datasets(args.dataset), count_left_out(args.dataset)
     if left:
         counts = ", ".join(f"{count:,} {state}" for state, count in left.items())
-        say(f"left out, as nobody has accepted them: {counts} (`raydex questions --review FILE`)")
+        say(f"left out, as nobody has accepted them: {counts} (`raydex questions review FILE`)")
     examples = sample(examples, args.limit or len(examples), args.seed)
     if not (args.answers or any(example.answerable for example in examples)):
         raise BadInput("every question is about other things (answerable is false): only --answers measures them")
-    wanted, dimensions = bool(args.dimensions or args.check_judge), parse_dimensions(args.dimensions or "quality")
+    wanted, dimensions = bool(args.dimensions), parse_dimensions(args.dimensions or "quality")
     judge = choose_judge(args.judge, wanted, settings)
     if wanted and not judge:
-        raise BadInput("there is no agent to judge: configure one, or leave out --dimensions and --check-judge")
+        raise BadInput("there is no agent to judge: configure one, or leave out --dimensions")
     judged = [dimension.name for dimension in dimensions] if judge else []
     floors = read_floors(args.at_least, score_names(ks, args.answers, judged, args.component))
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
@@ -133,17 +132,17 @@ def work(args: argparse.Namespace) -> int:
         result = evaluate(
             store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=say
         )
-        text = as_text(result)
-        if args.check_judge:
-            checked = check_judge(store, settings, examples, plan, result["evaluation"], options, say)
-            result, text = result | {"judge_check": checked}, f"{text}\n{check_as_text(checked)}"
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])
             write_results(args.out, result, per_question(examples, rows, plan))
     verdicts = judge_floors([measured_run(result)], floors)
     gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
     result |= {"left_out": left}
-    finish(result | ({"gate": gate} if gate else {}), args.json, "\n".join([text, *(f"gate {v}" for v in verdicts)]))
+    finish(
+        result | ({"gate": gate} if gate else {}),
+        args.json,
+        "\n".join([as_text(result), *(f"gate {v}" for v in verdicts)]),
+    )
     return DONE if all(verdict.passed for verdict in verdicts) else NOT_ACCEPTED
 
 

@@ -90,7 +90,7 @@ def read_dataset(path: Path | str) -> list[Example]:
     if mistakes:
         raise BadDataset(path, mistakes)
     if not examples:
-        none = f"no question of {left} is accepted: `raydex questions --review {path} --accept …` accepts them"
+        none = f"no question of {left} is accepted: `raydex questions review {path} --accept …` accepts them"
         raise BadDataset(path, [(0, none if left else "there is no question in it")])
     return examples
 

@@ -8,11 +8,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.llm.client import Affirmation, Completion
+from pipelines.llm.client import Completion
 from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage, digest
-
-AFFIRM = {"yes": "no"}  # stands for the form of a reply: another key than that of a text
 
 
 class CachedModel:
@@ -47,16 +45,6 @@ class CachedModel:
         completion = await self._llm.complete(messages, max_tokens=max_tokens, schema=schema)
         self._keep(key, completion.text)
         return completion
-
-    async def affirm(self, messages: Sequence[Message]) -> Affirmation:
-        """Return the kept probability, else the model's. Raises as `complete`."""
-        key = _key(self.model, messages, 1, AFFIRM)
-        if key in self._replies:
-            self.reused += 1
-            return Affirmation(float(self._replies[key]), Usage())
-        affirmation = await self._llm.affirm(messages)  # type: ignore[attr-defined]
-        self._keep(key, str(affirmation.probability))
-        return affirmation
 
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None

@@ -66,14 +66,6 @@ class Completion:
     finish_reason: str = FINISHED
 
 
-@dataclass(frozen=True, slots=True)
-class Affirmation:
-    """How probably a model says yes to a question, 0 to 1, and the cost of asking."""
-
-    probability: float
-    usage: Usage
-
-
 class LLM:
     """One model behind an OpenAI-compatible endpoint. Works from any event loop, also from several at once.
 
@@ -115,23 +107,6 @@ class LLM:
     ) -> AsyncGenerator[str | Completion, None]:
         """Yield deltas as they come, "" for thoughts, the Completion last. Closing it closes the HTTP request."""
         return self._answer(messages, max_tokens)
-
-    async def affirm(self, messages: Sequence[Message]) -> Affirmation:
-        """Return the probability that the model replies Yes rather than No, by its first token's alternatives.
-
-        A server that does not state them gives 1 or 0. Raises LLMFailed, also for a reply that is neither.
-        """
-        request = self._request(messages, 1, None) | {"logprobs": True, "top_logprobs": protocol.ALTERNATIVES}
-        whole = {name: value for name, value in request.items() if not name.startswith("stream")}
-        with _Translation(self, messages):
-            async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
-                reply = await self._send(whole, self._create)
-        text, why = protocol.delta_of(reply)
-        usage = self._usage(getattr(reply, "usage", None), messages, text)
-        probability = protocol.probability_of_yes(reply)
-        if probability is None:
-            raise self._errors.empty(why, usage)
-        return Affirmation(probability, usage)
 
     async def _answer(
         self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None = None
@@ -207,13 +182,10 @@ class LLM:
             http_client=DefaultAsyncHttpxClient(),
         )
 
-    async def _create(self, request: protocol.Request) -> Any:
-        return await self._post(request, stream=False)
-
     async def _open(self, stopwatch: Stopwatch, request: protocol.Request) -> AsyncGenerator[Any, None]:
         """Return the chunks of an answer whose first token has come: until then a failure may be retried."""
         stopwatch.start()
-        chunks = protocol.chunks(await self._post(request, stream=True))
+        chunks = protocol.chunks(await self._post(request))
         head = []
         async for chunk in chunks:
             head.append(chunk)
@@ -221,7 +193,7 @@ class LLM:
                 break
         return protocol.chain(head, chunks)
 
-    async def _post(self, request: protocol.Request, stream: bool) -> Any:
+    async def _post(self, request: protocol.Request) -> Any:
         """Send a request as it is: `chat.completions.create` copies it field by field, in 0.6 of 3.3 ms of CPU."""
         from openai import AsyncStream
         from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -230,7 +202,7 @@ class LLM:
             "/chat/completions",
             body=request,
             cast_to=ChatCompletion,
-            stream=stream,
+            stream=True,
             stream_cls=AsyncStream[ChatCompletionChunk],
         )
 

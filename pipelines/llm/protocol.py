@@ -4,7 +4,6 @@ Knows requests, replies and the `openai` client's errors; no model, no price and
 """
 
 import json
-import math
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 Request = dict[str, Any]
 
-ALTERNATIVES = 10  # of a first token: "Yes", " yes", "YES" and their opposites are among so many
 # Waits between tries without Retry-After: the openai client's own, 0.5 s doubling up to 8 s.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 
@@ -42,8 +40,6 @@ def leave_out(request: Request, unknown: frozenset[str]) -> Request:
         adapted["max_completion_tokens"] = request["max_tokens"]
     if "stream" in unknown:
         adapted.pop("stream_options", None)
-    if "logprobs" in unknown:
-        adapted.pop("top_logprobs", None)
     return adapted
 
 
@@ -61,7 +57,7 @@ def refused_field(message: str, request: Request, unknown: frozenset[str]) -> st
 
 
 _OPTIONAL = (
-    "stream_options", "stream", "response_format", "max_tokens", "temperature", "top_logprobs", "logprobs",
+    "stream_options", "stream", "response_format", "max_tokens", "temperature",
 )  # fmt: skip
 # OpenAI and vLLM: "maximum context length is N tokens", code context_length_exceeded; llama.cpp and others beside.
 _LENGTH = re.compile(
@@ -83,27 +79,6 @@ def delta_of(chunk: Any) -> tuple[str, str]:
         return "", ""
     refusal, ended = getattr(said, "refusal", None), chunk.choices[0].finish_reason
     return getattr(said, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
-
-
-def probability_of_yes(reply: Any) -> float | None:
-    """Return how probable Yes is against No as a reply's first token; 1 or 0 by its text where no server says so.
-
-    None if the reply says neither.
-    """
-    mass = {"yes": 0.0, "no": 0.0}
-    for word, probability in _first_token(reply) or [(delta_of(reply)[0], 1.0)]:
-        name = re.match(r"\W*(yes|no)\b|", word.lower())
-        if name and name[1]:
-            mass[name[1]] += probability
-    total = sum(mass.values())
-    return mass["yes"] / total if total else None
-
-
-def _first_token(reply: Any) -> list[tuple[str, float]]:
-    """Return the alternatives of the first token with their probabilities, [] where the server states none."""
-    stated = getattr(reply.choices[0], "logprobs", None) if getattr(reply, "choices", None) else None
-    tokens = getattr(stated, "content", None) or []
-    return [(each.token, math.exp(each.logprob)) for token in tokens[:1] for each in token.top_logprobs or [token]]
 
 
 def has_token(chunk: Any) -> bool:

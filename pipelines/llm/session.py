@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipelines.llm.client import FRAMING, Affirmation, Completion
+from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.protocol import joined
 from pipelines.records import Exchange, Message, Usage
@@ -58,14 +58,6 @@ class ChatModel(Protocol):
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
         """Yield deltas, "" for thoughts, the Completion last. Raises LLMFailed."""
-        ...
-
-
-class AffirmingModel(Protocol):
-    """A model that says how probably it answers a question with yes."""
-
-    async def affirm(self, messages: Sequence[Message]) -> Affirmation:
-        """Return the probability of Yes against No. Raises LLMFailed."""
         ...
 
 

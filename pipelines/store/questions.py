@@ -157,11 +157,6 @@ class Questions(Database):
         """Return the answered questions to a collection that were rated, oldest first, with their ratings' sum."""
         return [_from_row(row) for row in self._all("rated_questions", {"collection": clean_for_storage(collection)})]
 
-    def asked_questions(self, collection: str) -> list[str]:
-        """Return the distinct questions that were asked about a collection, as they read alone, oldest first."""
-        rows = self._all("asked_questions", {"collection": clean_for_storage(collection)})
-        return [row["question"] for row in rows]
-
     def recent_questions(
         self, collection: str | None = None, before: datetime | None = None, unknown: bool = False, most: int = 100
     ) -> list[dict[str, Any]]:

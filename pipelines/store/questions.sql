@@ -60,11 +60,6 @@ from question q join feedback f on f.question_id = q.id
 where q.collection = %(collection)s and q.error is null
 group by q.id order by q.asked_at, q.id;
 
--- name: asked_questions
-select coalesce(nullif(standalone, ''), question) as question from question
-where collection = %(collection)s and error is null
-group by 1 order by min(asked_at), 1;
-
 -- name: recent_questions
 -- The sources are those of its citations.
 select q.id, q.asked_at, q.collection, q.question, coalesce(a.text, '') as answer, q.known, coalesce(a.agent, '') as agent,

@@ -125,15 +125,13 @@ class Bill:
     calls: float
 
 
-def bill(usages: Sequence[Usage], price: Price | None = None, embedding: float = 0.0) -> Bill:
-    """Return the cost of questions with these usages: as recorded, or at another `price` for the same tokens.
+def bill(usages: Sequence[Usage], embedding: float = 0.0) -> Bill:
+    """Return the cost of questions with these usages, as it was recorded.
 
     `embedding` is the US dollars of embedding all of them.
     """
-    costs = [price.cost(u.prompt_tokens, u.completion_tokens) if price else u.cost for u in usages]
-    total = sum(costs) + embedding
-    n = len(usages) or 1
-    used = sum(usages, Usage())
+    n, used = len(usages) or 1, sum(usages, Usage())
+    total = used.cost + embedding
     each = total / n
     return Bill(
         len(usages), total, each, 1_000 * each, used.prompt_tokens / n, used.completion_tokens / n, used.calls / n

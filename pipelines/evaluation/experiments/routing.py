@@ -12,24 +12,19 @@ import numpy as np
 
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import is_of_hits
-from pipelines.evaluation.statistics import Matrix, PairedTest, paired_test
+from pipelines.evaluation.statistics import PairedTest, paired_test
 
-ScoreAndCost = tuple[float | None, float]
-
-
-class BadRouting(ValueError):
-    """Scores, costs and decisions of a router do not belong together, or there is no question."""
+Scored = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingPoint:
-    """A threshold's share of questions for the easy agent, and the mean score and cost of a question.
+    """The share of questions that went to the easy agent, and the mean score and cost of a question.
 
     `random_score` is the score of a coin that sends as many questions to the easy agent, chosen by chance; `gain` is
     the score above a coin of the same *cost* (of the same share, where the agents cost the same).
     """
 
-    threshold: float
     easy_share: float
     score: float
     cost: float
@@ -38,104 +33,32 @@ class RoutingPoint:
     gain: float
 
 
-@dataclass(frozen=True, slots=True)
-class RouterEffect:
-    """A router's curve from sending all questions to the hard agent to sending all to the easy one.
-
-    `area` is the mean score above random routing over all shares of the easy agent: 0 is a coin. `questions` have a
-    score of both agents, `left_out` have not.
-    """
-
-    curve: tuple[RoutingPoint, ...]
-    area: float
-    questions: int
-    left_out: int
-
-    def at(self, threshold: float) -> RoutingPoint:
-        """Return the point of the least threshold that is not below `threshold`."""
-        return next((point for point in self.curve if point.threshold >= threshold), self.curve[-1])
-
-    def cheapest(self, share: float = 0.95) -> RoutingPoint:
-        """Return the cheapest point that keeps `share` of the hard agent's score."""
-        least = share * self.curve[-1].score
-        return min((point for point in self.curve if point.score >= least), key=lambda point: point.cost)
-
-
-def router_effect(
-    easy: Sequence[ScoreAndCost],
-    hard: Sequence[ScoreAndCost],
-    probabilities: Sequence[float],
-    thresholds: Sequence[float] | None = None,
-) -> RouterEffect:
-    """Return score and cost by threshold, beside random routing (as RouteLLM does, Ong et al. 2024).
-
-    `easy` and `hard` are (score, cost) of each question by the cheap and the strong agent. `probabilities` are the
-    router's for the easy agent, which is asked from the threshold on. Questions without both scores are left out.
-    Without `thresholds`, all that make a difference are taken; above the last one all questions go to the hard agent.
-    Raises BadRouting.
-    """
-    if not len(easy) == len(hard) == len(probabilities):
-        raise BadRouting(
-            f"{len(easy)} easy, {len(hard)} hard, {len(probabilities)} probabilities: give one of each for a question"
-        )
-    rows = [
-        (e[0], e[1], h[0], h[1], p)
-        for e, h, p in zip(easy, hard, probabilities, strict=True)
-        if e[0] is not None and h[0] is not None
-    ]
-    if not rows:
-        raise BadRouting("no question has a score of both agents")
-    table = np.array(rows, np.float64)
-    chosen = sorted(thresholds) if thresholds is not None else [*np.unique(table[:, 4]).tolist(), float("inf")]
-    curve = tuple(_point(table, threshold) for threshold in chosen)
-    return RouterEffect(curve, _area(table), len(rows), len(easy) - len(rows))
-
-
-def _point(table: Matrix, threshold: float) -> RoutingPoint:
-    easy_score, easy_cost, hard_score, hard_cost, probability = table.T
-    to_easy = probability >= threshold
-    share = float(to_easy.mean())
+def routing_point(easy: Sequence[Scored], hard: Sequence[Scored], to_easy: Sequence[bool]) -> RoutingPoint:
+    """Return what sharing questions out between two agents gave; (score, cost) of each question by either of them."""
+    easy_score, easy_cost = np.array(easy, np.float64).T
+    hard_score, hard_cost = np.array(hard, np.float64).T
+    share, cost = float(np.mean(to_easy)), float(np.where(to_easy, easy_cost, hard_cost).mean())
     score = float(np.where(to_easy, easy_score, hard_score).mean())
-    cost = float(np.where(to_easy, easy_cost, hard_cost).mean())
-    ends = (float(easy_score.mean()), float(hard_score.mean()), float(easy_cost.mean()), float(hard_cost.mean()))
-    return RoutingPoint(
-        threshold,
-        share,
-        score,
-        cost,
-        _mix(share, *ends[:2]),
-        _mix(share, *ends[2:]),
-        score - _score_at_cost(cost, share, *ends),
-    )
+    scores, costs = (float(easy_score.mean()), float(hard_score.mean())), (easy_cost.mean(), hard_cost.mean())
+    as_dear = share_at_cost(cost, *map(float, costs)) if abs(costs[1] - costs[0]) > 1e-12 else share
+    random_cost = float(_mix(share, *costs))
+    return RoutingPoint(share, score, cost, _mix(share, *scores), random_cost, score - _mix(as_dear, *scores))
+
+
+def share_at_cost(cost: float, easy: float, hard: float) -> float:
+    """Return the share of questions for the easy agent at which a coin's expected cost is `cost`."""
+    return min(1.0, max(0.0, (hard - cost) / (hard - easy)))
 
 
 def _mix(share: float, easy: float, hard: float) -> float:
     return share * easy + (1 - share) * hard
 
 
-def _score_at_cost(cost: float, share: float, easy_score: float, hard_score: float, easy: float, hard: float) -> float:
-    """Return the score of a coin whose expected cost is `cost`."""
-    if abs(hard - easy) > 1e-12:
-        share = min(1.0, max(0.0, (hard - cost) / (hard - easy)))
-    return _mix(share, easy_score, hard_score)
-
-
-def _area(table: Matrix) -> float:
-    """Return the mean score above the coin of the same share, over shares from 0 to 1; ties share their places."""
-    points = [_point(table, threshold) for threshold in (*np.unique(table[:, 4]).tolist(), float("inf"))]
-    shares = np.array([point.easy_share for point in points])[::-1]
-    above = np.array([point.score - point.random_score for point in points])[::-1]
-    return float(np.trapezoid(above, shares))
-
-
-def against_random(
-    easy: Sequence[float], hard: Sequence[float], probabilities: Sequence[float], threshold: float
-) -> PairedTest:
-    """Test whether routing at `threshold` scores above a coin of the same share, question by question.
+def against_random(easy: Sequence[float], hard: Sequence[float], to_easy: Sequence[bool]) -> PairedTest:
+    """Test whether a router scores above a coin of the same share, question by question.
 
     The coin's score of a question is its expectation. Raises BadPair and NothingToScore.
     """
-    to_easy = [p >= threshold for p in probabilities]
     share = sum(to_easy) / (len(to_easy) or 1)
     routed = [e if to else h for e, h, to in zip(easy, hard, to_easy, strict=True)]
     return paired_test(routed, [_mix(share, e, h) for e, h in zip(easy, hard, strict=True)])
@@ -163,7 +86,7 @@ def _row(run: Record, measured: Sequence[Record]) -> Iterator[dict[str, Any]]:
     easy, hard = sorted((each for each in alone if each), key=lambda each: float(each["cost_per_1000"]))
     agents = [_agent(one) for one in easy["found"]]
     names = {"easy": Counter(agents).most_common(1)[0][0], "easy_run": easy["name"], "hard_run": hard["name"]}
-    to_easy = [float(_agent(one) == names["easy"]) for one in run["found"]]
+    to_easy = [_agent(one) == names["easy"] for one in run["found"]]
     of_answers = [name for name in run["values"] if not is_of_hits(name)]
     by_metric = {name: _effect(name, easy, hard, to_easy) for name in of_answers if name in easy["values"]}
     yield {"run": run["name"], **names, "metrics": {name: effect for name, effect in by_metric.items() if effect}}
@@ -183,25 +106,20 @@ def _agent(found: Mapping[str, Any]) -> str:
     return str(found.get("agent"))
 
 
-def _effect(metric: str, easy: Record, hard: Record, to_easy: Sequence[float]) -> dict[str, Any] | None:
+def _effect(metric: str, easy: Record, hard: Record, to_easy: Sequence[bool]) -> dict[str, Any] | None:
     """Return the effect over the questions that have a score of both agents; None without such a question."""
-    sides = [_scores_and_costs(run, metric) for run in (easy, hard)]
-    both = [number for number, (e, h) in enumerate(zip(*sides, strict=True)) if e[0] is not None and h[0] is not None]
+    sides = zip(easy["values"][metric], hard["values"][metric], easy["found"], hard["found"], to_easy, strict=True)
+    both = [(e, of_e["cost"] or 0.0, h, of_h["cost"] or 0.0, to)
+            for e, h, of_e, of_h, to in sides if e is not None and h is not None]  # fmt: skip
     if not both:
         return None
-    ours, theirs = ([side[number] for number in both] for side in sides)
-    chosen = [to_easy[number] for number in both]
-    (at,) = router_effect(ours, theirs, chosen, [0.5]).curve
-    test = against_random([e[0] or 0.0 for e in ours], [h[0] or 0.0 for h in theirs], chosen, 0.5)
-    ends = {"easy": _mean(ours), "hard": _mean(theirs)}
-    known = {name: value for name, value in asdict(at).items() if name != "threshold"}
-    return {**known, **ends, "difference": [test.difference, test.low, test.high, test.p], "questions": len(both)}
+    ours, theirs, chosen = ([row[:2] for row in both], [row[2:4] for row in both], [row[4] for row in both])
+    test = against_random([score for score, _ in ours], [score for score, _ in theirs], chosen)
+    ends = {"easy": _mean(ours), "hard": _mean(theirs), "questions": len(both)}
+    return {**asdict(routing_point(ours, theirs, chosen)), **ends,
+            "difference": [test.difference, test.low, test.high, test.p]}  # fmt: skip
 
 
-def _scores_and_costs(run: Record, metric: str) -> list[ScoreAndCost]:
-    return [(v, f["cost"] or 0.0) for v, f in zip(run["values"][metric], run["found"], strict=True)]
-
-
-def _mean(pairs: list[ScoreAndCost]) -> list[float]:
+def _mean(pairs: Sequence[Scored]) -> list[float]:
     """Return the mean [score, cost] of a question."""
-    return [sum(pair[place] or 0.0 for pair in pairs) / len(pairs) for place in (0, 1)]
+    return [sum(pair[place] for pair in pairs) / len(pairs) for place in (0, 1)]

@@ -107,7 +107,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 VARIABLES = frozenset({"question", "answer", "reference", "context"})
-_TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|context|answer_[ab])\b)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|context)\b)", re.IGNORECASE)
 
 
 class BadDimension(ValueError):
@@ -160,7 +160,7 @@ def quote(text: str) -> str:
 
 def _reference(example: Example) -> str:
     if not example.answer:
-        raise NotJudgeable("the question has no reference answer: make it with `raydex questions --answers DATASET`")
+        raise NotJudgeable("the question has no reference answer: make it with `raydex questions answer DATASET`")
     return example.answer
 
 
@@ -177,11 +177,6 @@ def dimension_of(given: str | Dimension) -> Dimension:
     if given not in DIMENSIONS:
         raise BadDimension(f"no dimension is called {given!r}; there are {', '.join(DIMENSIONS)}")
     return DIMENSIONS[given]
-
-
-def dimensions_from(texts: Mapping[str, str]) -> tuple[Dimension, ...]:
-    """Return dimensions from their prompts by name. Raises BadDimension and TemplateError."""
-    return tuple(Dimension(name, Template(text)) for name, text in texts.items())
 
 
 def parse_dimensions(text: str) -> tuple[Dimension, ...]:

@@ -7,10 +7,8 @@ never a score: 0 or NaN would count as one.
 import asyncio
 import logging
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 from pipelines.evaluation.dataset import Example
@@ -25,8 +23,7 @@ from pipelines.evaluation.judging.dimensions import (
     dimension_of,
 )
 from pipelines.evaluation.judging.verdict import Score, parse_verdict
-from pipelines.evaluation.statistics import Interval, bootstrap
-from pipelines.llm.retry import TRIES, ConcurrencyLimit, Progress, ask, gather_all
+from pipelines.llm.retry import TRIES, ConcurrencyLimit, ask
 from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Usage, digest
 from pipelines.store.evaluations import Evaluations, JudgementRow
@@ -66,21 +63,6 @@ class JudgementCache(Protocol):
     def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Keep `rows` in the place of those with the same hash."""
         ...
-
-
-class MemoryCache:
-    """A cache that ends with its process."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Mapping[str, Any]] = {}
-
-    def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return the rows kept under any of `hashes`, by hash."""
-        return {hash: self.rows[hash] for hash in hashes if hash in self.rows}
-
-    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep `rows`."""
-        self.rows |= {row["hash"]: row for row in rows}
 
 
 class StoreCache:
@@ -129,18 +111,6 @@ class Judge:
         self._warn_of_own_answer(answer)
         found = await asyncio.gather(*(self._judge(dimension, example, answer) for dimension in self.dimensions))
         return {judgement.dimension: judgement for judgement in found}
-
-    async def judge_all(
-        self, pairs: Sequence[tuple[Example, Answer]], progress: Progress | None = None
-    ) -> list[Mapping[str, Judgement]]:
-        """Return the judgements of many answers, in their order."""
-        return await gather_all([partial(self.judge, *pair) for pair in pairs], progress)
-
-    async def close(self) -> None:
-        """Close the model's connections, if it has any."""
-        close = getattr(self.llm, "close", None)
-        if close:
-            await close()
 
     async def _judge(self, dimension: Dimension, example: Example, answer: Answer) -> Judgement:
         try:
@@ -200,32 +170,3 @@ def _bare(name: str) -> str:
 def _score(value: Any) -> Score:
     score = float(value)
     return int(score) if score.is_integer() else score
-
-
-# ---------------------------------------------------------------------------------------------- of many
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """One dimension over many answers: the mean score of those judged (None: none was), and errors by reason."""
-
-    dimension: str
-    mean: Interval | None
-    judged: int
-    errors: int
-    reasons: Mapping[str, int]
-    usage: Usage
-
-
-def tally(judgements: Sequence[Mapping[str, Judgement]]) -> dict[str, Tally]:
-    """Return the sum of many answers' judgements by dimension; errors are counted apart and never enter a mean."""
-    names = dict.fromkeys(name for found in judgements for name in found)
-    return {name: _tally(name, [found[name] for found in judgements if name in found]) for name in names}
-
-
-def _tally(name: str, judgements: Sequence[Judgement]) -> Tally:
-    scores = [float(j.score) for j in judgements if j.score is not None]
-    reasons = Counter(j.error for j in judgements if j.error is not None)
-    mean = bootstrap({name: scores})[name] if scores else None
-    usage = sum((j.usage for j in judgements), Usage())
-    return Tally(name, mean, len(scores), len(judgements) - len(scores), dict(reasons.most_common()), usage)

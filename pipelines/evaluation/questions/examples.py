@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from pipelines.evaluation.questions.headings import VERBS, heading_questions
+from pipelines.evaluation.questions.headings import PATTERNS, VERBS, WORDS, heading_questions
 from pipelines.store import SectionStart
 
 MOST = 6
@@ -23,67 +23,20 @@ _MOST_CHARACTERS = 70
 _KNOWN, _EVERYWHERE = 0.6, 0.85
 # "Überblick", "简介": short headings name a kind of section.
 _FEWEST_LETTERS = 10
-# "Überblick", "概要": a short heading names a kind of section.
-_FEWEST_LETTERS = 10
 # A page with more sections is all of a site on one page.
 _MOST_SECTIONS = 200
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_singular(word) for word in text.split())
 
 
 def _singular(word: str) -> str:
     return word if word.endswith("ss") or len(word) < 4 else word.removesuffix("s")
 
 
-# Words of a question that say nothing about its subject.
-_EMPTY = _words("""
-a an and are as at be by can could different do does first for from get getting has have here how i if in into is it its
-make many more multiple much my new next of off on or other out own s several should simple some start started than that
-the their them there this to two up use used using various was we what when where which who why will with without work
-you your
-""")
-# Words that name a subject only together with others: "How do I run the tests?" could be asked of anything.
-_VAGUE = _words("""
-action advantage answer api app application argument array attribute basic behavior benefit block build builder case
-change check class client code command comment component concept condition config configuration connection content
-context custom data database default definition dependency development directory documentation element entry
-environment error event example exception extension failure feature field file filter flag folder form format function
-header image information input installation instance interface issue item key kind library limit line link list location
-log loop machine manager memory message method mode model module name node number object operation operator option order
-output overview package page parameter part path performance permission plugin point policy port prerequisite problem
-process product program project property provider query question reason record reference request resource response
-result return role rule run script section selection server service session setting setup site size source state
-statement step string structure style system table target task template test text thing time tip token tool topic type
-unit update url user utility value variable version view warning way window word worker workflow
-""")
-# Pages that nobody looks for who is new, by words of their URL or headings.
-_ASIDE = re.compile(
-    r"what.?s.?new|changelog|change-log|\brelease|deprecat|legacy|contribut|migrat|upgrad|licen[sc]e|obsolete|appendix"
-    r"|copyright|\bhistory\b|acknowledg|bibliography|glossary|\binternal|advanced|troubleshoot|removed|\bbugs?\b|porting"
-    r"|edition\b|archive|\bold\b|\bjava\b|developer|roadmap|community|comparison",
-    re.IGNORECASE,
-)
-# Where a new reader begins, and where one looks things up.
-_GUIDE = re.compile(r"tutorial|guide|how-?to|getting.?started|quick.?start|intro|basics|learn|using|\bfaq\b|/use", re.I)
-_REFERENCE = re.compile(r"\bapi\b|[_-]ref\b|reference|package_ref|\bc-api\b|\bspec|schema|catalog|extending", re.I)
+# Words of a question that say nothing about its subject, and those that name one only together with others.
+_EMPTY, _VAGUE = (frozenset(map(_singular, WORDS[name])) for name in ("empty", "vague"))
 # What a person does not say: names in code, markup, a dash, numbers of two digits.
 _CODE = re.compile(r"[_./\\<>{}()\[\]=@#$&|*—–:;\"“”]|[a-z][A-Z]|\d\d|\bclass\b", re.ASCII)
 # "CREATE INDEX — define a new index": the purpose of a command.
 _COMMAND = re.compile(r"^[\w .-]{2,40} [—–] (?P<clause>[a-z]+ [a-zA-Z -]{6,60})$", re.MULTILINE)
-
-
-# "How do I serve and offline?", "How do I install on demand?", "What is the definition of …?": no task and no thing.
-_ODD = re.compile(
-    rf"^How do I \w+ and (?!(?:{'|'.join(sorted(VERBS))})\b)"
-    r"|^How do I (?!deploy|scale|run|connect|integrate|search|switch|log|get)\w+"
-    r" (?:on|in|for|by|from|as|at|with|without|of|or)\b"
-    r"|^How do I do\b|^What(?:’s| is| are) the\b|\b(?:our|we|us)\b"
-    r"|^How do I .* in (?:[A-Z]\w+ing\b|\w+ \w+ \w+|\w+ API\b)"
-    r"|\b(?:quickstart|guide|tutorial|overview|examples?|reference|walkthrough)\?$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +94,20 @@ def _questions(section: SectionStart, casing: "Casing") -> list[str]:
     heading, text = section.headings[-1], section.text
     if section.language and not section.language.lower().startswith("en"):
         return [heading] if len(heading) >= _FEWEST_LETTERS else []  # the forms of its language are not known
-    made = [_from_command(f"{heading}\n{text}"), *heading_questions(section.title, section.headings, text)]
+    made = [_from_command(f"{heading}\n{text}"), *heading_questions(section.headings, text)]
     made = made if any(made) else [_from_task(heading, text)]
     names = text if len(section.headings) == 1 else f"{section.headings[0]}\n{text}"
     return [
         re.sub(r"^How to (?=[a-z])", "How do I ", _in_sentence_case(question, names, casing))
         for question in made
-        if question and _is_certain(question, heading, text) and not _ODD.search(question)
+        if question and _is_certain(question, heading, text) and not _is_odd(question)
     ]
+
+
+def _is_odd(question: str) -> bool:
+    """Return whether a question asks for no task and no thing: "How do I serve and offline?"."""
+    second = re.match(r"How do I \w+ and (\w+)", question)
+    return bool(PATTERNS["odd"].search(question) or (second and second[1] not in VERBS))
 
 
 def _from_command(text: str) -> str:
@@ -163,10 +122,6 @@ def _from_task(heading: str, text: str) -> str:
     forms = (stem,) if stem == first.lower() else (stem, f"{stem}e", stem[:-1])
     verbs = [form for form in forms if form.isalpha() and re.search(rf"(?:to|can|you) {form} (?:an?|the|your) ", text)]
     return f"How do I {verbs[0]} {rest}?" if verbs and rest else ""
-
-
-def _uses_as_verb(word: str, text: str) -> bool:
-    return bool(re.search(rf"\b(?:to|can|you|we|must|should|and|or|then)\s+{word}\b", text, re.IGNORECASE))
 
 
 def _is_certain(question: str, heading: str, text: str) -> bool:
@@ -213,13 +168,13 @@ def _score(question: str, about: frozenset[str], section: SectionStart) -> float
     if len(question) > _MOST_CHARACTERS or _CODE.search(question[:-1]) or not telling - VERBS:
         return 0.0
     place = " ".join((section.url, section.title))
-    score = 0.3 * bool(_GUIDE.search(place)) - 0.3 * bool(_REFERENCE.search(place))
+    score = 0.3 * bool(PATTERNS["guide"].search(place)) - 0.3 * bool(PATTERNS["reference"].search(place))
     score += {1: 0.4, 2: 0.3, 3: 0.1}.get(len(section.headings), 0.0)
     asks = question.startswith("How") or section.headings[-1] == question
     score += 0.3 * (len(telling) > 1) + 0.3 * asks + 0.2 * question.startswith("What")
     score -= 0.3 * bool(re.match(r"How do I \w+ the\b|(?!How|What|When|Which)", question))
     score -= 0.1 * max(0, len(question.split()) - 9)
-    return score - 1.0 * bool(_ASIDE.search(" ".join((section.url, section.title, *section.headings))))
+    return score - 1.0 * bool(PATTERNS["aside"].search(" ".join((section.url, section.title, *section.headings))))
 
 
 def _overlap(example: ExampleQuestion, chosen: Sequence[ExampleQuestion]) -> float:

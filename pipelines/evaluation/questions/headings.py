@@ -1,95 +1,42 @@
-"""Makes questions from headings and first sentences, without a model.
+"""Makes questions from headings and first sentences, without a model: "How do I …?", "What is …?".
 
 The questions are few and plain, but none is silly: where a form is not certain there is none. Knows English and the
-style of documentation.
+style of documentation; the words stand in headings.yaml.
 """
 
 import re
 from collections.abc import Sequence
+from importlib.resources import files
 
+import yaml
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_TABLE = yaml.safe_load((files(__package__) / "headings.yaml").read_text(encoding="utf-8"))
+WORDS = {name: frozenset(text.split()) for name, text in _TABLE.items() if isinstance(text, str)}
+PATTERNS = {name: re.compile("|".join(rows), re.IGNORECASE) for name, rows in _TABLE["patterns"].items()}
+VERBS = WORDS["verbs"]
 
-
-# Headings that name the kind of a section, not its subject.
-GENERIC = _words("""
-overview introduction intro example examples usage notes note parameters returns return raises attributes methods
-summary conclusion faq faqs faq’s contents references reference changelog prerequisites requirements see also next
-steps what's new more information details background motivation limitations api resources further reading additional
-quickstart tutorial setup installation options advanced basics miscellaneous troubleshooting appendix known issues
-""")
-
-# Verbs that headings of documentation begin with and that are rarely nouns.
-VERBS = _words("""
-access activate add adjust aggregate allocate analyze apply assign attach autoscale avoid benchmark bind build cancel
-choose clean clone collect combine compare compile compute configure connect convert copy create customize debug declare
-define delete deploy detect develop disable display distribute download edit enable ensure evaluate execute export
-expose extend extract fetch find fine-tune fix format generate get group handle hide implement import improve include
-increase initialize inspect install integrate investigate invoke keep launch limit load locate log maintain make manage
-mark measure merge migrate minimize modify monitor mount move obtain open optimize organize override package parallelize
-parse partition pass perform persist prepare prevent preprocess print process profile provision publish pull push query
-read receive record reduce refer register release reload remove rename repartition replace reproduce request reset
-resize resolve restart restore restrict resume retrieve retry rotate run save scale schedule search secure select send
-serialize serve set share shard show shuffle shut sort specify split start stop store stream submit switch sync
-synchronize tail terminate test track train transform troubleshoot tune turn uninstall unpack update upgrade upload use
-validate verify view visualize wait wrap write
-""")
-# Gerunds that stand before nouns as often: "training throughput" is no task.
-NOUNS = _words("building loading logging processing profiling scheduling streaming testing tracking training")
-# Words that are no names, even if a heading capitalizes them.
-_SMALL = _words("""
-a an and as at by for from how if in into is it my of on or out over started that the their them this to up using via
-when with without you your
-""")
-
-# Verbs that are nouns as often: certain only before an article, "your" or a preposition.
-DOUBTFUL = _words("""
-access build cancel clone compute copy display download export format get group import limit load log make mark
-measure monitor mount move package partition pass process profile pull push query read record release request reset
-restart return run save scale schedule search secure set share shard show shuffle sort split start stop store stream
-switch sync tail test track train transform tune turn update upgrade upload use view wait wrap clean find keep open
-serve
-""")
-_CERTAIN = _words(
-    "a an the your my multiple several custom another all each with on in from to up down out into as and for using"
-)
-
-# Words that point to something the reader of a question does not see.
-_POINTING = re.compile(
-    r"\b(?:this|these|those|it|its|that|above|below|following|here|previous|same|such|example|examples|section)\b", re.I
-)
-_ASKING = re.compile(
-    r"^(?:what|how|why|when|where|which|who|can|does|do|is|are|should|will|could)\b.*", re.IGNORECASE | re.DOTALL
-)
-# Headings with a subtitle, code or an ellipsis, and a thing that nobody wants to do.
-_UNFIT = re.compile(r"[:=;…]|\.\.|^run(?:ning)? out of\b", re.IGNORECASE)
 _NUMBERING = re.compile(r"^(?:step\s+\d+\s*[:.)-]\s*|\d+(?:\.\d+)*[.):]?\s+|[a-z][.)]\s+)", re.IGNORECASE)
 _DEFINED = re.compile(
     r"^(?P<article>an?\s+|the\s+)?(?P<subject>[\w`./+ -]{2,60}?)\s+(?P<verb>is|are)\s+(?:an?|the|one\s+of)\s+.+",
     re.IGNORECASE,
 )
-_PURPOSE = re.compile(
-    r"^to\s+(?P<clause>[a-z][^,.;:]{8,80}?),\s+(?:you|use|call|set|run|first|pass|add|specify|see|we)\b", re.I
-)
-_ABLE = re.compile(
-    r"^(?:you|users)\s+can\s+(?:also\s+)?use\s+[^.;:]{2,60}?\s+to\s+(?P<clause>[a-z][^,.;:()]{8,80})[.,;:(]", re.I
-)
+_ASKING = ("what", "how", "why", "when", "where", "which", "who", "can", "does", "do", "is", "are", "should", "will")
+# Beginnings of headings that are questions without their mark.
+_QUESTIONS = {("what", "is"), ("what", "are"), ("how", "does"), ("how", "do"), ("why", "use"), ("why", "does")}
 
 FEWEST, MOST = 3, 16  # words of a question: fewer are too vague, more are a sentence turned round
 LEAST_TEXT = 80  # characters of a section that is worth a question
 
 
-def heading_questions(title: str, headings: Sequence[str], text: str) -> list[str]:
+def heading_questions(headings: Sequence[str], text: str) -> list[str]:
     """Return the questions that a section answers, best first, from its `headings` and the `text` it begins with.
 
-    `title` is that of its page; it is added where a heading alone is too vague.
+    The page's heading is added where the section's alone is too vague.
     """
     if len(text) < LEAST_TEXT or not headings:
         return []
-    heading, first = _clean(headings[-1]), _sentence(text)
-    page = _clean(headings[0]) if len(headings) > 1 else ""
-    found = [_from_heading(heading, page), _from_definition(heading, first), _from_purpose(first)]
+    heading, page = _clean(headings[-1]), _clean(headings[0]) if len(headings) > 1 else ""
+    found = [_from_heading(heading, page), _from_definition(heading, _sentence(text))]
     return [question for question in dict.fromkeys(filter(None, found)) if _sensible(question)]
 
 
@@ -100,54 +47,60 @@ def _clean(heading: str) -> str:
 
 def _from_heading(heading: str, page: str) -> str:
     words = heading.split()
-    if not words or len(words) > MOST or {word.lower() for word in words} <= GENERIC or _UNFIT.search(heading):
+    if not words or len(words) > MOST or _is_generic(heading) or PATTERNS["unfit"].search(heading):
         return ""
-    if _ASKING.match(heading):
+    if words[0].lower() in _ASKING:
         return _from_question(heading)
     verb, rest = _verb(words)
-    if not verb or not rest or _POINTING.search(" ".join(rest)):
+    if not verb or not rest or _points(" ".join(rest)):
         return ""
     question = f"How do I {verb} {_object(rest)}"
     # "Configure logging" on the page "Ray Serve": a reader would ask which logging.
-    vague = len(rest) < 2 and page and not _same_subject(page, question) and {w.lower() for w in page.split()} - GENERIC
-    is_topic = bool(vague) and len(page.split()) <= 4 and not _verb(page.split())[0] and not _ASKING.match(page)
+    vague = len(rest) < 2 and page and not _same_subject(page, question) and not _is_generic(page)
+    topic = page.split() if vague else []
+    is_topic = 0 < len(topic) <= 4 and not _verb(topic)[0] and topic[0].lower() not in _ASKING
     return f"{question} in {page}?" if is_topic else f"{question}?"
+
+
+def _is_generic(heading: str) -> bool:
+    return {word.lower() for word in heading.split()} <= WORDS["generic"]
+
+
+def _points(text: str) -> bool:
+    """Return whether a text points to something that the reader of a question does not see."""
+    return not WORDS["pointing"].isdisjoint(re.findall(r"\w+", text.lower()))
 
 
 def _from_question(heading: str) -> str:
     """Return a heading that is a question already; "" if it only begins like one ("What's next")."""
     words = heading.rstrip("?").split()
-    start = [word.lower() for word in words[:2]]
-    if _POINTING.search(heading) or len(words) < FEWEST:
+    if _points(heading) or len(words) < FEWEST:
         return ""
+    first, second, third = (word.lower() for word in words[:3])
     if heading.endswith("?"):
         return heading
-    if start == ["how", "to"] and words[2].lower() in VERBS:
-        return f"How do I {' '.join([words[2].lower(), *words[3:]])}?"
-    if start in (["when", "to"], ["where", "to"]) and words[2].lower() in VERBS:
-        return f"{words[0].capitalize()} should I {' '.join([words[2].lower(), *words[3:]])}?"
-    if start in (["what", "is"], ["what", "are"], ["how", "does"], ["how", "do"], ["why", "use"], ["why", "does"]):
-        return f"{' '.join(words)}?"
-    return ""
+    if second == "to" and third in VERBS and first in ("how", "when", "where"):
+        start = "How do I" if first == "how" else f"{first.capitalize()} should I"
+        return f"{start} {' '.join([third, *words[3:]])}?"
+    return f"{' '.join(words)}?" if (first, second) in _QUESTIONS else ""
 
 
 def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the verb that a heading begins with, in its base form, and the words after it; ("", []) without a verb."""
     first, rest = words[0].lower(), list(words[1:])
+    is_certain = bool(rest) and rest[0].lower() in WORDS["certain"]
     if base := _base(first):
-        certain = first not in NOUNS or (bool(rest) and rest[0].lower() in _CERTAIN)
-        return (base, rest) if certain else ("", [])
+        return (base, rest) if is_certain or first not in WORDS["nouns"] else ("", [])
     if first == "getting" and [word.lower() for word in rest[:1]] == ["started"] and len(rest) > 2:
         return "get", rest
     if first not in VERBS or not rest or words[0][1:] != first[1:]:
         return "", []
-    certain = rest[0].lower() in _CERTAIN or (first not in DOUBTFUL)
-    return (first, rest) if certain else ("", [])
+    return (first, rest) if is_certain or first not in WORDS["doubtful"] else ("", [])
 
 
 def _object(rest: Sequence[str]) -> str:
     """Return the words after a heading's verb as in a sentence: small words and a second verb in lower case."""
-    small = [word.lower() if word.lower() in _SMALL else word for word in rest]
+    small = [word.lower() if word.lower() in WORDS["small"] else word for word in rest]
     for at, word in enumerate(small[:-1]):
         if word in ("and", "or"):
             second = small[at + 1].lower()
@@ -167,24 +120,12 @@ def _base(gerund: str) -> str:
 def _from_definition(heading: str, sentence: str) -> str:
     """Return "What is X?" where the first sentence defines the heading's X."""
     match = _DEFINED.match(sentence)
-    if not match or not _same_subject(heading, match["subject"]) or _POINTING.search(match["subject"]):
+    if not match or not _same_subject(heading, match["subject"]) or _points(match["subject"]):
         return ""
     subject = match["subject"].replace("`", "")
-    if len(subject.split()) > 5 or {word.lower() for word in subject.split()} <= GENERIC:
+    if len(subject.split()) > 5 or _is_generic(subject):
         return ""
     return f"What {match['verb'].lower()} {(match['article'] or '').lower()}{subject}?"
-
-
-def _from_purpose(sentence: str) -> str:
-    """Return "How do I …?" from "To …, do this" and "You can use … to …"."""
-    match = _PURPOSE.match(sentence) or _ABLE.match(sentence)
-    if not match:
-        return ""
-    clause = match["clause"].replace("`", "").strip()
-    words = clause.split()
-    if words[0].lower() not in VERBS or len(words) < FEWEST or _POINTING.search(clause):
-        return ""
-    return f"How do I {' '.join([words[0].lower(), *words[1:]])}?"
 
 
 def _same_subject(one: str, other: str) -> bool:

@@ -1,6 +1,7 @@
 """Writes questions about chunks, and reference answers to questions.
 
-A language model writes them, or headings do. Knows chunks and a model that may babble; no database and no engine.
+A language model writes them, or headings stand for them. Knows chunks and a model that may babble; no database and no
+engine.
 """
 
 import random
@@ -15,7 +16,6 @@ from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.prompts import Piece, Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import quote
-from pipelines.evaluation.questions.headings import heading_questions
 from pipelines.evaluation.questions.replies import parse_questions
 from pipelines.llm.client import FRAMING
 from pipelines.llm.replies import strip_reasoning
@@ -126,10 +126,10 @@ def _beginning(question: str) -> str:
     return f'"{start} …"' if len(words) > WORDS + 1 and re.fullmatch(r"[\w' -]+", start) else ""
 
 
-def questions_from_headings(chunks: Iterable[Hit]) -> QuestionSet:
-    """Return the best question of each section, from its heading and first sentence, without a model."""
-    found = ((chunk, heading_questions(chunk.title, chunk.headings, chunk.text)) for chunk in chunks)
-    return QuestionSet(tuple(Example(questions[0], (chunk.source,)) for chunk, questions in found if questions))
+def ask_headings(chunks: Iterable[Hit]) -> QuestionSet:
+    """Return the heading of each section as its question, without a model; one word alone asks nothing."""
+    asked = ((" ".join(chunk.headings[-1].split()), chunk.source) for chunk in chunks if chunk.headings)
+    return QuestionSet(tuple(Example(heading, (source,)) for heading, source in asked if " " in heading))
 
 
 # ---------------------------------------------------------------------------------------------- reference answers

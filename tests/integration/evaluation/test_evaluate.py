@@ -225,50 +225,6 @@ def test_questions_that_a_model_fails_are_asked_again_but_not_for_ever(job: Job,
     assert "answered by: extractive 5, small (scripted) 1 (5 as the model failed)" in said
 
 
-def judged_by_its_own(request: Request) -> str:
-    """A judge that prefers the first answer, long answers, and those of its own model."""
-    if "<answer_a>" in request.text:
-        return '{"reasoning": "it comes first", "better": "A"}'
-    if "generated_answer" in request.text:
-        own = f"by {request.body['model']}" in request.text
-        return f"Score: {3 + own + 0.5 * ('In summary' in request.text)}"
-    return f"So it is, by {request.body['model']} [1]."
-
-
-def test_a_judge_that_order_length_and_authorship_sway_is_found_out(job: Job, tmp_path: Path, monkeypatch) -> None:
-    with ScriptedLLM(default=judged_by_its_own) as llm:
-        agents = [{"name": name, "model": f"model-{name}", "base_url": llm.url} for name in ("one", "two")]
-        monkeypatch.setenv("RAYDEX_AGENTS", json.dumps(agents))
-        words = ("--answers", "--component", "--k", "2", "--limit", "3", "--seed", "3", "--check-judge")
-        done = job(*words, "--json", "--out", str(tmp_path / "out"))
-        assert done.code == 0, done.err
-        found = done.result["judge_check"]
-        assert (found["judge"], found["model"]) == ("one", "model-one")
-        assert (found["position"]["consistent"]["value"], found["position"]["favours_first"]) == (0, 1)
-        assert (found["verbosity"]["dimension"], found["verbosity"]["raised"]) == ("quality", 1)
-        assert found["verbosity"]["difference"]["difference"] == 0.5
-        judges = {one["judge"]: one for one in found["self_preference"]["judges"]}
-        assert judges["model-one"]["own"] == 1 and judges["model-one"]["preference"]["value"] == 2
-        assert json.loads((tmp_path / "out" / "results.json").read_text())["judge_check"] == found
-        asked = len(llm.asked)
-        lines = job(*words).out.splitlines()
-        assert len(llm.asked) - asked == 6  # answers and judgements are kept, comparisons are not
-    assert "judge check of model-one (agent one)" in lines
-    assert "  verbosity: padding changes quality by +0.500 [+0.500, +0.500], p 0.25; 1.000 of 3 scores rise" in lines
-
-
-def test_what_a_judge_check_lacks_is_said(job: Job, tmp_path: Path, monkeypatch) -> None:
-    write_dataset(tmp_path / "bare.jsonl", [replace(example, answer=None) for example in examples()[:2]])
-    with ScriptedLLM(default="So it is [1].") as llm:
-        monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
-        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        words = ("--answers", "--k", "2", "--check-judge", "--json")
-        found = job(*words, dataset="bare.jsonl").result["judge_check"]
-    assert "--component" in found["position"]["skipped"]
-    assert "reference answers are missing" in found["verbosity"]["skipped"]
-    assert "two agents with different models" in found["self_preference"]["skipped"]
-
-
 def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, monkeypatch) -> None:
     async def broken(self: Any, question: str, **_: Any) -> Any:
         if question != examples()[0].question:
@@ -299,9 +255,7 @@ REFUSED = [
     (["--limit", "0"], "--limit is 0"),
     (["--workers", "-1"], "--workers is -1"),
     (["--judge", "llm"], "needs --answers"),
-    (["--check-judge"], "--check-judge needs --answers"),
     (["--component"], "--component needs --answers"),
-    (["--answers", "--check-judge"], "there is no agent to judge"),
     (["--answers", "--dimensions", "toxicity"], "there is no agent to judge"),
     (["--out", __file__], "can't be made a folder: File exists"),
     (["--answers", "--dimensions", "wit"], "no dimension is called 'wit'"),

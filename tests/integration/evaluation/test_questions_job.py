@@ -22,14 +22,14 @@ FACTS = {
 
 @pytest.fixture
 def job(database_url, monkeypatch, capsys, tmp_path):
-    """`python -m jobs.questions --collection docs --out …`, in this process, on a small index."""
+    """`raydex questions ACTION … --collection docs --out …`, in this process, on a small index."""
     with Store(database_url) as store:
         Workshop(store).reindex(FACTS)
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
     def run(*words: str, out: str = "made.jsonl"):
-        flags = ("--collection", "docs", "--out", str(tmp_path / out), "--json", *words)
+        flags = (*words[:1], "--collection", "docs", "--out", str(tmp_path / out), "--json", *words[1:])
         code = run_job(questions.arguments(), questions.work, flags)
         printed = capsys.readouterr()
         return code, json.loads(printed.out.strip().splitlines()[-1]) if printed.out.strip() else printed.err
@@ -49,13 +49,13 @@ def test_questions_are_written_filtered_and_then_answered(job, monkeypatch, tmp_
     with ScriptedLLM(rules) as server:
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
         monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
-        code, summary = job("--find-in", "1")
+        code, summary = job("make", "--find-in", "1")
         assert code == 0 and summary["model"] == "scripted" and summary["chunks"] == 2 and summary["made"] == 2
         assert summary["failed"] == 1 and summary["usage"]["calls"] == 3
         examples = read_dataset(tmp_path / "made.jsonl")
         assert len(examples) == summary["written"] >= 1
         assert {e.sources for e in examples} == {("https://docs.test/scale.html#scaling",)}
-        code, summary = job("--answers", str(tmp_path / "made.jsonl"), out="answered.jsonl")
+        code, summary = job("answer", str(tmp_path / "made.jsonl"), out="answered.jsonl")
     answered = read_dataset(tmp_path / "answered.jsonl")
     assert code == 0 and summary["answered"] == len(examples)
     assert {e.answer for e in answered} == {"Set num_replicas."}
@@ -67,9 +67,10 @@ def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, monkeypatch, tmp_
     with ScriptedLLM(default=in_turn(made[0], Reply(hang=True), made[1])) as server:
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
         monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
-        flags = ("--find-in", "0", "--at-once", "1")
-        command = [sys.executable, "-m", "jobs.questions", "--collection", "docs", "--out", tmp_path / "made.jsonl"]
-        with subprocess.Popen([*command, *flags], stderr=subprocess.DEVNULL) as killed:
+        flags = ("make", "--find-in", "0", "--at-once", "1")
+        named = ("--collection", "docs", "--out", tmp_path / "made.jsonl")
+        command = [sys.executable, "-m", "jobs.questions", *flags, *named]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as killed:
             assert server.wait_for(lambda llm: len(llm.asked) == 2, 60)
             killed.kill()
         assert not (tmp_path / "made.jsonl").exists()
@@ -85,7 +86,7 @@ def test_the_filter_asks_no_model(job, monkeypatch):
         for name, value in (("LLM_MODEL", "scripted"), ("LLM_URL", server.url), ("NUM_QUERIES", "3")):
             monkeypatch.setenv(f"RAYDEX_{name}", value)
         monkeypatch.setenv("RAYDEX_RERANKER__KIND", "llm")
-        code, summary = job("--limit", "1")
+        code, summary = job("make", "--limit", "1")
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
 
 
@@ -97,33 +98,31 @@ def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, database_
         store.record_questions(rows)
         store.record_feedback("good", 1, key_name="a")
         store.record_feedback("bad", -1, key_name="a")
-    code, summary = job("--feedback")
+    code, summary = job("make", "--feedback")
     assert code == 0 and summary["written"] == summary["new"] == 1
     with pytest.raises(BadDataset, match="no question of 1 is accepted"):
         read_dataset(tmp_path / "made.jsonl")
     assert review("--accept", "1")["rows"][0]["review"] == "accepted"
     assert read_dataset(tmp_path / "made.jsonl") == [Example("good?", (source,), "So.")]
-    assert job("--feedback", "--without-llm")[0] == 2
 
 
 def test_without_a_good_rating_no_draft_is_written(job, database_url, tmp_path):
     with Store(database_url) as store:
         store.record_questions([recorded("bad", "bad?", "docs", text="So.")])
         store.record_feedback("bad", -1)
-    code, summary = job("--feedback")
+    code, summary = job("make", "--feedback")
     assert (code, summary["written"], summary["new"]) == (0, 0, 0)
-    assert "no answer was rated well" in questions.describe(summary)
     assert not (tmp_path / "made.jsonl").exists()
-    code, said = job("--feedback", "--collection", "dosc")
+    code, said = job("make", "--feedback", "--collection", "dosc")
     assert code == 2 and "no collection 'dosc'; there are: docs" in said
 
 
 @pytest.fixture
 def review(database_url, capsys, tmp_path):
-    """`raydex questions --review made.jsonl …`: what it prints."""
+    """`raydex questions review made.jsonl …`: what it prints."""
 
     def run(*words: str):
-        flags = ("--review", str(tmp_path / "made.jsonl"), *words, "--json")
+        flags = ("review", str(tmp_path / "made.jsonl"), *words, "--json")
         assert run_job(questions.arguments(), questions.work, flags) == 0
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
@@ -136,12 +135,12 @@ def test_what_a_person_said_of_a_draft_stays(job, review, database_url, tmp_path
         for id in ("one", "two", "three"):
             store.record_questions([recorded(id, f"{id}?", "docs", cited=[source])])
             store.record_feedback(id, 1)
-        assert job("--feedback")[1]["new"] == 3
+        assert job("make", "--feedback")[1]["new"] == 3
         review("--reject", "1")
         review("--accept", "2", "--source", other)
         store.record_questions([recorded("four", "four?", "docs", cited=[source])])
         store.record_feedback("four", 1)
-    code, summary = job("--feedback")
+    code, summary = job("make", "--feedback")
     assert (code, summary["new"], summary["kept"]) == (0, 1, 3)
     rows = review("--accept", "all")["rows"]
     assert [(row["question"], row["review"], row["source"]) for row in rows] == [
@@ -157,76 +156,57 @@ def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(jo
     with Store(database_url) as store:
         rows = [recorded("bad", "and that?", "docs", standalone="How many copies run?", cited=cited)]
         store.record_questions([*rows, recorded("off", "Who won?", "docs", text="Me.", cited=cited)])
-    code, made = job("--regression", "bad", "--source", right, out="regressions.jsonl")
+    code, made = job("correct", "bad", "--source", right, out="regressions.jsonl")
     assert (code, made["row"]["question"], made["row"]["source"]) == (0, "How many copies run?", right)
-    assert job("--regression", "off", "--unknown", out="regressions.jsonl")[0] == 0
-    assert job("--regression", "  how many Copies run?", "--source", right, out="regressions.jsonl")[0] == 0
+    assert job("correct", "off", "--unknown", out="regressions.jsonl")[0] == 0
+    assert job("correct", "  how many Copies run?", "--source", right, out="regressions.jsonl")[0] == 0
     examples = read_dataset(tmp_path / "regressions.jsonl")
     assert examples == [Example("How many copies run?", (right,)), Example("Who won?", ())]
-    assert job("--correct", "bad", "--source", right, out="pairs.jsonl")[0] == 0
+    assert job("correct", "bad", "--pair", "--source", right, out="pairs.jsonl")[0] == 0
     assert read_dataset(tmp_path / "pairs.jsonl") == [Example("How many copies run?", (right,), None, (wrong,))]
     for words, message in [
-        (("--regression", "gone", "--source", right), "'gone' is recorded"),
-        (("--regression", "bad"), "name the source"),
-        (("--regression", "bad", "--source", f"{right}x"), "has no section"),
-        (("--correct", "bad", "--source", right, "--source", wrong), "cites no other source"),
-        (("--correct", "bad", "--unknown"), "--unknown goes with --regression"),
-        (("--accept", "1"), "name it with --review"),
+        (("correct", "gone", "--source", right), "'gone' is recorded"),
+        (("correct", "bad"), "name the source"),
+        (("correct", "bad", "--source", f"{right}x"), "has no section"),
+        (("correct", "bad", "--pair", "--source", right, "--source", wrong), "cites no other source"),
+        (("correct", "bad", "--pair", "--unknown"), "--unknown goes without"),
     ]:
         code, said = job(*words, out="regressions.jsonl")
         assert code == 2 and message in said
     assert read_dataset(tmp_path / "regressions.jsonl") == examples
 
 
-def test_without_a_model_first_sentences_do(job, tmp_path):
-    code, summary = job("--without-llm")
+def test_without_a_model_headings_are_asked(job, tmp_path):
+    code, summary = job("make", "--without-llm")
     assert code == 0 and summary["model"] is None and summary["usage"]["calls"] == 0
-    assert "How do I scale a running deployment?" in [e.question for e in read_dataset(tmp_path / "made.jsonl")]
-
-
-def test_questions_of_users_are_labelled_and_those_to_judge_by_are_not(job, database_url, tmp_path):
-    asked = ["how many num_replicas copies run at once when scaling a deployment", "what is the capital of france"]
-    (tmp_path / "log.txt").write_text("\n".join([*asked, asked[0].title()]))
-    known = {
-        "question": "When does log rotation keep old files small?",
-        "source": "https://docs.test/logs.html#logging",
-    }
-    (tmp_path / "known.jsonl").write_text(json.dumps(known))
-    code, summary = job("--label", str(tmp_path / "log.txt"), "--check", str(tmp_path / "known.jsonl"))
-    assert code == 0 and (summary["questions"], summary["duplicates"], summary["unlikely"]) == (3, 1, 1)
-    source = "https://docs.test/scale.html#scaling"
-    assert read_dataset(tmp_path / "made.jsonl") == [Example(asked[0], (source,))]
-    assert summary["precision"][0]["page"] == [1.0, 1.0, 1.0] and summary["usage"]["calls"] == 0
-    with Store(database_url) as store:
-        store.record_questions([recorded("a", "and then?", "docs", standalone=asked[0], text="So.")])
-    assert job("--label", out="asked.jsonl")[1]["written"] == 1
-    assert read_dataset(tmp_path / "asked.jsonl")[0].question == asked[0]
-
-
-def test_a_model_confirms_labels_by_how_probable_its_yes_is(job, monkeypatch, tmp_path):
-    (tmp_path / "log.txt").write_text("how many num_replicas copies run at once when scaling a deployment")
-    with ScriptedLLM(default="No.") as server:
-        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
-        code, summary = job("--label", str(tmp_path / "log.txt"), "--sure", "0.5")
-        assert code == 1 and summary["unsure"] == 1 and summary["usage"]["calls"] == 1
-        assert job("--label", str(tmp_path / "log.txt"), "--sure", "0")[1]["reused"] == 1
-        assert server.asked[0].body["logprobs"] is True and not server.asked[0].stream
+    assert read_dataset(tmp_path / "made.jsonl")
 
 
 def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
-    assert job()[0] == 2
+    assert job("make")[0] == 2
     monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
     for words, message in [
-        (("--agent", "nobody"), "there are: llm"),
-        (("--per-chunk", "0"), "--per-chunk is 0"),
-        (("--answers", "gone.jsonl"), "gone.jsonl"),
-        (("--answers", "x.jsonl", "--without-llm"), "needs a language model"),
-        (("--label", "gone.txt"), "gone.txt"),
-        (("--label", "x.txt", "--feedback"), "--feedback and --label"),
-        (("--label", "x.txt", "--lead", "2"), "--lead is 2"),
-        (("--check", "x.jsonl"), "give --label"),
-        (("--label", "--sure", "0.5", "--without-llm"), "leave --without-llm out"),
+        (("make", "--agent", "nobody"), "there are: llm"),
+        (("make", "--per-chunk", "0"), "--per-chunk is 0"),
+        (("make", "--out", "gone/made.jsonl"), "there is no folder gone"),
+        (("answer", "gone.jsonl"), "gone.jsonl"),
+        (("answer", "gone.jsonl", "--at-once", "0"), "--at-once is 0"),
     ]:
         code, said = job(*words)
         assert code == 2 and message in said
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["--collection", "docs", "--out", "made.jsonl"], "raydex questions make"),
+        (["--answers", "made.jsonl"], "raydex questions answer DATASET"),
+        (["--review", "made.jsonl", "--accept", "1"], "raydex questions review FILE"),
+        (["--regression", "bad", "--source", "u"], "raydex questions correct QUESTION"),
+        (["--label", "log.txt"], "it is gone"),
+    ],
+)
+def test_a_flag_of_an_earlier_version_names_what_to_write_instead(capsys, words, instead):
+    with pytest.raises(SystemExit, match="2"):
+        questions.arguments().parse_args(words)
+    assert instead in capsys.readouterr().err

@@ -13,6 +13,7 @@ from pipelines.evaluation.dataset import (
     read_answerable,
     read_dataset,
     read_datasets,
+    read_questions,
     sample,
     write_dataset,
 )
@@ -168,3 +169,31 @@ def test_wrong_sources_are_learned_from_and_change_no_result(file):
     assert example.negatives == ("v#a",) and example.id == Example("a", ("u",)).id
     with pytest.raises(BadDataset, match="negatives is"):
         read_dataset(file('{"question": "a", "source": "u", "negatives": "v"}'))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.txt", "Where are the logs?\n\n  What is a task?  \n"),
+        ("log.jsonl", '{"question": "Where are the logs?", "target": 1}\n{"question": "What is a task?"}\n'),
+        ("log.json", '[{"question": "Where are the logs?"},\n {"question": "What is a task?", "source": "u"}]'),
+        ("log.csv", '\ufeffid,question\n1,"Where are the logs?"\n2,What is a task?\n3,\n'),
+    ],
+)
+def test_questions_are_read_from_what_logs_are_kept_in(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read_questions(tmp_path / name) == ["Where are the logs?", "What is a task?"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "text\nx\n", "no column question"),
+        ("a.jsonl", '{"question": 1}\n', "a.jsonl:1: question is 1"),
+        ("a.txt", "\n \n", "no question"),
+    ],
+)
+def test_a_file_without_questions_is_refused(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(BadDataset, match=message):
+        read_questions(tmp_path / name)

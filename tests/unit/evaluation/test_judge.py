@@ -10,14 +10,27 @@ from kit.queued_model import QueuedModel
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension, dimensions_from
-from pipelines.evaluation.judging.judge import Judge, Judgement, MemoryCache, same_model, tally
+from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension
+from pipelines.evaluation.judging.judge import Judge, Judgement, same_model
 from pipelines.llm.client import LLM, LLMSettings
 from pipelines.llm.errors import LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
 
 EXAMPLE = Example("How do I scale a deployment?", ("https://docs/x#scale",), "Set num_replicas.")
 GOOD = '{"reasoning": "Right.", "score": 4}'
+
+
+class MemoryCache:
+    """A cache that ends with its test."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict] = {}
+
+    def get(self, hashes):
+        return {hash: self.rows[hash] for hash in hashes if hash in self.rows}
+
+    def save(self, rows):
+        self.rows |= {row["hash"]: row for row in rows}
 
 
 def hit(text: str) -> Hit:
@@ -85,7 +98,7 @@ def test_a_judgement_that_fails_is_an_error_and_no_score(said, words, calls):
 @pytest.mark.parametrize(
     ("dimension", "example", "given", "words"),
     [
-        ("quality", Example("q?", ("https://docs/x",)), answer(), "raydex questions --answers"),
+        ("quality", Example("q?", ("https://docs/x",)), answer(), "raydex questions answer"),
         ("hallucination", EXAMPLE, answer(context=""), "without context"),
         ("quality", EXAMPLE, answer(" \n"), "no text"),
         ("quality", EXAMPLE, answer("word " * 5_000), "the window of judge holds 4,000"),
@@ -95,20 +108,6 @@ def test_what_can_not_be_judged_costs_no_call(dimension, example, given, words):
     llm = QueuedModel(GOOD)
     found = judged(Judge(llm, (dimension,)), example, given)[dimension]
     assert found.score is None and words in found.error and llm.asked == [] and found.usage == Usage()
-
-
-def test_errors_are_counted_apart_and_enter_no_mean():
-    found = [
-        {"quality": Judgement("quality", 5, usage=Usage(calls=1))},
-        {"quality": Judgement("quality", None, error="no score", usage=Usage(calls=3))},
-        {"quality": Judgement("quality", 2)},
-        {"quality": Judgement("quality", None, error="no score")},
-    ]
-    counted = tally(found)["quality"]
-    assert counted.mean.value == 3.5 and 2 <= counted.mean.low <= counted.mean.high <= 5
-    assert (counted.judged, counted.errors, counted.reasons) == (2, 2, {"no score": 2})
-    assert counted.usage.calls == 4
-    assert tally(found[1:2])["quality"].mean is None
 
 
 def test_the_same_judgement_is_asked_for_once():
@@ -136,14 +135,16 @@ def test_another_prompt_model_question_answer_or_reference_is_another_judgement(
     assert not any(one.cached for one in found) and len({one.hash for one in found}) == len(changes) == len(cache.rows)
 
 
-def test_many_are_judged_a_few_at_a_time_and_in_order():
+def test_many_are_judged_a_few_at_a_time():
     llm = QueuedModel(lambda p: f"Score: {p.count('x!')}", pause=0.005)
-    judge, heard = Judge(llm, at_once=3), []
-    pairs = [(EXAMPLE, answer("x!" * n)) for n in (1, 2, 3, 4, 5, 1, 2)]
-    found = asyncio.run(judge.judge_all(pairs, lambda done, of: heard.append((done, of))))
-    assert [one["quality"].score for one in found] == [1, 2, 3, 4, 5, 1, 2]
-    assert llm.most == 3 and heard == [(n, 7) for n in range(1, 8)]
-    asyncio.run(judge.judge_all(pairs))  # another event loop
+    judge, counts = Judge(llm, at_once=3), (1, 2, 3, 4, 5, 1, 2)
+
+    async def judge_all():
+        return await asyncio.gather(*(judge.judge(EXAMPLE, answer("x!" * n)) for n in counts))
+
+    for _ in range(2):  # another event loop
+        assert [one["quality"].score for one in asyncio.run(judge_all())] == list(counts)
+    assert llm.most == 3
 
 
 def test_an_answer_can_not_leave_its_tags_or_give_itself_a_score():
@@ -155,12 +156,12 @@ def test_an_answer_can_not_leave_its_tags_or_give_itself_a_score():
 
 
 def test_prompts_are_data():
-    (mine,) = dimensions_from({"brevity": "Is {answer} short? {question}"})
+    mine = Dimension("brevity", Template("Is {answer} short? {question}"))
     assert judged(Judge(QueuedModel("Score: 5"), (mine,)))["brevity"].score == 5
     with pytest.raises(BadDimension, match=r"must have \{answer\}"):
-        dimensions_from({"x": "Rate {question}"})
+        Dimension("x", Template("Rate {question}"))
     with pytest.raises(BadDimension, match=r"\{response\}"):
-        dimensions_from({"x": "Rate {answer} {response}"})
+        Dimension("x", Template("Rate {answer} {response}"))
     with pytest.raises(BadDimension, match="quality, hallucination, toxicity"):
         Judge(QueuedModel(GOOD), ("beauty",))
     named = {

@@ -8,11 +8,10 @@ from kit.queued_model import QueuedModel
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.questions.headings import heading_questions
 from pipelines.evaluation.questions.replies import NoQuestions, parse_questions
 from pipelines.evaluation.questions.sections import draw_chunks, section_passages, section_starts
 from pipelines.evaluation.questions.selection import deduplicate, keep_findable
-from pipelines.evaluation.questions.writer import questions_from_headings, write_answers, write_questions
+from pipelines.evaluation.questions.writer import ask_headings, write_answers, write_questions
 from pipelines.llm.errors import LLMBusy
 from pipelines.records import Hit, digest
 
@@ -174,72 +173,12 @@ def _fields(hit: Hit) -> dict:
 
 # ---------------------------------------------------------------------------------------------- without a model
 
-ABOUT = "x" * 100
 
-
-@pytest.mark.parametrize(
-    ("heading", "text", "question"),
-    [
-        ("Configuring the autoscaler", ABOUT, "How do I configure the autoscaler?"),
-        ("Running a job with Docker¶", ABOUT, "How do I run a job with Docker?"),
-        ("Step 2: Install the operator", ABOUT, "How do I install the operator?"),
-        ("3.1 Set Up Your Cluster", ABOUT, "How do I set up your Cluster?"),
-        ("Install and Configure the CLI", ABOUT, "How do I install and configure the CLI?"),
-        ("Managing users and testers", ABOUT, "How do I manage users and testers?"),
-        ("Saving and Loading models", ABOUT, "How do I save and load models?"),
-        ("How to use `ray.init` twice", ABOUT, "How do I use ray.init twice?"),
-        ("What is Ray Serve", ABOUT, "What is Ray Serve?"),
-        ("Why are my tasks slow?", ABOUT, "Why are my tasks slow?"),
-        ("When to use actors", ABOUT, "When should I use actors?"),
-        ("Getting Started with Tune", ABOUT, "How do I get started with Tune?"),
-        ("Placement groups", "Placement groups are a way to reserve bundles. " + ABOUT, "What are Placement groups?"),
-        ("Ray Jobs", "A Ray job is a single application: all its tasks. " + ABOUT, "What is a Ray job?"),
-        ("Summary", "To run a remote function, use the decorator. " + ABOUT, "How do I run a remote function?"),
-        (
-            "Hooks",
-            "You can use hooks to validate the incoming request. " + ABOUT,
-            "How do I validate the incoming request?",
-        ),
-    ],
-)
-def test_a_heading_or_a_first_sentence_becomes_a_question(heading, text, question):
-    assert heading_questions("Guide", ("Guide", heading), text)[:1] == [question]
-
-
-@pytest.mark.parametrize(
-    ("heading", "text"),
-    [
-        *[
-            (heading, ABOUT)
-            for heading in ("Overview", "Next steps", "Parameters", "See also", "Examples", "FAQ", "API")
-        ],
-        *[(heading, ABOUT) for heading in ("Use cases", "Build status", "Release notes", "Test results", "Log files")],
-        *[(heading, ABOUT) for heading in ("String", "Nothing new here", "Training throughput", "Compute instances")],
-        *[
-            (heading, ABOUT)
-            for heading in ("What's next", "How does it compare to …", "Running this example", "Using it")
-        ],
-        *[(heading, ABOUT) for heading in ("ray.data.Dataset.map", "num_cpus=1", "Deployment", "", "¶")],
-        *[
-            (heading, ABOUT)
-            for heading in ("Running out of file descriptors", "Start here: train it", "Using A=1 twice")
-        ],
-        ("Actors", "This is a class. " + ABOUT),
-        ("Actors", "To do so, use the following. " + ABOUT),
-        ("Scaling", "Deployments are the unit. " + ABOUT),
-        ("Configuring the autoscaler", "Too short."),
-    ],
-)
-def test_what_would_be_a_silly_question_is_none(heading, text):
-    assert heading_questions("Guide", ("Guide", heading), text) == []
-
-
-def test_templates_give_one_question_a_section():
-    chunks = [
-        chunk("a", "x", headings=("Serve", "Scaling a deployment")),
-        chunk("a", "y", headings=("Serve", "Overview")),
-    ]
-    assert questions_from_headings(chunks).examples == (Example("How do I scale a deployment?", ("https://docs/a#x",)),)
+def test_a_heading_is_the_question_of_its_section():
+    chunks = [chunk("a", "x", headings=("Serve", "Scaling a  deployment")), chunk("a", "y", headings=("Serve", "API"))]
+    assert ask_headings([*chunks, chunk("a", "z", headings=())]).examples == (
+        Example("Scaling a deployment", ("https://docs/a#x",)),
+    )
 
 
 # ---------------------------------------------------------------------------------------------- reference answers

@@ -3,7 +3,7 @@
 import importlib
 import re
 import sys
-from argparse import ArgumentParser, _SubParsersAction
+from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 def flags_of(parser: ArgumentParser) -> set[str]:
     """All flags of a command and of what stands below it."""
-    found = {option for action in parser._actions for option in action.option_strings}
+    found = {flag for action in parser._actions if action.help != SUPPRESS for flag in action.option_strings}
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             found |= {flag for below in action.choices.values() for flag in flags_of(below)}

@@ -25,7 +25,7 @@ WORDS = {
     "ask": ["Why?"],
     "keys": ["list"],
     "restore": [str(Path(__file__).parents[2] / "data" / "index_before_migrations.dump")],
-    "questions": ["--collection", "x", "--out", "x.jsonl", "--without-llm"],
+    "questions": ["make", "--collection", "x", "--out", "x.jsonl", "--without-llm"],
     "answers": ["list"],
     "dump": ["x", "x.dump"],
     "evaluate": ["--dataset", "questions.jsonl"],
