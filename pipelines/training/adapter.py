@@ -1,11 +1,9 @@
-"""Trains the query adapter: a linear map of question vectors towards their answers.
+"""The query adapter: a linear map of question vectors towards their answers.
 
 The arithmetic is over vectors; the stored ones stay as they are. Heavy libraries are imported in functions.
 """
 
-import contextlib
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipelines.answering.factory import make_embedder, make_retriever
-from pipelines.answering.settings import AnswerSettings, change
+from pipelines.answering.factory import make_embedder
 from pipelines.embedding.adapter import KIND, QueryAdapter
-from pipelines.evaluation.dataset import Example
-from pipelines.files.atomic_files import whole_folder
+from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.files.model_cards import write_card
 from pipelines.records import Index
-from pipelines.store import Store
-from pipelines.training import card
-from pipelines.training.card import GateVerdict, ModelFolder, Progress, TrainingPlan, TrainingResult, silent
+from pipelines.training.card import GateVerdict, card_entries, judge_ranks
+from pipelines.training.folds import Places
 from pipelines.training.mining import Corpus, NothingToLearn, page_folds, select_answered
+from pipelines.training.plans import TrainingPlan
 from pipelines.training.ranking import vector_ranks
+from pipelines.training.run import Judgement, Kind, TrainingOrder, Workplace
 
 Matrix = NDArray[np.float32]
 
@@ -46,147 +43,97 @@ class AdapterPlan(TrainingPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionVectors:
-    """Questions with their vectors, (n, d)."""
-
-    examples: Sequence[Example]
-    vectors: Matrix
-
-    def take(self, places: Sequence[int]) -> "QuestionVectors":
-        """Return those at `places`."""
-        return QuestionVectors([self.examples[place] for place in places], self.vectors[list(places)])
-
-
-@dataclass(frozen=True, slots=True)
 class AdapterData:
-    """The questions to learn from, those of a second check, and the chunks of the index with their vectors, (m, d).
+    """Questions with their vectors, (n, d), those of a second check, and the index's chunks with theirs, (m, d).
 
     `identity` names the vectors, as TokenCounter.identity does.
     """
 
+    plan: AdapterPlan
     index: Index
     identity: str
     corpus: Corpus
     chunks: Matrix
-    questions: QuestionVectors
-    check: QuestionVectors | None = None
+    examples: Sequence[Example]
+    questions: Matrix
+    check: Sequence[Example]
+    check_questions: Matrix
 
-    def answering(self, examples: Sequence[Example]) -> list[list[int]]:
-        """Return the rows of `chunks` that answer each example."""
-        return [self.corpus.answering(example) for example in examples]
+    def learn(self, places: Sequence[int] | Places) -> QueryAdapter:
+        """Return the map that the questions at `places` teach. Raises NothingToLearn."""
+        answering = [self.corpus.answering(self.examples[place]) for place in places]
+        return QueryAdapter(fit_map(self.questions[list(places)], self.chunks, answering, self.plan), self.identity)
 
-
-def gather_adapter_data(
-    store: Store,
-    settings: AnswerSettings,
-    collection: str | None,
-    examples: Sequence[Example],
-    check: Sequence[Example] = (),
-    *,
-    progress: Progress = silent,
-) -> AdapterData:
-    """Return the examples that the live index answers with their vectors, and those of its chunks.
-
-    Raises CollectionNotNamed, NoLiveIndex, NothingToLearn, and an error of its own for a model that does not load.
-    """
-    started = time.monotonic()
-    plain = change(settings, {"retrieval.query_adapter": Path()})
-    with contextlib.closing(make_retriever(plain, store)) as retriever:
-        index = store.live_index(retriever.name(collection))
-    vectors = store.vectors(index.id)
-    with store.scan_chunks(index.id) as (_, hits):
-        corpus = Corpus(hit for hit in hits if hit.chunk_id in vectors)
-    chunks = np.stack([vectors[hit.chunk_id] for hit in corpus.chunks])
-    chunks /= np.maximum(np.linalg.norm(chunks, axis=1, keepdims=True), 1e-12)
-    embedder = make_embedder(settings, index.settings.model)
-
-    def embed(some: Sequence[Example]) -> QuestionVectors:
-        return QuestionVectors(some, np.stack([embedder.embed_query(example.question) for example in some]))
-
-    questions = embed(select_answered(examples, corpus))
-    progress(f"{len(questions.examples):,} questions embedded in {time.monotonic() - started:.0f} s")
-    identity = embedder.counter.identity
-    return AdapterData(index, identity, corpus, chunks, questions, embed(check) if check else None)
+    def compare(self, examples: Sequence[Example], questions: Matrix, mapped: Matrix) -> GateVerdict:
+        """Return the verdict on the vectors of questions, without the map and with it."""
+        right = [self.corpus.on_pages(example) for example in examples]
+        texts = [hit.text_hash for hit in self.corpus.chunks]
+        before, after = (vector_ranks(some, self.chunks, right, texts) for some in (questions, mapped))
+        return judge_ranks(before, after)
 
 
-def train_adapter(
-    data: AdapterData,
-    output: ModelFolder,
-    plan: AdapterPlan,
-    *,
-    accept: bool = False,
-    progress: Progress = silent,
-) -> TrainingResult:
-    """Judge maps on pages that they have not learned from, then put one that learned from all into `output`.
+class AdapterKind(Kind[AdapterPlan, AdapterData, QueryAdapter]):
+    """Judged by maps that have not learned from the pages of the questions; the one that is saved learns from all."""
 
-    `accept` accepts it whatever the verdict is. Raises NothingToLearn and BadFolds.
-    """
-    verdict = judge_out_of_fold(data, plan)
-    progress(f"{verdict}\n")
-    checked = judge_check(data, data.check, plan) if data.check else None
-    started = time.monotonic()
-    adapter = QueryAdapter(learn(data, data.questions, plan), data.identity)
-    seconds = time.monotonic() - started
-    entries = card.make_card(
-        KIND,
-        base={"model": data.index.settings.model, "identity": adapter.identity, "dimension": adapter.dimension},
-        examples=data.questions.examples,
-        verdict=verdict,
-        settings={
-            **plan.model_dump(),
-            "collection": data.index.collection,
-            "index": data.index.id,
-            "revision": data.index.revision,
-        },
-        accept=accept,
-    )
-    entries["check"] = asdict(checked) if checked else None
-    with whole_folder(output.path) as making:
-        adapter.save(making)
-        write_card(making, entries)
-    check = f"\nchecked on further questions\n{checked}\n" if checked else ""
-    scores = f"{verdict}\n{check}\nlearned in {seconds:.0f} s"
-    return TrainingResult(output.path, entries, scores, {"seconds": round(seconds, 1)})
+    name, card, plan = "adapter", KIND, AdapterPlan
+    help = "a linear map of the questions' vectors"
 
+    def load(self, order: TrainingOrder, plan: AdapterPlan) -> AdapterData:
+        """Return the examples that the live index answers with their vectors, and those of its chunks."""
+        examples, check = read_answerable(order.dataset), read_answerable(order.check) if order.check else []
+        with order.open_collection() as collection:
+            index, vectors = collection.index, collection.vectors()
+            corpus = Corpus(hit for hit in collection.corpus.chunks if hit.chunk_id in vectors)
+        chunks = np.stack([vectors[hit.chunk_id] for hit in corpus.chunks])
+        chunks /= np.maximum(np.linalg.norm(chunks, axis=1, keepdims=True), 1e-12)
+        embedder, answered = make_embedder(order.settings, index.settings.model), select_answered(examples, corpus)
+        asked = [np.array([embedder.embed_query(e.question) for e in some], np.float32) for some in (answered, check)]
+        order.progress(f"{len(answered):,} questions embedded")
+        return AdapterData(plan, index, embedder.counter.identity, corpus, chunks, answered, asked[0], check, asked[1])
 
-# ------------------------------------------------------------------------------------------- judging
+    def fit(self, data: AdapterData, workplace: Workplace) -> QueryAdapter:
+        """Learn from all questions."""
+        return data.learn(range(len(data.examples)))
 
+    def judge(self, data: AdapterData, model: QueryAdapter, workplace: Workplace) -> Judgement:
+        """Judge all questions out of fold, and those of the check by a map that learned from none of their pages."""
+        folds = page_folds(data.examples, data.corpus, data.plan.seed)
+        mapped = map_out_of_fold(data.questions, folds, data.learn)
+        verdict, checked = data.compare(data.examples, data.questions, mapped), _check(data)
+        index = data.index
+        entries = card_entries(
+            base={"model": index.settings.model, "identity": model.identity, "dimension": model.dimension},
+            examples=data.examples,
+            verdict=verdict,
+            settings=data.plan.model_dump()
+            | {"collection": index.collection, "index": index.id, "revision": index.revision},
+        )
+        scores = f"{verdict}\n\nchecked on further questions\n{checked}" if checked else str(verdict)
+        return Judgement(verdict.accepted, entries | {"check": asdict(checked) if checked else None}, scores, {})
 
-def judge_out_of_fold(data: AdapterData, plan: AdapterPlan) -> GateVerdict:
-    """Return the verdict over all questions, each mapped by a map that has not seen its pages."""
-    examples = data.questions.examples
-    folds = page_folds(examples, data.corpus, plan.seed)
-    mapped = map_out_of_fold(data.questions.vectors, data.chunks, data.answering(examples), folds, plan)
-    return _compare(data, data.questions, mapped)
+    def save(self, model: QueryAdapter, folder: Path, card: Mapping[str, Any]) -> None:
+        """Write the map and its card."""
+        model.save(folder)
+        write_card(folder, card)
 
 
-def judge_check(data: AdapterData, check: QuestionVectors, plan: AdapterPlan) -> GateVerdict:
-    """Return the verdict over `check`, mapped by a map that has learned from none of its pages.
-
-    Raises NothingToLearn.
-    """
-    corpus, examples = data.corpus, data.questions.examples
-    judging = {page for example in check.examples for page in corpus.pages_of(example)}
-    rest = [place for place, example in enumerate(examples) if judging.isdisjoint(corpus.pages_of(example))]
+def _check(data: AdapterData) -> GateVerdict | None:
+    """Return the verdict over the check. Raises NothingToLearn."""
+    if not data.check:
+        return None
+    judging = {page for example in data.check for page in data.corpus.pages_of(example)}
+    rest = [n for n, example in enumerate(data.examples) if judging.isdisjoint(data.corpus.pages_of(example))]
     if not rest:
         raise NothingToLearn("every page of the data set is one of the check too: nothing is left to learn from")
-    matrix = learn(data, data.questions.take(rest), plan)
-    return _compare(data, check, QueryAdapter(matrix, "")(check.vectors))
+    return data.compare(data.check, data.check_questions, data.learn(rest)(data.check_questions))
 
 
-def _compare(data: AdapterData, questions: QuestionVectors, mapped: Matrix) -> GateVerdict:
-    right = [data.corpus.on_pages(example) for example in questions.examples]
-    texts = [hit.text_hash for hit in data.corpus.chunks]
-    before, after = (vector_ranks(some, data.chunks, right, texts) for some in (questions.vectors, mapped))
-    return card.judge_ranks(before, after)
-
-
-# ------------------------------------------------------------------------------------------- learning
-
-
-def learn(data: AdapterData, questions: QuestionVectors, plan: AdapterPlan) -> Matrix:
-    """Return the map that these questions teach. Raises NothingToLearn."""
-    return fit_map(questions.vectors, data.chunks, data.answering(questions.examples), plan)
+def map_out_of_fold(questions: Matrix, folds: Sequence[Places], learn: Callable[[Places], QueryAdapter]) -> Matrix:
+    """Return each question mapped by a map that learned from the other folds: the map has not seen its pages."""
+    mapped = np.array(questions, np.float32)
+    for fold in folds:
+        mapped[fold] = learn(np.setdiff1d(np.arange(len(questions)), fold))(questions[fold])
+    return mapped
 
 
 def fit_map(questions: Matrix, chunks: Matrix, answering: Sequence[Sequence[int]], plan: AdapterPlan) -> Matrix:
@@ -228,19 +175,3 @@ def _answer_loss(logits: Any, answering: Sequence[Sequence[int]]) -> Any:
     most = logits.detach().amax(dim=1)
     mass = torch.zeros(len(answering)).index_add(0, rows, (logits[rows, columns] - most[rows]).exp())
     return (logits.logsumexp(dim=1) - most - mass.log()).mean()
-
-
-def map_out_of_fold(
-    questions: Matrix,
-    chunks: Matrix,
-    answering: Sequence[Sequence[int]],
-    folds: Sequence[Sequence[int]] | Sequence[NDArray[np.intp]],
-    plan: AdapterPlan,
-) -> Matrix:
-    """Return each question mapped by a map that learned from the other folds: the map has not seen its pages."""
-    mapped = np.array(questions, np.float32)
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(len(questions)), fold)
-        matrix = fit_map(questions[rest], chunks, [answering[place] for place in rest], plan)
-        mapped[fold] = QueryAdapter(matrix, "")(questions[fold])
-    return mapped

@@ -5,28 +5,26 @@ Arithmetic over probabilities and labels. Knows neither the texts nor the use of
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.training.folds import Probabilities
+from pipelines.training.run import Data, Kind, Plan
 
 BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdPoint:
-    """The questions whose best label is at least as probable as `threshold`.
+class ClassifierKind(Kind[Plan, Data, TextClassifier]):
+    """A kind of model that is a classifier of texts: the card lies in its metadata."""
 
-    `coverage` is their share of all questions, `precision` the share of them that are right, `recall` the share of all
-    questions with a label that are among them and right.
-    """
-
-    threshold: float
-    coverage: float
-    precision: float
-    recall: float
+    def save(self, model: TextClassifier, folder: Path, card: Mapping[str, Any]) -> None:
+        """Write the classifier, which adds its labels to the card."""
+        model.metadata = dict(card)
+        model.save(folder, self.card)
 
 
 def threshold_curve(
@@ -36,8 +34,12 @@ def threshold_curve(
     *,
     never: str = "",
     thresholds: Sequence[float] = THRESHOLDS,
-) -> list[ThresholdPoint]:
-    """Return precision, recall and coverage of the best label by threshold; the label `never` counts as no answer."""
+) -> list[dict[str, float]]:
+    """Return precision, recall and coverage of the best label by threshold; the label `never` counts as no answer.
+
+    `coverage` is the share of all questions whose best label is at least as probable, `precision` the share of them
+    that are right, `recall` the share of all questions with a label that are among them and right.
+    """
     best = np.array(labels)[probabilities.argmax(axis=1)]
     confidence, right = probabilities.max(axis=1), best == np.array(truth)
     labelled = np.array([label != never for label in truth])
@@ -45,9 +47,14 @@ def threshold_curve(
     for threshold in thresholds:
         taken = (confidence >= threshold) & (best != never)
         hits = int((taken & right).sum())
-        precision = hits / int(taken.sum()) if taken.any() else 1.0
-        recall = hits / int(labelled.sum()) if labelled.any() else 0.0
-        points.append(ThresholdPoint(float(threshold), float(taken.mean()), precision, recall))
+        points.append(
+            {
+                "threshold": float(threshold),
+                "coverage": float(taken.mean()),
+                "precision": hits / int(taken.sum()) if taken.any() else 1.0,
+                "recall": hits / int(labelled.sum()) if labelled.any() else 0.0,
+            }
+        )
     return points
 
 
@@ -76,27 +83,19 @@ def majority_share(truth: Sequence[str]) -> float:
     return max(Counter(truth).values()) / len(truth)
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The agreement of probabilities with outcomes.
+def calibration(probability: Sequence[float], happened: Sequence[bool], bins: int = BINS) -> dict[str, Any]:
+    """Return how well `probability` matches `happened` (scikit-learn's calibration_curve gives no numbers of bins).
 
     `bins` has (mean probability, share that happened, number) of each bin that is not empty; `ece` is the mean gap
     between the first two, weighted by the third.
     """
-
-    ece: float
-    bins: tuple[tuple[float, float, int], ...]
-
-
-def calibration(probability: Sequence[float], happened: Sequence[bool], bins: int = BINS) -> Calibration:
-    """Return how well `probability` matches `happened` (scikit-learn's calibration_curve gives no numbers of bins)."""
     expected, observed = np.asarray(probability, np.float64), np.asarray(happened, np.float64)
     bin_of = np.minimum((expected * bins).astype(int), bins - 1)
     rows = [
         (float(expected[bin_of == b].mean()), float(observed[bin_of == b].mean()), int((bin_of == b).sum()))
         for b in np.unique(bin_of)
     ]
-    return Calibration(sum(abs(mean - share) * n for mean, share, n in rows) / len(expected), tuple(rows))
+    return {"ece": sum(abs(mean - share) * n for mean, share, n in rows) / len(expected), "bins": rows}
 
 
 def area_under_curve(score: Sequence[float], happened: Sequence[bool]) -> float:

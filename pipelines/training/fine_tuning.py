@@ -5,43 +5,21 @@ Knows the trainer of sentence-transformers, whose libraries are imported in func
 
 import importlib.util
 import json
-import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
-
+from pipelines.embedding.tokens import TokenCounter, load_tokenizer
 from pipelines.evaluation.dataset import Example, sample
 from pipelines.records import digest
-from pipelines.training.card import TrainingPlan
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, select_answered, split
+from pipelines.training.plans import FineTuningPlan
 
 
 class TrainerMissing(RuntimeError):
     """The libraries that the trainer needs are not installed."""
-
-
-class FineTuningPlan(TrainingPlan):
-    """The settings of a fine-tuning that decide its weights."""
-
-    epochs: float = Field(1.0, gt=0, description="passes over the questions")
-    batch_size: int
-    learning_rate: float
-    max_tokens: int
-    warmup: float = Field(0.1, ge=0)
-    precision: Literal["fp32", "fp16", "bf16"] = Field("fp32", description="fp16 and bf16 are for GPUs")
-    checkpoint_steps: int = Field(20, ge=1)
-
-
-class FineTuningSelection(TrainingPlan):
-    """The model that a fine-tuning begins with, and the questions that it learns from and is judged by."""
-
-    model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
-    questions: int = Field(0, ge=0, description="questions to learn from; 0: all")
-    held_out: int = Field(0, ge=0, description="questions to judge by; 0: all that are held out")
-    negatives: int = Field(1, ge=1, description="wrong answers mined for each question")
 
 
 def check_trainer() -> None:
@@ -51,19 +29,17 @@ def check_trainer() -> None:
         raise TrainerMissing(f"training this model needs {' and '.join(missing)}: `pip install raydex[train]`")
 
 
-def divide(
-    examples: Sequence[Example], corpus: Corpus, selection: FineTuningSelection
-) -> tuple[list[Example], list[Example]]:
+def divide(examples: Sequence[Example], corpus: Corpus, plan: FineTuningPlan) -> tuple[list[Example], list[Example]]:
     """Return the examples to learn from and those to judge by, with no page on both sides.
 
     Raises NothingToLearn and BadFolds.
     """
     examples = select_answered(examples, corpus)
-    sides, seed = split(examples, corpus, selection.seed), selection.seed
+    sides, seed = split(examples, corpus, plan.seed), plan.seed
     train, judge = ([examples[place] for place in places] for places in (sides.train, sides.held_out))
     return (
-        sample(train, selection.questions or len(train), seed),
-        sample(judge, selection.held_out or len(judge), seed),
+        sample(train, plan.questions or len(train), seed),
+        sample(judge, plan.held_out or len(judge), seed),
     )
 
 
@@ -119,7 +95,24 @@ def trainer_arguments(folder: Path, plan: FineTuningPlan, cpu: bool) -> dict[str
     }
 
 
-def clear(folder: Path) -> Path:
-    """Remove `folder`, left by a run that died between saving and the card, and return its path."""
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder
+def base_model(model: str) -> TokenCounter:
+    """Return a packaged model, folder or hub model that has weights here. Raises ModelNotFound and NothingToLearn."""
+    base = load_tokenizer(model)
+    if base.folder is None:
+        raise NothingToLearn(f"{model} has no weights here: begin with a packaged model, a folder or a hub model")
+    return base
+
+
+def deadline(minutes: float) -> list[Any]:
+    """Return the callbacks that end a training when its time is up (0: never); a step that has begun is finished."""
+    from transformers import TrainerCallback
+
+    ends = time.monotonic() + minutes * 60
+
+    class Deadline(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+            if time.monotonic() >= ends:
+                control.should_training_stop = True
+            return control
+
+    return [Deadline()] if minutes else []

@@ -6,18 +6,25 @@ Knows the chunks and hits of a live index; no model.
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example, page_of
+from pipelines.evaluation.questions.feedback import Feedback, question_key
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
+
+# Negatives are drawn from so many of the best wrong hits: the very best alone hold most of the unlabelled right ones
+# (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
+DRAWN_FROM = 20
 
 
 class NothingToLearn(ValueError):
@@ -198,6 +205,56 @@ def named_negatives(
     return [hit for hit in own if set(forbidden).isdisjoint(corpus.pages_with(hit))][:most]
 
 
+class NegativeDraw:
+    """Draws the negatives of an example by `seed`: what people named, hits that readers disliked, the best wrong ones.
+
+    None lies on a page of `forbidden`.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        retrieve: Callable[[str], Sequence[Hit]],
+        negatives: int,
+        forbidden: frozenset[str] = frozenset(),
+        seed: int = 0,
+        disliked: Callable[[str], Sequence[Hit]] = lambda question: (),
+    ) -> None:
+        self.corpus, self.retrieve, self.negatives, self.forbidden = corpus, retrieve, negatives, forbidden
+        self.disliked = disliked
+        self._rng = random.Random(seed)
+
+    def __call__(self, example: Example) -> list[Hit]:
+        """Return `negatives` hits, or fewer if retrieval finds no more."""
+        named = named_negatives(example, self.corpus, self.forbidden, self.negatives)
+        disliked = self._wrong(example, self.disliked(example.question), self.negatives)
+        known = take_first(named, disliked, self.negatives)
+        ids = {hit.chunk_id for hit in known}
+        wrong = self._wrong(example, self.retrieve(example.question), DRAWN_FROM)
+        others = [hit for hit in wrong if hit.chunk_id not in ids]
+        return [*known, *self._rng.sample(others, min(self.negatives - len(known), len(others)))]
+
+    def _wrong(self, example: Example, hits: Sequence[Hit], most: int) -> list[Hit]:
+        return hard_negatives(example, hits, self.corpus, self.forbidden, most)
+
+
+def select_apart(examples: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
+    """Return the examples that share neither page nor question with `held_out`."""
+    pages, questions = pages_of(held_out), {question_key(example.question) for example in held_out}
+    return [e for e in examples if pages.isdisjoint(pages_of([e])) and question_key(e.question) not in questions]
+
+
+def disliked_hits(feedback: Feedback, corpus: Corpus) -> Callable[[str], list[Hit]]:
+    """Return a function from a question to the chunks that did not help with it and are still in the index."""
+    chunks = {hit.chunk_id: hit for hit in corpus.chunks} if feedback.disliked else {}
+
+    def find(question: str) -> list[Hit]:
+        ids = dict.fromkeys(hit.chunk_id for hit in feedback.wrong(question))
+        return [chunks[id] for id in ids if id in chunks]
+
+    return find
+
+
 # ------------------------------------------------------------------------------------------- the live index
 
 
@@ -216,6 +273,10 @@ class IndexedCollection:
         """All chunks of the index."""
         with self._store.scan_chunks(self.index.id) as (_, chunks):
             return Corpus(chunks)
+
+    def vectors(self) -> Mapping[str, np.ndarray]:
+        """Return the vectors of the chunks by their ids."""
+        return self._store.vectors(self.index.id)
 
     def retrieve(self, question: str, k: int) -> Sequence[Hit]:
         """Return the best `k` hits."""

@@ -176,10 +176,12 @@ def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(jo
     assert read_dataset(tmp_path / "regressions.jsonl") == examples
 
 
-def test_without_a_model_headings_are_asked(job, tmp_path):
+def test_without_a_model_headings_are_asked(job, database_url, tmp_path):
+    with Store(database_url) as store:
+        Workshop(store).reindex(FACTS | {"new.html": {"Adding a node": "A node joins by its address. " * 9}})
     code, summary = job("make", "--without-llm")
     assert code == 0 and summary["model"] is None and summary["usage"]["calls"] == 0
-    assert read_dataset(tmp_path / "made.jsonl")
+    assert [example.question for example in read_dataset(tmp_path / "made.jsonl")] == ["Adding a node"]
 
 
 def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):

@@ -19,7 +19,7 @@ from pipelines.embedding.embedder import load_embedder
 from pipelines.embedding.tokens import load_tokenizer, model_folder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
-from pipelines.training.card import ModelFolder
+from pipelines.training.run import Workplace
 
 # The site says "wheel", its readers ask for a "tyre": a word that a map can learn to stand for the other.
 PAGES, MODEL = 30, "hash:64"
@@ -127,7 +127,7 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, quest
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
     base, folder = tiny_model(tmp_path), tmp_path / "trained"
-    left = ModelFolder(folder).model / "evaluation"  # by a run that died between saving and the card
+    left = Workplace(folder).model / "evaluation"  # by a run that died between saving and the card
     left.mkdir(parents=True)
     (left / "old").touch()
     words = ("--dataset", str(questions), "--model", str(base), "--output", str(folder), "--questions", "8")

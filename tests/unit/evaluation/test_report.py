@@ -88,7 +88,8 @@ def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
     easy, hard = ["easy"] * 4, ["hard"] * 4
     agents = {"cheap": easy * 2, "dear": hard * 2, "routed": easy + hard}
     answered = [
-        routed_record(name, each, router="rules" if name == "routed" else "fixed") for name, each in agents.items()
+        routed_record(name, each, **{"router.kind": "rules" if name == "routed" else "fixed"})
+        for name, each in agents.items()
     ]
     (tmp_path / "report.html").write_text(as_html(results(EVIL, EVIL, *answered)))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]

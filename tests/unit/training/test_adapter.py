@@ -143,8 +143,11 @@ def test_the_map_stays_nearer_to_none_where_that_weighs_more() -> None:
 
 def test_each_question_is_judged_by_a_map_that_has_not_seen_it() -> None:
     questions, chunks, answering = rotated_world(40)
-    folds = [list(range(20)), list(range(20, 40))]
-    mapped = map_out_of_fold(questions, chunks, answering, folds, PLAN)
+
+    def learn(places: Any) -> QueryAdapter:
+        return QueryAdapter(fit_map(questions[places], chunks, [answering[place] for place in places], PLAN), "m")
+
+    mapped = map_out_of_fold(questions, [np.arange(20), np.arange(20, 40)], learn)
     without = fit_map(questions[20:], chunks, answering[20:], PLAN)
     assert np.allclose(mapped[:20], QueryAdapter(without, "m")(questions[:20]))
 

@@ -7,7 +7,9 @@ import pytest
 
 from jobs import train
 from jobs.cli import BadInput, read_fields
-from pipelines.training import CrossEncoderPlan, EmbedderPlan, RerankerSelection
+from pipelines.training import KINDS
+from pipelines.training.cross_encoder import RerankerPlan
+from pipelines.training.embedder import EmbedderPlan
 
 REQUIRED = {"tags": ["--prefix", "https://docs.example/"]}
 
@@ -17,26 +19,25 @@ def flags(kind: str, *words: str) -> dict[str, object]:
     return vars(train.arguments().parse_args(argv))
 
 
-@pytest.mark.parametrize("kind", train.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_flags_a_plan_has_its_own_defaults(kind: str) -> None:
-    _, _, plans = train.KINDS[kind]
-    for plan in plans:
-        given = {name: flags(kind)[name] for name, field in plan.model_fields.items() if field.is_required()}
-        assert read_fields(plan, flags(kind)) == plan(**given)
+    plan = KINDS[kind].plan
+    given = {name: flags(kind)[name] for name, field in plan.model_fields.items() if field.is_required()}
+    assert read_fields(plan, flags(kind)) == plan(**given)
 
 
 def test_flags_reach_the_plan_of_their_kind() -> None:
     words = ("--layers", "embeddings", "--epochs", "0.5", "--max-tokens", "128", "--precision", "bf16")
     plan = read_fields(EmbedderPlan, flags("embedder", *words))
     assert (plan.layers, plan.epochs, plan.max_tokens, plan.precision) == ("embeddings", 0.5, 128, "bf16")
-    selection = read_fields(RerankerSelection, flags("reranker", "--feedback", "--held-out", "0", "--seed", "7"))
-    assert (selection.feedback, selection.held_out, selection.seed) == (True, 0, 7)
+    plan = read_fields(RerankerPlan, flags("reranker", "--feedback", "--held-out", "0", "--seed", "7"))
+    assert (plan.feedback, plan.held_out, plan.seed) == (True, 0, 7)
 
 
 def test_token_embeddings_alone_have_a_higher_rate_unless_one_is_given() -> None:
     assert EmbedderPlan().learning_rate == 2e-5 and EmbedderPlan(layers="embeddings").learning_rate == 1e-4
     assert EmbedderPlan(layers="embeddings", learning_rate=3e-5).learning_rate == 3e-5
-    assert CrossEncoderPlan().learning_rate == 5e-5
+    assert RerankerPlan().learning_rate == 5e-5
 
 
 def test_every_wrong_flag_is_named_with_its_value() -> None:
@@ -44,7 +45,7 @@ def test_every_wrong_flag_is_named_with_its_value() -> None:
         read_fields(EmbedderPlan, flags("embedder", "--epochs", "x", "--batch-size", "1"))
     assert "--epochs is x: " in str(caught.value) and "--batch-size is 1: " in str(caught.value)
     with pytest.raises(BadInput, match="k is 40 and depth 30"):
-        read_fields(RerankerSelection, flags("reranker", "--k", "40"))
+        read_fields(RerankerPlan, flags("reranker", "--k", "40"))
 
 
 def test_the_help_imports_no_model_library() -> None:

@@ -11,8 +11,8 @@ from pipelines.embedding.tokens import ModelNotAccepted, load_tokenizer
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
-from pipelines.training.card import ModelFolder, judge_ranks, make_card
-from pipelines.training.embedder import EmbedderPlan, extend_vocabulary, fine_tune, frequent_words
+from pipelines.training.card import acceptance, card_entries, judge_ranks
+from pipelines.training.embedder import EmbedderPlan, fine_tune
 from pipelines.training.fine_tuning import TrainerMissing
 from pipelines.training.mining import (
     Corpus,
@@ -25,6 +25,8 @@ from pipelines.training.mining import (
     split,
 )
 from pipelines.training.ranking import make_judging_set, ranks_by_question
+from pipelines.training.run import Workplace
+from pipelines.training.vocabulary import extend_vocabulary, frequent_words
 
 SITE = "https://docs.test/"
 
@@ -150,15 +152,15 @@ def test_only_a_certain_gain_is_accepted() -> None:
 
 
 def test_checkpoints_of_another_model_are_not_gone_on_with(tmp_path: Path) -> None:
-    output = ModelFolder(tmp_path / "m")
-    one, other = output.checkpoints("folder:1"), output.checkpoints("folder:2")
-    assert one != other and one.parent == other.parent == output.training / "checkpoints"
+    place = Workplace(tmp_path / "m")
+    one, other = place.checkpoints("folder:1"), place.checkpoints("folder:2")
+    assert one != other and one.parent == other.parent == place.folder / "checkpoints"
 
 
-def write_verdict(folder: Path, after: list[int], **more: Any) -> dict[str, Any]:
+def write_verdict(folder: Path, after: list[int], accept: bool = False) -> dict[str, Any]:
     verdict = judge_ranks([0] * 40, after)
-    made = make_card("embedding-model", base={}, examples=[example("?", "a")], verdict=verdict, settings={}, **more)
-    write_card(folder, made)
+    entries = card_entries(base={}, examples=[example("?", "a")], verdict=verdict, settings={})
+    write_card(folder, {"kind": "embedding-model", "version": 1, **acceptance(verdict.accepted, accept), **entries})
     return dict(json.loads((folder / "card.json").read_text()))
 
 

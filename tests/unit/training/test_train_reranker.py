@@ -10,7 +10,7 @@ from kit.answering import make_hit
 from pipelines.answering.reranking.base import document
 from pipelines.evaluation.dataset import Example
 from pipelines.training import cross_encoder, fine_tuning
-from pipelines.training.mining import Corpus, NothingToLearn, Triple, mine_triples
+from pipelines.training.mining import Corpus, NegativeDraw, NothingToLearn, Triple, mine_triples
 from pipelines.training.ranking import rank_of_right
 
 URL = "https://docs.example/"
@@ -24,7 +24,7 @@ needs_trainer = pytest.mark.skipif(
 
 
 def mine(examples=(ASKED,), negatives=4, seed=0, **more):
-    draw = cross_encoder.NegativeDraw(CORPUS, lambda _: CHUNKS, negatives, seed=seed, **more)
+    draw = NegativeDraw(CORPUS, lambda _: CHUNKS, negatives, seed=seed, **more)
     return mine_triples(examples, CORPUS, draw, negatives=negatives, read=document, seed=seed)
 
 
@@ -98,7 +98,7 @@ def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path, monke
         pytest.skip("needs raydex[train]")
     with pytest.raises(NothingToLearn):
         cross_encoder.fine_tune(
-            cross_encoder.load_model(str(small_encoder)), [], cross_encoder.CrossEncoderPlan(), tmp_path
+            cross_encoder.load_model(str(small_encoder)), [], cross_encoder.RerankerPlan(), tmp_path
         )
 
 
@@ -108,7 +108,7 @@ def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_
     from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 
     model = cross_encoder.load_model(str(small_encoder), max_tokens=32)
-    plan = cross_encoder.CrossEncoderPlan(loss=loss, epochs=30, batch_size=4, learning_rate=1e-2, max_tokens=32)
+    plan = cross_encoder.RerankerPlan(loss=loss, epochs=12, batch_size=4, learning_rate=1e-2, max_tokens=32)
     cross_encoder.fine_tune(model, TRIPLES, plan, tmp_path / "checkpoints")
     model.save_pretrained(str(tmp_path / "model"))
     right, wrong = CrossEncoderReranker(str(tmp_path / "model")).score([("how", "right right"), ("how", "wrong a")])
@@ -117,7 +117,7 @@ def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_
 
 @needs_trainer
 def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
-    plan = cross_encoder.CrossEncoderPlan(epochs=2, batch_size=8, checkpoint_steps=1)
+    plan = cross_encoder.RerankerPlan(epochs=2, batch_size=8, checkpoint_steps=1)
     done = [
         cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) for _ in range(2)
     ]
@@ -127,7 +127,7 @@ def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
 
 @needs_trainer
 def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
-    plan = cross_encoder.CrossEncoderPlan(epochs=50, batch_size=1, minutes=1e-6)
+    plan = cross_encoder.RerankerPlan(epochs=50, batch_size=1, minutes=1e-6)
     assert cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) == 1
 
 

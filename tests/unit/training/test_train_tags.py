@@ -1,4 +1,4 @@
-"""Training a tag classifier: labels by URL and by people, folds that share no page, minimum functionality."""
+"""Training a tag classifier: labels by URL and by people, folds that share no page."""
 
 import json
 
@@ -8,6 +8,7 @@ from pipelines.answering.routing.classifier import ClassifierShape, TextClassifi
 from pipelines.evaluation.dataset import BadDataset, Example
 from pipelines.evaluation.questions.labelled import TaggedQuestion, merge_rare, read_corrections, tag_by_url
 from pipelines.training import tags
+from pipelines.training.run import train
 
 PREFIX = "https://docs.example/"
 TUNE = ["tune a trial", "trial scheduler", "search space of trials", "asha scheduler", "stop a trial", "trial results"]
@@ -69,26 +70,20 @@ def test_rows_that_share_a_page_or_a_question_are_one_group():
     assert len({one, four, five}) == 3
 
 
-def test_judgement_names_the_baselines_and_both_kinds_of_labels():
-    scores = tags.score_tags(
-        [*ROWS, *(TaggedQuestion(f"{q} please", t) for q, t in (("trial", "tune"), ("replicas", "serve")))], count=3
-    )
-    assert set(scores.accuracy) == {"all", "pages", "people"}
-    assert scores.majority == 0.5
-    assert set(scores.page_disjoint) == set(scores.question_disjoint) == set(scores.accuracy)
-    assert scores.study is not None and set(scores.study) == {"titled", "question"}
-    assert 0 <= scores.macro_auc <= 1
-    assert [point.coverage for point in scores.curve] == sorted((p.coverage for p in scores.curve), reverse=True)
-    plan = tags.TagPlan(prefix=PREFIX)
-    json.dumps(tags.tag_card(ROWS, scores, tags.PlainCheck(0, ()), None, plan))
+def test_judgement_names_the_baseline_and_both_kinds_of_labels():
+    people = [TaggedQuestion(f"{q} please", t) for q, t in (("trial", "tune"), ("replicas", "serve"))]
+    scores = tags.score_tags([*ROWS, *people], count=3)
+    assert set(scores["accuracy"]) == {"all", "pages", "people"}
+    assert scores["majority"] == 0.5 and 0 <= scores["macro_auc"] <= 1
+    coverage = [point["coverage"] for point in scores["curve"]]
+    assert coverage == sorted(coverage, reverse=True)
 
 
-def test_minimum_functionality_names_what_is_wrong_and_leaves_out_unknown_parts():
-    classifier = tags.fit_tags(ROWS)
-    questions = {"stop a trial with the asha scheduler": "tune", "scale replicas": "tune", "x": "rllib"}
-    check = tags.check_plain(classifier, questions)
-    assert check.passed == 1
-    assert check.failed == (("scale replicas", "tune", "serve"),)
+def test_without_hits_nothing_is_accepted(tmp_path):
+    data = tags.TagData(tags.TagPlan(prefix=PREFIX, folds=3), ROWS)
+    result = train(tags.TagKind(), data, tmp_path / "tags")
+    card = json.loads((tmp_path / "tags" / "card.json").read_text())
+    assert not result.accepted and card["kind"] == "tag" and card["gate"] is None and card["prefix"] == PREFIX
 
 
 @pytest.mark.parametrize(
