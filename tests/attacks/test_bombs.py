@@ -216,6 +216,10 @@ READ: dict[str, tuple[bytes, str]] = {
     "100,000 open comments": (b"<!--" * 100_000, "text/html"),
     "100,000 open tags": (b"<a" * 100_000, "text/html"),
     "a table of 100,000 cells": (b"<table><tr>" + b"<td>x" * 100_000, "text/html"),
+    "20,000 items of rustdoc": (
+        b"<body class=rustdoc>" + b"<section id=x><h4 class=code-header>f</h4></section><p>w" * 20_000, "text/html"
+    ),
+    "a soup of 5 MB": (b"<body class=rustdoc>" + b"<a class=fn>" * 400_000, "text/html"),
     "a line of 4 MB": (b"<pre>" + b"x" * 4_000_000 + b"</pre>", "text/html"),
     "a line of 4 MB of text": (b"x" * 4_000_000, "text/plain"),
     "a line of 50 MB of text": (b"x" * 50_000_000, "text/plain"),

@@ -1,11 +1,19 @@
-"""Compares the sections of a page with its HTML: anchors, places, frame, listings and tables."""
+"""Compares the sections of a page with its HTML, and with those that a golden page is known to have.
+
+`python -m tests.kit.sectioning` writes the known sections of all golden pages: read what it changes.
+"""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from lxml import etree
 
-from pipelines.records import Section
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Document, Page, Section
+
+PAGES = Path(__file__).parents[1] / "data" / "pages"
+NAMES = sorted(path.stem for path in PAGES.glob("*.html"))
 
 FRAME = re.compile(
     r"-?\s*(prev|previous|next|up|home|copy|source|\[source\]|\[src\]|view source|run|edit|edit this page.*|contents|"
@@ -107,3 +115,23 @@ def words(text: str) -> list[str]:
 def text_of(section: Section) -> str:
     """Return all text of `section`."""
     return "\n".join(block.text for block in section.blocks)
+
+
+def read_golden(name: str) -> Document:
+    """Read the golden page `name`."""
+    return read_page(Page(f"https://x.org/{name}.html", (PAGES / f"{name}.html").read_bytes()))
+
+
+def shown(sections: tuple[Section, ...]) -> str:
+    """Return sections as they are kept beside a golden page: headings, anchors, the blocks by their kinds."""
+    lines = []
+    for part in sections:
+        lines.append(f"=== {' > '.join(part.headings)} #{' #'.join(part.anchors)}")
+        for block in part.blocks:
+            lines += [f"[{block.kind}] {block.header}".rstrip(), *str(block.text).split("\n")]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for golden in NAMES:
+        (PAGES / f"{golden}.txt").write_text(shown(read_golden(golden).sections))

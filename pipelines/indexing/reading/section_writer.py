@@ -34,8 +34,8 @@ from pipelines.indexing.reading.blocks import (
     text_of,
 )
 from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
-from pipelines.indexing.reading.html.elements import HEADINGS, letters
-from pipelines.indexing.reading.html.page_kind import is_index, leads_away
+from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.page_kind import is_index, leads_away, letters
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.links import Targets
 from pipelines.indexing.reading.sections import OpenSections, SectionFrame

@@ -15,7 +15,7 @@ FILES, LINES, PARAMETERS = 12, 400, 8
 
 FOLDER_CEILINGS = {
     "jobs": 30,  # one file for each verb of `raydex`
-    "pipelines/indexing/reading/generators": 19,  # one file for each generator of documentation
+    "pipelines/indexing/reading/generators": 20,  # one file for each generator of documentation
 }
 FILE_CEILINGS: dict[str, int] = {}
 # Compiled patterns: phrases belong into data files, Markdown and HTML to their parsers. Lower a ceiling once you can.

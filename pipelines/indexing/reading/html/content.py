@@ -12,8 +12,7 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.generator import found
 from pipelines.indexing.reading.generators import GENERATORS, NOISE, generators_of
 from pipelines.indexing.reading.html.elements import HEADINGS, drop
-from pipelines.indexing.reading.html.entries import fill_entries
-from pipelines.indexing.reading.html.mend import mend_grids, mend_headings
+from pipelines.indexing.reading.html.mend import mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
 from pipelines.indexing.reading.html.soup import rewritten
 from pipelines.indexing.reading.html.tabs import label_tabs
@@ -87,7 +86,7 @@ def _plain_html(root: Element, names: frozenset[str], listed: bool) -> Element:
         root = rewritten(root, rewriters)
     etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
     mend_headings(root)
-    fill_entries(root)
+    mend_entries(root)
     if not names.isdisjoint(("table", "grid")):
         mend_grids(root)
     if not names.isdisjoint(("tablist", "radio")):

@@ -1,6 +1,6 @@
 """Reads and changes single elements: their names, their text, their place in the tree."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -14,23 +14,9 @@ def names_of(root: Element) -> frozenset[str]:
     return frozenset(" ".join(_NAMES(root)).split())
 
 
-def text_outside(element: Element, *tags: str) -> Iterator[str]:
-    """Yield the text of `element` in order, without that of elements with one of `tags`."""
-    if element.tag not in tags:
-        yield element.text or ""
-        for child in element:
-            yield from text_outside(child, *tags)
-            yield child.tail or ""
-
-
 def holds_words(element: Element) -> bool:
     """Return whether `element` has any text."""
     return any(map(str.strip, element.itertext()))
-
-
-def letters(element: Element) -> int:
-    """Return the number of letters in `element`."""
-    return sum(map(str.isalpha, "".join(element.itertext())))
 
 
 def drop(elements: Iterable[Element]) -> None:

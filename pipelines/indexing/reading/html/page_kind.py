@@ -4,7 +4,7 @@ Looks at the tree as the server sent it, before anything is dropped from it. Kno
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -13,7 +13,6 @@ from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import LISTINGS, generators_of
-from pipelines.indexing.reading.html.elements import letters, text_outside
 from pipelines.indexing.reading.text import as_paragraph
 
 _SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # a page to search at
@@ -111,6 +110,11 @@ def _is_waiting(text: str) -> bool:
     return not words or bool(_WAITING.fullmatch(words))
 
 
+def letters(element: Element) -> int:
+    """Return the number of letters in `element`."""
+    return sum(map(str.isalpha, "".join(element.itertext())))
+
+
 def is_index(items: Element, site: str) -> bool:
     """Return whether a list is an index of the pages of `site`: long, most of it links, and no sentences."""
     links = [link for link in items.iter("a") if link.get("href")]
@@ -128,6 +132,15 @@ def is_index(items: Element, site: str) -> bool:
 def leads_away(href: str, site: str) -> bool:
     """Return whether a link leads to another site, or nowhere."""
     return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != site)
+
+
+def text_outside(element: Element, *tags: str) -> Iterator[str]:
+    """Yield the text of `element` in order, without that of elements with one of `tags`."""
+    if element.tag not in tags:
+        yield element.text or ""
+        for child in element:
+            yield from text_outside(child, *tags)
+            yield child.tail or ""
 
 
 def prose_size(element: Element) -> int:

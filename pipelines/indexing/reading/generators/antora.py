@@ -1,0 +1,21 @@
+"""Antora: tabs of Asciidoctor without roles, numbers of places in a listing, the versions of a page."""
+
+from bs4 import BeautifulSoup
+
+from pipelines.indexing.reading.generator import Generator
+
+
+def _rewrite(soup: BeautifulSoup) -> None:
+    for tab in soup.select(".tablist .tab"):
+        tab["role"], tab["aria-controls"] = "tab", f"{tab.get('id')}--panel"
+    for panel in soup.select(".tablist, .tabpanel"):
+        panel["role"] = "tabpanel" if "tabpanel" in panel["class"] else "tablist"
+    for place in soup.select(".colist tr"):
+        place.name = "p"
+        for number in place.select("td b"):
+            number.string = f"({number.get_text()}) "
+        for cell in place.select("td"):
+            cell.unwrap()
+
+
+GENERATOR = Generator("Antora", marks="nav-container", noise="page-versions", rewrite=_rewrite)
