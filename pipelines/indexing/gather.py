@@ -209,7 +209,7 @@ class Gatherer:
         pools, message = self._plan_pools([*self._free_nodes()])
         if message:
             self._log.warn(message)
-        return RayBuilder(self._job(pools))
+        return RayBuilder(self._job(pools), self._free.values())
 
     def _free_nodes(self) -> Iterable[Node]:
         """Return what is free on each node; of one that was up before, as it was: this run may still hold a part."""

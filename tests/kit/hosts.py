@@ -125,7 +125,7 @@ class Network:
 
     async def _listen(self, port: int, to_port: int) -> None:
         async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, asyncio.CancelledError):  # the network ends: no error
                 theirs, ours = await asyncio.open_connection("127.0.0.1", to_port)
                 await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
             writer.close()

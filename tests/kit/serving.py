@@ -6,6 +6,7 @@ Every node is a host of its own network namespace with a RAYDEX_HOME of its own:
 import contextlib
 import copy
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -230,6 +231,9 @@ class Load:
         """Return the seconds from `since` until the last end that was no answer, or came a second late."""
         bad = [at for at, took, end, _ in self.ends if at >= since and (end != ANSWER or took > 1)]
         return max(bad, default=since) - since
+
+    def median_s(self) -> float:
+        return statistics.median(took for _, took, _, _ in self.ends)
 
     def longest_s(self, since: float = 0.0) -> float:
         return max((took for at, took, _, _ in self.ends if at >= since), default=0.0)

@@ -5,7 +5,7 @@ and starts nothing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Node = Mapping[str, float]
@@ -99,6 +99,14 @@ def plan_pools(
 def has_room(nodes: Sequence[Node]) -> bool:
     """Return whether a node has the CPUs to take part."""
     return any(node.get("CPU", 0.0) >= LEAST_CPUS for node in nodes)
+
+
+def held_by_others(total: Node, free: Iterable[Node]) -> Node:
+    """Return what others, such as a service, hold of a cluster's `total`, by what is `free` on its nodes."""
+    nodes = list(free)
+    return {
+        name: max(0.0, total.get(name, 0.0) - sum(node.get(name, 0.0) for node in nodes)) for name in ("CPU", "GPU")
+    }
 
 
 def plan_local(cpus: int) -> Pools:

@@ -7,14 +7,15 @@ Ray.
 import functools
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
 import ray.data
-from ray.data import ActorPoolStrategy, DataContext, Dataset, TaskPoolStrategy
+from ray.data import ActorPoolStrategy, DataContext, Dataset, ExecutionResources, TaskPoolStrategy
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
+from pipelines.indexing.building.pools import Node, held_by_others
 from pipelines.indexing.building.steps import (
     BLOCK_BYTES,
     BuildJob,
@@ -44,19 +45,21 @@ class DatasetLost(RuntimeError):
 
 
 class RayBuilder:
-    """Builds on the connected Ray, as `LocalBuilder` does in one process."""
+    """Builds on what is `free` on the nodes of the connected Ray, as `LocalBuilder` does in one process."""
 
-    def __init__(self, job: BuildJob) -> None:
+    def __init__(self, job: BuildJob, free: Iterable[Node]) -> None:
         self._job, self.embedders = job, job.pools.embedders
+        total = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        self._held = held_by_others(total, free)
 
     def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile."""
-        configure(slow_source=True)
+        configure(slow_source=True, held=self._held)
         yield from run_dataset(build(crawled_pages(hosts, self._job), self._job))
 
     def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
-        configure(slow_source=False)
+        configure(slow_source=False, held=self._held)
         yield from run_dataset(build(stored_pages(ranges, self._job), self._job))
 
 
@@ -126,9 +129,13 @@ def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
     )
 
 
-def configure(slow_source: bool) -> None:
-    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output."""
+def configure(slow_source: bool, held: Node) -> None:
+    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output.
+
+    What others hold is left out: Ray Data plans with all of a cluster, and would start actors where tasks are to run.
+    """
     context = DataContext.get_current()
+    context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
     context.target_max_block_size = BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.

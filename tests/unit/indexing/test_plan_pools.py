@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.indexing.building.pools import ClusterTooSmall, ImpossiblePool, Pools, count_gpu_slots, plan_pools
+from pipelines.indexing.building.pools import (
+    ClusterTooSmall,
+    ImpossiblePool,
+    Pools,
+    count_gpu_slots,
+    held_by_others,
+    plan_pools,
+)
 from pipelines.indexing.gather import for_tasks
 
 
@@ -155,3 +162,8 @@ def test_a_task_takes_a_twentieth_of_what_an_actor_has_to_do_at_most(parts, acto
     tasks = for_tasks(ranges, actors)
     assert [tasks[0]["first"], tasks[-1]["last"]] == ["000", f"{parts - 1:03}~"]
     assert len(tasks) == -(-parts // size)
+
+
+def test_what_a_service_holds_is_told_from_what_is_free():
+    assert held_by_others({"CPU": 4.0, "memory": 9.0}, [{"CPU": 1.0}, {"CPU": 1.5}]) == {"CPU": 1.5, "GPU": 0.0}
+    assert held_by_others({"CPU": 2.0}, [{"CPU": 2.0}, {"CPU": 2.0}])["CPU"] == 0  # a node has joined meanwhile
