@@ -2,17 +2,14 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
 import pytest
-import yaml
-from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.counting_model import CountingModel, index_command
 from kit.databases import DatabaseServer
 from kit.nodes import RayNodes, cluster
 from kit.processes import eventually
-from kit.reindexing import BASE, html_page
 from kit.reporting import leave_table
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
@@ -27,29 +24,12 @@ def nodes(tmp_path) -> Iterator[RayNodes]:
         yield nodes
 
 
-@pytest.fixture
-def collection(tmp_path) -> str:
-    """The path of a collection file: a folder of small pages, embedded by the counting model."""
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    for page in range(PAGES):
-        (folder / f"p{page:04}.html").write_text(
-            html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
-        )
-    index = {"model": MODEL, "dimension": DIMENSION}
-    file = tmp_path / "docs.yaml"
-    file.write_text(
-        yaml.safe_dump({"name": "docs", "folders": [{"path": str(folder), "base_url": BASE}], "index": index})
-    )
-    return str(file)
-
-
 def test_a_run_uses_a_node_that_joins_and_outlives_one_that_leaves(
-    nodes, collection, server: DatabaseServer, request: pytest.FixtureRequest
+    nodes, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest
 ):
     first = nodes.add(cpus=2)
     with server.database() as database, CountingModel(SECONDS_PER_TEXT) as model:
-        command = [sys.executable, "-m", "jobs.reindex", collection, "--parallel-workers", "0", "--json"]
+        command = [*index_command(tmp_path, PAGES), "--json"]
         environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

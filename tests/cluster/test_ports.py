@@ -3,37 +3,21 @@
 import json
 import re
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import yaml
-from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.counting_model import CountingModel, index_command
 from kit.databases import DatabaseServer
 from kit.hosts import network
 from kit.nodes import cluster
 from kit.processes import eventually
-from kit.reindexing import BASE, html_page
 from kit.reporting import leave_table
 from kit.serving import ROOT, serving
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 PAGES = 600
-
-
-@pytest.fixture
-def collection(tmp_path: Path) -> str:
-    """The path of a collection file: a folder of small pages, embedded by the counting model."""
-    (folder := tmp_path / "pages").mkdir()
-    for page in range(PAGES):
-        (folder / f"p{page:04}.html").write_text(html_page(f"Page {page}", {"usage": f"Subject {page * 7919}."}))
-    file = tmp_path / "docs.yaml"
-    index = {"model": MODEL, "dimension": DIMENSION}
-    folders = [{"path": str(folder), "base_url": BASE}]
-    file.write_text(yaml.safe_dump({"name": "pages", "folders": folders, "index": index}))
-    return str(file)
 
 
 def open_to_nodes() -> tuple[list[str], list[str]]:
@@ -44,7 +28,7 @@ def open_to_nodes() -> tuple[list[str], list[str]]:
     return flags, sorted({f"{rule['FromPort']}-{rule['ToPort']}" for rule in rules})
 
 
-def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path, collection):
+def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path):
     flags, ports = open_to_nodes()
     with serving(tmp_path / "cluster", node_flags=flags, ports=ports) as served:
         for _ in range(2):
@@ -57,7 +41,7 @@ def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path, collection)
         assert len(served.placed("Retriever")) == 2
         with CountingModel(0.01) as model:
             env = served.nodes.environment(OPENAI_BASE_URL=served.net.publish(model.url))
-            command = [*served.head.host.enter, sys.executable, "-m", "jobs.reindex", collection, "--json"]
+            command = [*served.head.host.enter, *index_command(tmp_path, PAGES, "pages"), "--json"]
             done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=ROOT, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         assert json.loads(done.stdout.splitlines()[-1])["chunks"]["embedded"] == PAGES
@@ -66,13 +50,13 @@ def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path, collection)
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_a_node_behind_a_slow_link_embeds(tmp_path, collection, server: DatabaseServer, request, slow):
+def test_a_node_behind_a_slow_link_embeds(tmp_path, server: DatabaseServer, request, slow):
     with network() as net, cluster(tmp_path / "cluster", 0, (head := net.host()).host) as nodes:
         nodes.add(2, host=net.host().host)
         far = nodes.add(2, host=net.host(*((0.05, 10e6) if slow else ())).host)
         with server.database() as database, CountingModel(0.03) as model:
             env = nodes.environment(DATABASE_URL=net.publish(database), OPENAI_BASE_URL=net.publish(model.url))
-            command = [*head.host.enter, sys.executable, "-m", "jobs.reindex", collection, "--json"]
+            command = [*head.host.enter, *index_command(tmp_path, PAGES), "--json"]
             began = time.monotonic()
             with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
                 try:

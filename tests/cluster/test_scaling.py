@@ -1,15 +1,12 @@
 """A run on a cluster that starts and ends nodes itself: starts with what there is, grows by its plan, gives back."""
 
 import subprocess
-import sys
 import time
 
 import pytest
-import yaml
-from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.counting_model import CountingModel, index_command
 from kit.databases import DatabaseServer
 from kit.processes import eventually
-from kit.reindexing import BASE, html_page
 from kit.reporting import leave_table
 from kit.scaling import scaling_cluster
 
@@ -22,15 +19,7 @@ PAGES, SECONDS_PER_TEXT, MOST = 1_200, 0.05, 4
 def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(
     head_cpus, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest
 ):
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    for page in range(PAGES):
-        text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
-        (folder / f"p{page:04}.html").write_text(text)
-    index = {"model": MODEL, "dimension": DIMENSION}
-    collection = {"name": "docs", "folders": [{"path": str(folder), "base_url": BASE}], "index": index}
-    (tmp_path / "docs.yaml").write_text(yaml.safe_dump(collection))
-    command = [sys.executable, "-m", "jobs.reindex", str(tmp_path / "docs.yaml"), "--parallel-workers", "0"]
+    command = index_command(tmp_path, PAGES)
     with (
         server.database() as database,
         CountingModel(SECONDS_PER_TEXT) as model,

@@ -2,16 +2,13 @@
 
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import httpx
 import pytest
-import yaml
-from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.counting_model import CountingModel, index_command
 from kit.processes import eventually
-from kit.reindexing import BASE, html_page
 from kit.reporting import leave_table
 from kit.serving import ANSWER, COME_BACK, ENDED, ROOT, Load, Serving, ask, ask_streamed, serving
 
@@ -86,28 +83,15 @@ def test_a_nightly_run_and_the_service_leave_each_other_room(tmp_path):
             time.sleep(15)
         with Load(*map(cluster.url, cluster.workers), **clients) as load:
             began = time.monotonic()
-            done = night_run(cluster, model, tmp_path)
+            command = [*cluster.head.host.enter, *index_command(tmp_path, PAGES, "night")]
+            environment = cluster.nodes.environment(OPENAI_BASE_URL=cluster.net.publish(model.url))
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
             took = time.monotonic() - began
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(set(model.hashes())) == PAGES
         for what, each in (("nothing", alone), (f"a run of {PAGES} texts, {took:.0f} s", load)):
             note(f"beside {what}: median {each.median_s() * 1000:.0f} ms", each, 0.0)
         assert set(load.counts()) == {ANSWER}
-
-
-def night_run(cluster: Serving, model: CountingModel, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Index another collection on the nodes that serve, to its end."""
-    (pages := folder / "night").mkdir()
-    for page in range(PAGES):
-        text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
-        (pages / f"p{page:04}.html").write_text(text)
-    folders = [{"path": str(pages), "base_url": BASE}]
-    collection = {"name": "night", "folders": folders, "index": {"model": MODEL, "dimension": DIMENSION}}
-    (folder / "night.yaml").write_text(yaml.safe_dump(collection))
-    command = [sys.executable, "-m", "jobs.reindex", str(folder / "night.yaml"), "--parallel-workers", "0"]
-    environment = cluster.nodes.environment(OPENAI_BASE_URL=cluster.net.publish(model.url))
-    words = [*cluster.head.host.enter, *command]
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_answers_go_on_while_the_head_is_gone(tmp_path):

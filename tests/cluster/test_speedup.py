@@ -6,17 +6,14 @@ RAYDEX_TEST_PAGES sets another number of pages.
 
 import os
 import subprocess
-import sys
 import time
 
 import pytest
-import yaml
-from kit.counting_model import DIMENSION, MODEL, CountingModel
+from kit.counting_model import CountingModel, index_command
 from kit.databases import DatabaseServer
 from kit.meter import Meter
 from kit.nodes import cluster
 from kit.processes import postmaster
-from kit.reindexing import BASE, html_page
 from kit.reporting import leave_table
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(2400)]
@@ -27,15 +24,7 @@ HEAD = ("nodes", "run", "speed-up over the embedder alone", "CPU seconds by proc
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_speedup(count, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    for page in range(PAGES):
-        text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
-        (folder / f"p{page:05}.html").write_text(text)
-    index = {"model": MODEL, "dimension": DIMENSION}
-    collection = {"name": "docs", "folders": [{"path": str(folder), "base_url": BASE}], "index": index}
-    (tmp_path / "docs.yaml").write_text(yaml.safe_dump(collection))
-    command = [sys.executable, "-m", "jobs.reindex", str(tmp_path / "docs.yaml"), "--parallel-workers", "0"]
+    command = index_command(tmp_path, PAGES)
     with (
         server.database() as database,
         CountingModel(SECONDS_PER_TEXT) as model,

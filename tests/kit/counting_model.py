@@ -1,16 +1,33 @@
-"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace."""
+"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace. Makes what it is to embed."""
 
 import json
 import math
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import yaml
+from kit.reindexing import BASE, html_page
 
 from pipelines.embedding.embedder import load_embedder
 from pipelines.records import digest
 
 DIMENSION = 64
 MODEL = "openai:counting"
+
+
+def index_command(folder: Path, pages: int, name: str = "docs") -> list[str]:
+    """Write a collection of so many pages of one text each below `folder`; return the command that indexes it."""
+    (site := folder / name).mkdir()
+    for page in range(pages):
+        text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
+        (site / f"p{page:05}.html").write_text(text)
+    index = {"model": MODEL, "dimension": DIMENSION}
+    collection = {"name": name, "folders": [{"path": str(site), "base_url": BASE}], "index": index}
+    (file := folder / f"{name}.yaml").write_text(yaml.safe_dump(collection))
+    return [sys.executable, "-m", "jobs.reindex", str(file), "--parallel-workers", "0"]
 
 
 class CountingModel:
