@@ -24,7 +24,7 @@ from pipelines.answering.synthesis.passages import (
     split_passages,
     widen,
 )
-from pipelines.answering.synthesis.quotes import Quote, bound
+from pipelines.answering.synthesis.quotes import OMITTED, Quote, bound, write
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
 
@@ -208,11 +208,17 @@ class Candidates:
         """Return the best passages of the best section, and those of a second section if they add something."""
         likely = [replace(one, score=one.score + self._log_odds(one, ranking)) for one in ranking]
         ranking = sorted(likely, key=lambda one: -one.score)
-        best = self._quote(ranking[0], ranking)
+        best = self._settled(self._quote(ranking[0], ranking))
         for other in ranking[1:]:
             if other.hit != best.hit and other.score >= SECOND * best.score and self._adds(other, best):
                 return best, self._quote(other, said=best.words)
         return (best,)
+
+    def _settled(self, best: Quote) -> Quote:
+        """Return the best quote, certain only if both legs found its hit first and nothing is left out of it."""
+        first = all(self.hits[best.hit].ranks.get(leg) == 1 for leg in (VECTOR, BM25))
+        certain = first and OMITTED not in write([best], self.hits)
+        return best if certain else replace(best, support=min(best.support, UNCERTAIN))
 
     def _log_odds(self, one: Candidate, ranking: Sequence[Candidate]) -> float:
         """Return how likely a passage answers when it is quoted: its length and headings count too.

@@ -263,7 +263,7 @@ ROUTES = "Records of the logging levels that a handler takes too are written by 
 
 def certainty(question: str, *hits: Hit) -> float:
     """Return the support of the first source, where both legs found it first and its cosine is as high as it gets."""
-    best = [replace(hit, ranks={"vector": 0, "bm25": 0}) for hit in hits]
+    best = [hit if hit.ranks else replace(hit, ranks={"vector": 1, "bm25": 1}) for hit in hits]
     candidates = Candidates(question, best)
     return candidates.best_of([replace(one, cosine=0.95) for one in candidates.rank()])[0].support
 
@@ -303,6 +303,16 @@ def test_a_quotation_without_the_code_of_its_section_is_not_certain() -> None:
     prose, introduction = (certainty("settings from environment variables", hit) for hit in hits)
     assert prose >= CERTAIN > introduction
     assert certainty("What are settings from environment variables?", hits[1]) >= CERTAIN
+
+
+def test_a_quotation_is_certain_if_both_legs_found_it_first_and_nothing_is_left_out_of_it() -> None:
+    text = "Set the logging levels by name, each by a call of its logger: `logger.setLevel(name)`. " * 4
+    hit = make_hit("https://d.test/logging#a", text, ("Set logging levels",))
+    assert certainty("set logging levels", hit) >= CERTAIN
+    for ranks in ({"vector": 1, "bm25": 2}, {"vector": 2, "bm25": 1}, {"vector": 1}):
+        assert certainty("set logging levels", replace(hit, ranks=ranks)) < CERTAIN
+    gap = make_hit("https://d.test/logging#a", f"{text}…\n\n{text}", ("Set logging levels",))
+    assert certainty("set logging levels", gap) < CERTAIN
 
 
 def test_sentences_that_promise_more_elsewhere_answer_nothing() -> None:
