@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -27,8 +26,10 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE
+from pipelines.answering.writing.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer
 from pipelines.store import NoSuchCollection
 
@@ -38,8 +39,6 @@ PATIENCE_S = 60.0
 # A model may write for as long as it takes; the service sends a heartbeat every 15 s.
 PROBE_TIMEOUT_S, SILENCE_S = 1.0, 60.0
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
-# A sentence, or a line: its end is certain once what follows it is no number.
-_SENTENCE = re.compile(r"[^\n]*?[.!?](?: ?\[\d+\])*(?: +(?=[^\s\[])|(?=\n))|[^\n]*\n+")
 
 Tell = Callable[[str, Mapping[str, Any]], None]
 """Called with the name and the data of each event of the stream: `hits`, `status`, `delta`."""
@@ -186,7 +185,7 @@ def as_reply(answer: Answer) -> dict[str, Any]:
     """Return an answer with the keys of the service's reply."""
     reply = asdict(answer)
     for reply_hit, hit in zip(reply["hits"], answer.hits, strict=True):
-        reply_hit["source"] = hit.source
+        reply_hit |= {"source": hit.source, "text": plain_text(hit.text), "context": plain_text(hit.context)}
     reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
     return reply
 
@@ -212,7 +211,8 @@ class Follower:
     """Prints each event of a stream as it comes, text by the sentence, with the seconds since the question."""
 
     def __init__(self) -> None:
-        self._began, self._rest, self._writes = time.monotonic(), "", False
+        self._began, self._writes = time.monotonic(), False
+        self._reader, self._read = TextReader(), ""
 
     def __call__(self, name: str, body: Mapping[str, Any]) -> None:
         if name == "hits":
@@ -225,22 +225,26 @@ class Follower:
 
     def end(self) -> None:
         """Print the text that no sentence has ended."""
-        if self._rest.strip():
-            self._print("text", self._rest)
+        self._tell(self._reader.close())
         say("")
 
     def _follow(self, delta: Mapping[str, Any]) -> None:
         if delta.get("reset"):
             self._print("reset", "what was written so far is void")
-            self._rest = ""
+            self._reader, self._read = TextReader(), ""
         if not self._writes:
             self._print("status", "the answer begins")
             self._writes = True
-        self._rest += delta["text"]
-        while sentence := _SENTENCE.match(self._rest):
-            self._rest = self._rest[sentence.end() :]
-            if sentence[0].strip():
-                self._print("text", sentence[0])
+        self._tell(self._reader.feed(delta["text"]))
+
+    def _tell(self, pieces: Iterable[Piece]) -> None:
+        """Print each statement, and each line of code."""
+        for piece in pieces:
+            self._read += "" if isinstance(piece, Statement) else piece
+            if isinstance(piece, Statement) or (isinstance(piece, Code) and piece.endswith("\n")):
+                if self._read.strip():
+                    self._print("text", self._read.strip("\n"))
+                self._read = ""
 
     def _print(self, kind: str, text: str) -> None:
         say(f"{time.monotonic() - self._began:6.1f} s  {kind:6}  {text.rstrip()}")

@@ -17,6 +17,7 @@ from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from pipelines.answering.language import find_language
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion, StoreUnavailable
 
@@ -235,7 +236,9 @@ def abridged(answer: Answer) -> Answer:
         exchanges=(),
         citations=tuple(replace(one, snippet=one.snippet[:SNIPPET_CHARACTERS]) for one in answer.citations),
         hits=tuple(
-            replace(hit, text=hit.text[:SNIPPET_CHARACTERS], context="", sources=hit.sources or (hit.source,))
+            replace(
+                hit, text=plain_text(hit.text)[:SNIPPET_CHARACTERS], context="", sources=hit.sources or (hit.source,)
+            )
             for hit in answer.hits
         ),
     )

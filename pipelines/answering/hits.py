@@ -1,5 +1,6 @@
 """Shows hits to readers and models: heading, snippet, all of the text."""
 
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
 SNIPPET = 300  # characters: as long as a reader's glance; the whole text is in the hit
@@ -22,5 +23,5 @@ def own_heading(hit: Hit) -> str:
 
 
 def full_text(hit: Hit) -> str:
-    """Return a hit's headings, title and passage."""
-    return f"{heading(hit)} {hit.title}\n{hit.passage}"
+    """Return a hit's headings, title and passage, plain: what is compared with words and vectors."""
+    return f"{heading(hit)} {hit.title}\n{plain_text(hit.passage)}"

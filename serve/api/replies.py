@@ -7,10 +7,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.session import Status
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
 
 Text = Annotated[str, BeforeValidator(clean_for_storage)]
+PlainText = Annotated[str, BeforeValidator(plain_text)]
 
 
 class _FromRecord(BaseModel):
@@ -37,15 +39,18 @@ class CitationOut(_FromRecord):
 
 
 class HitOut(_FromRecord):
-    """A chunk with its score, and its rank and score in each search leg; `context` is its text with its neighbours."""
+    """A chunk with its score, and its rank and score in each search leg.
+
+    `text` is plain, `context` the same with its neighbours.
+    """
 
     chunk_id: str
     source: str
     sources: list[str]
     title: str
     headings: list[str]
-    text: str
-    context: str
+    text: PlainText
+    context: PlainText
     score: float
     score_kind: str
     ranks: dict[str, int]

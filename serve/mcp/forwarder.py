@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 
 from serve.failure import MCP_PATH
-from serve.mcp.server import Context, list_templates, list_tools, tool_error
+from serve.mcp.server import Context, list_tools, tool_error
 
 # A model may write for minutes; the service sends a sign of life every 15 s.
 CONNECT_S, SILENCE_S = 10.0, 60.0
@@ -41,11 +41,6 @@ class Forwarder:
         except (ServiceAway, MCPError) as error:
             log.warning("%s", error)
             return list_tools()
-
-    async def list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return list_templates()
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Return what the service's tool returns, and report its progress; cancelling it cancels the work there."""

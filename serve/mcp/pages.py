@@ -4,6 +4,7 @@ A page is read anew from the body that the index was made of; where that is gone
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urldefrag
@@ -13,17 +14,16 @@ from rapidfuzz import fuzz, process
 from pipelines.indexing.layouts import known_layouts
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import Document, Hit, Index
+from pipelines.records import Document, Index
 from pipelines.store import Store
 from serve.mcp.markdown import (
     MarkdownSection,
     sections_of_chunks,
     sections_of_document,
     with_headings,
-    write_part,
     write_sections,
 )
-from serve.mcp.quoting import clean, pack
+from serve.mcp.quoting import HeadingLine, clean, pack
 from serve.mcp.results import OutlineEntry, PagePart
 
 # As `estimate` counts: some 4,000 tokens of a current model, so that several pages fit beside each other.
@@ -53,7 +53,7 @@ class PageShelf:
         title, sections = self._sections(index, address)
         section = section.strip().lstrip("#") or unquote(urldefrag(url).fragment)
         chosen = _choose(sections, section, address) if section else sections
-        parts = pack(map(clean, write_sections(chosen)), PAGE_TOKENS)
+        parts = pack(write_sections(chosen), PAGE_TOKENS)
         if part > len(parts):
             raise NoSuchPage(f"part is {part}: {address} has {len(parts)}")
         return PagePart(
@@ -71,21 +71,10 @@ class PageShelf:
         """Return the collections of those of `indexes` that have the page at `url`."""
         return [index.collection for index in indexes if self._store.find_pages(index, _spellings(url))]
 
-    def passage(self, index: Index, hit: Hit) -> str:
-        """Return the passage of a hit as Markdown, code fenced as its page has it."""
-        document = self._document(index, hit.url)
-        blocks = [
-            block
-            for section in (document.sections if document else ())
-            if (section.anchors, section.headings) == (hit.anchors, hit.headings)
-            for block in section.blocks
-        ]
-        return "\n\n".join(filter(None, write_part(hit.passage, blocks)))
-
     def whole(self, index: Index, url: str) -> str:
         """Return the whole page at `url` as Markdown."""
         sections = self._sections(index, url, self._read_document)[1]
-        return "\n\n".join(map(clean, write_sections(sections)))
+        return "\n\n".join(filter(None, write_sections(sections)))
 
     def _find(self, indexes: Sequence[Index], url: str) -> tuple[Index, str]:
         spellings = _spellings(url)
@@ -138,11 +127,10 @@ def outline(sections: Sequence[MarkdownSection]) -> list[OutlineEntry]:
 def _place(before: Sequence[Sequence[str]]) -> list[str]:
     """Return the headings that stand above what comes after `before`, on one line; none at the beginning."""
     path: dict[int, str] = {}
-    for found in (re.match(r"(#{1,6}) (.+)", block) for part in before for block in part):
-        if found:
-            level = len(found[1])
-            path = {above: text for above, text in path.items() if above < level} | {level: found[2]}
-    return [f"(continued: {' › '.join(path.values())})"] if path else []
+    for block in itertools.chain.from_iterable(before):
+        if isinstance(block, HeadingLine):
+            path = {above: text for above, text in path.items() if above < block.level} | {block.level: block}
+    return [f"(continued: {' › '.join(line.strip('# ') for line in path.values())})"] if path else []
 
 
 def _spellings(url: str) -> list[str]:

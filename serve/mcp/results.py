@@ -1,6 +1,5 @@
 """What the tools return: records with a schema, and each as text, short enough for a context window."""
 
-from collections.abc import Sequence
 from typing import Self
 
 from pydantic import BaseModel
@@ -35,8 +34,8 @@ class FoundSection(BaseModel):
     version: str | None
 
     @classmethod
-    def of(cls, n: int, hit: Hit, passage: str, most_tokens: int) -> Self:
-        text, shortened = cut(clean(passage), most_tokens)
+    def of(cls, n: int, hit: Hit, most_tokens: int) -> Self:
+        text, shortened = cut(clean(hit.passage), most_tokens)
         return cls(
             n=n, title=clean(heading(hit)), source=clean(hit.source), text=text, cut=shortened, version=hit.version
         )
@@ -54,11 +53,10 @@ class FoundSections(ToolResult):
     sections: list[FoundSection]
 
     @classmethod
-    def of(cls, retrieval: Retrieval, passages: Sequence[str]) -> Self:
-        """Return the hits with their `passages` as Markdown."""
+    def of(cls, retrieval: Retrieval) -> Self:
+        """Return the hits with their passages."""
         each = SEARCH_TOKENS // max(len(retrieval.hits), 1)
-        both = zip(retrieval.hits, passages, strict=True)
-        found = [FoundSection.of(n, hit, passage, each) for n, (hit, passage) in enumerate(both, 1)]
+        found = [FoundSection.of(n, hit, each) for n, hit in enumerate(retrieval.hits, 1)]
         return cls(collection=retrieval.index.collection, sections=found)
 
     def to_text(self) -> str:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from pipelines.answering.hits import snippet
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Index
 from serve.api.errors import failure_of
 from serve.mcp.arguments import (
@@ -128,10 +129,6 @@ class RequestHandlers(Protocol):
 
     async def call_tool(self, _: Context, __: types.CallToolRequestParams, /) -> types.CallToolResult: ...
 
-    async def list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None, /
-    ) -> types.ListResourceTemplatesResult: ...
-
     async def list_resources(
         self, _: Context, __: types.PaginatedRequestParams | None, /
     ) -> types.ListResourcesResult: ...
@@ -149,7 +146,7 @@ def make_server(handlers: RequestHandlers) -> Server[Any]:
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
-        on_list_resource_templates=handlers.list_templates,
+        on_list_resource_templates=list_templates,
         on_read_resource=handlers.read_resource,
     )
 
@@ -165,7 +162,7 @@ def list_tools(places: Sequence[tuple[str, str]] = ()) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[kind.to_tool(about) for kind in TOOLS])
 
 
-def list_templates() -> types.ListResourceTemplatesResult:
+async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
     """Return the list of the templates of resources: one, for pages."""
     template = types.ResourceTemplate(
         uri_template=TEMPLATE,
@@ -215,11 +212,6 @@ class Handlers:
             return tool_error(f"{kind.name}: {explain(error, kind.arguments)}")
         text = types.TextContent(type="text", text=result.to_text())
         return types.CallToolResult(content=[text], structured_content=result.model_dump(mode="json"))
-
-    async def list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return list_templates()
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
@@ -279,7 +271,7 @@ def _resource(index: Index, url: str, title: str, begins: str) -> types.Resource
         uri=f"{PAGES}{quote(index.collection, safe='')}/{quote(url, safe='')}",
         name=url,
         title=clean(title) or url,
-        description=snippet(clean(begins), 120),
+        description=snippet(clean(plain_text(begins)), 120),
         mime_type="text/markdown",
     )
 

@@ -63,11 +63,7 @@ class Toolbox:
         """Return the sections that fit best. Raises NotThere and what the engine raises."""
         filters = await self._filters(arguments.collection, arguments.version)
         question = Question(arguments.query, collection=arguments.collection or None, k=arguments.k, filters=filters)
-        found = await self._engine.asearch(question)
-        return FoundSections.of(found, await asyncio.to_thread(self._passages, found))
-
-    def _passages(self, found: Retrieval) -> list[str]:
-        return [self._pages.passage(found.index, hit) for hit in found.hits]
+        return FoundSections.of(await self._engine.asearch(question))
 
     async def ask_docs(self, arguments: AskArguments, call: Call) -> CitedAnswer:
         """Return the answer, recorded; cancelling it cancels the work. Raises NotThere and what the engine raises."""

@@ -16,6 +16,7 @@ import numpy as np
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
 from pipelines.answering.language import is_foreign
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class _Passage:
 
     @classmethod
     def of(cls, hit: Hit) -> "_Passage":
-        return cls(full_text(hit), words_of(full_text(hit)), _windows(hit.passage))
+        return cls(full_text(hit), words_of(full_text(hit)), _windows(plain_text(hit.passage)))
 
 
 class Passages:
@@ -126,12 +127,12 @@ class Passages:
 
     def closest(self, most: int) -> dict[int, Support]:
         """Return the first passages as those that support nothing, for an answer without a source."""
-        return {n: Support(0.0, False, hit.passage) for n, hit in enumerate(self.hits[:most], 1)}
+        return {n: Support(0.0, False, plain_text(hit.passage)) for n, hit in enumerate(self.hits[:most], 1)}
 
     def _comparable_words(self, claim: str) -> frozenset[str]:
         """Return the words of a claim; of one in another language than the passages those that both have: its names."""
         words = content_words(claim)
-        if not is_foreign(claim) or any(is_foreign(hit.passage) for hit in self.hits):
+        if not is_foreign(claim) or any(is_foreign(plain_text(hit.passage)) for hit in self.hits):
             return words
         names = words & frozenset[str]().union(*(passage.words for passage in self._passages))
         return names if len(names) >= LEAST_NAMES else words

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol, Self
 
 from pipelines.answering.hits import heading
 from pipelines.llm.session import ChatModel
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Exchange, Hit, Usage
 
 DEVICE = "cpu"
@@ -86,4 +87,4 @@ def by_score(hits: Sequence[Hit], scores: Sequence[float], name: str) -> tuple[H
 
 def document(hit: Hit) -> str:
     """Return the text of a hit that a reranking model reads: its headings and its passage."""
-    return f"{heading(hit)}\n{hit.passage}"
+    return f"{heading(hit)}\n{plain_text(hit.passage)}"

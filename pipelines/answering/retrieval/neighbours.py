@@ -10,7 +10,8 @@ from dataclasses import replace
 from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk between what it repeats from the chunk before and where it goes on
-TABLE_MARK = " | "  # between the cells of a table
+FENCE = "```"
+MARKS = " >*-\\"  # of the lists, notes and line breaks around a line
 
 _WORD = re.compile(r"\S+")
 
@@ -29,10 +30,14 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], overlap: int) -> Hit:
 
 
 def join_chunks(text: str, following: str, overlap: int) -> str:
-    """Join both, without what the second repeats: lines before its "…", the header of a table, words of the overlap."""
-    going_on = _without_repeated_lines(text, following)
-    if going_on != following:
-        return f"{text.rstrip()}\n{going_on}"
+    """Join both, without what the second repeats: lines before its "…", the head of a table, words of the overlap."""
+    repeated, rest = _divide(following)
+    if rest and all(line.strip(MARKS) in text for line in repeated):
+        before, _, last = text.rstrip().rpartition("\n")
+        if not any(line.strip(MARKS).startswith(FENCE) for line in repeated):
+            return "\n".join([text.rstrip(), *rest])
+        if last.strip(MARKS).startswith(FENCE):  # the code goes on where it was closed
+            return "\n".join([before, *rest])
     ending = _WORD.findall(text)[-overlap:] if overlap > 0 else []
     words = list(_WORD.finditer(following))[: len(ending)]
     beginning = [word[0] for word in words]
@@ -42,11 +47,12 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
     return f"{text}\n\n{following}"
 
 
-def _without_repeated_lines(text: str, following: str) -> str:
-    """Return `following` without the first lines that `text` has too, up to the mark of what is left out between."""
-    repeated, mark, rest = following.partition(f"\n{OMITTED}\n")
-    if not mark:
-        repeated, _, rest = following.partition("\n")
-        mark = TABLE_MARK if TABLE_MARK in repeated else ""
-    known = all(line.strip() in text for line in repeated.splitlines())
-    return rest if mark and rest and known else following
+def _divide(following: str) -> tuple[list[str], list[str]]:
+    """Return the lines of a chunk that may be repeated, and those after them; [] twice if none may be."""
+    lines = following.split("\n")
+    for n, line in enumerate(lines):
+        if line.strip(MARKS) == OMITTED:
+            return lines[:n], lines[n + 1 :]
+        if line.strip(MARKS).startswith("|"):
+            return lines[: n + 2], lines[n + 2 :]
+    return [], []

@@ -14,7 +14,6 @@ from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.hits import heading, own_heading
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.synthesis.passages import (
-    Kind,
     Passage,
     count_sentences,
     is_aside,
@@ -26,6 +25,7 @@ from pipelines.answering.synthesis.passages import (
 )
 from pipelines.answering.synthesis.quotes import OMITTED, Quote, bound, write
 from pipelines.lexical import STOP_TERMS, terms
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
 ABOUT = 0.5  # share of a heading's words that a question has which is about that section
@@ -41,7 +41,6 @@ LONG = 60  # words of a quotation that is rarely too short to answer
 SECOND = 0.9  # share of the best score that a second section needs
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
-_LETTER = re.compile(r"[^\W\d_]")  # what is without is the number of a section
 _HISTORY = re.compile(r"what.?s new|release (?:notes|history|\d)|change ?log|version history", re.IGNORECASE)
 _ASKS_HISTORY = re.compile(r"\b(?:new|changed?|release|version|since|deprecated|removed)\b|\d\.\d", re.IGNORECASE)
 # What a question asks for shows in its words, and in those of a passage that answers it.
@@ -99,9 +98,9 @@ class Candidate:
     cosine: float | None = None
 
     @classmethod
-    def of(cls, n: int, hit: Hit, passage: Passage) -> "Candidate":
+    def of(cls, n: int, text: str, passage: Passage) -> "Candidate":
         found = tuple(terms(passage.substance))
-        return cls(n, passage, found, frozenset(found), passage.blocks[-1].text[:50] in hit.text)
+        return cls(n, passage, found, frozenset(found), passage.blocks[-1].plain[:50] in text)
 
 
 class Candidates:
@@ -119,9 +118,10 @@ class Candidates:
         self._asks_history = bool(_ASKS_HISTORY.search(question))
         self.hits = hits
         self._passages = [split_passages(hit.passage) for hit in hits]
-        self._all = [Candidate.of(n, hits[n], passage) for n, own in enumerate(self._passages) for passage in own]
+        texts = [plain_text(hit.text) for hit in hits]
+        self._all = [Candidate.of(n, texts[n], passage) for n, own in enumerate(self._passages) for passage in own]
         self._headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in hits]
-        self._own = [frozenset(terms(hit.text)) for hit in hits]
+        self._own = [frozenset(terms(text)) for text in texts]
         own = [one for one in self._all if one.found]
         frequency = Counter(term for one in own for term in one.words | self._headings[one.hit])
         self._weights = {term: math.log(1 + (1 + len(own)) / (1 + frequency[term])) for term in sorted(set(asked))}
@@ -161,7 +161,7 @@ class Candidates:
             - 1.0 * (not self._asks_history and bool(_HISTORY.search(f"{hit.title} {heading(hit)}")))
         )
         whole = list(sentences(passage.prose))
-        first = whole[0] if whole else passage.text.split("\n", 1)[0]
+        first = whole[0] if whole else passage.plain.split("\n", 1)[0]
         words = (
             0.9 * self.share(one.words)
             + 1.1 * self.share(one.words | above)
@@ -174,11 +174,11 @@ class Candidates:
         acts = ACTS * self._acts(one.terms, hit)
         place = (0.2 + 0.4 * covered) / (1 + passage.place) + 0.3 * one.found
         faults = (
-            0.5 * (len(passage.text.split()) < 12)
-            + 0.6 * (not whole and not _has_code([passage]))
+            0.5 * (len(passage.plain.split()) < 12)
+            + 0.6 * (not whole and not passage.has_code)
             + 0.25 * leans(passage)
             + 0.4 * is_aside(passage)
-            + 1.5 * passage.text.endswith("?")
+            + 1.5 * passage.plain.endswith("?")
         )
         return section + words + kind + acts + place - faults
 
@@ -248,7 +248,7 @@ class Candidates:
             if place == one.passage.place or not _repeats(passages[place], said)
         )
         chosen = tuple(bound(passage, lambda text: self.share(frozenset(terms(text)))) for passage in chosen)
-        words = frozenset(terms("\n".join(passage.text for passage in chosen))) | self._headings[one.hit]
+        words = frozenset(terms("\n".join(passage.plain for passage in chosen))) | self._headings[one.hit]
         support = 0.0 if is_bare(chosen) else self._fit(one, chosen).support()
         if not self._is_on_subject(one.hit, chosen) or self._leaves_out_code(one.hit, chosen):
             support = min(support, UNCERTAIN)
@@ -292,8 +292,8 @@ class Candidates:
         return self._covered(self.hits[hit]) >= ABOUT and bool(first.prose) and telling and not is_aside(first)
 
     def _covered(self, hit: Hit) -> float:
-        """Return the share of the words of the section's own heading that are the question's."""
-        last = {term for term in terms(own_heading(hit)) if term not in STOP_TERMS and _LETTER.search(term)}
+        """Return the share of the words of the section's own heading, without its number, that are the question's."""
+        last = {term for term in terms(own_heading(hit)) if term not in STOP_TERMS and any(map(str.isalpha, term))}
         return len(last & self._weights.keys()) / max(len(last), 1)
 
     def _named(self, hit: Hit) -> bool:
@@ -304,14 +304,14 @@ class Candidates:
     def _adds(self, one: Candidate, best: Quote) -> bool:
         """Return whether a passage has a word of the question that the best lacks, or code where that has none."""
         new = self.share(one.words - best.words) > 0.1
-        code = _has_code([one.passage]) and not _has_code(best.passages)
+        code = one.passage.has_code and not _has_code(best.passages)
         return (new or code) and len(one.words & best.words) < 0.6 * len(one.words)
 
 
 def _repeats(passage: Passage, said: frozenset[str]) -> bool:
-    words = frozenset(terms(passage.text))
+    words = frozenset(terms(passage.plain))
     return len(words & said) > REPEATED * len(words)
 
 
 def _has_code(passages: Sequence[Passage]) -> bool:
-    return any(block.kind is Kind.CODE for passage in passages for block in passage.blocks)
+    return any(passage.has_code for passage in passages)

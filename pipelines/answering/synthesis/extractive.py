@@ -19,6 +19,7 @@ from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
 from pipelines.answering.synthesis.quotes import Quote
 from pipelines.lexical import terms
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class ExtractiveSynthesizer:
         return candidates.rank_telling() if fits else []
 
     def _fits(self, question: Candidates, hit: Hit, vectors: bool) -> bool:
-        share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{hit.text}")))
+        share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_text(hit.text)}")))
         return self._threshold.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
 
 
@@ -90,6 +91,6 @@ async def _add_cosines(
 def gist(hit: Hit, passage: Passage) -> str:
     """Return what of a passage is embedded: its headings, its beginning and the first line of its code."""
     above = " > ".join(dict.fromkeys(hit.headings[-2:])) or hit.title
-    prose = (passage.prose or passage.text).split()[:GIST_WORDS]
-    code = passage.attached[0].text.split("\n", 1)[0].split()[:GIST_CODE_WORDS] if passage.attached else []
+    prose = (passage.prose or passage.plain).split()[:GIST_WORDS]
+    code = passage.attached[0].plain.split("\n", 1)[0].split()[:GIST_CODE_WORDS] if passage.attached else []
     return f"{above}\n{' '.join([*prose, *code])}".strip()

@@ -32,6 +32,7 @@ class Mode(Synthesizer):
     """
 
     retrieves: ClassVar[bool] = True  # whether the mode answers from retrieved hits
+    one_by_one = False  # whether each passage, or part of one, has a call of its own
     may_refuse: ClassVar[bool] = True  # whether its text is one answer, from passages that may have none
 
     def __init__(
@@ -40,6 +41,12 @@ class Mode(Synthesizer):
         if num_children is not None and num_children < 2:
             raise ValueError(f"num_children is {num_children}; a tree needs at least 2, or None to fill the window")
         self.prompts, self.num_children, self.structured = prompts, num_children, structured
+
+    def contexts(self, packer: PromptPacker, task: Task) -> list[str]:
+        """Return the passages of each call, cut so that they fit."""
+        pieces = packer.pieces(self.to_pieces(task, packer))
+        groups = batches(pieces, 1) if self.one_by_one else packer.packs(pieces)
+        return [packer.context(group) for group in groups]
 
     def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
         """Return the task's passages as a model is shown them: shorter ones, without addresses, if it reads slowly."""
@@ -94,7 +101,7 @@ class Compact(StreamingMode):
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa", "refine")
         prompt = None
-        for context in self._contexts(packer, task):
+        for context in self.contexts(packer, task):
             if prompt:
                 prompt = packer.prompt("refine", context, await session.complete(prompt))
             else:
@@ -105,21 +112,17 @@ class Compact(StreamingMode):
         """Return the answer of the last step that satisfied the question."""
         packer = PromptPacker(task, session, self.prompts, "qa", "refine", structured=True)
         answer = ""
-        for context in self._contexts(packer, task):
+        for context in self.contexts(packer, task):
             prompt = packer.prompt("refine" if answer else "qa", context, answer)
             step = parse_step(await session.complete(prompt, schema=SCHEMA))
             answer = step.answer if step.satisfied else answer
         return answer or UNKNOWN
 
-    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task, packer)))]
-
 
 class Refine(Compact):
     """Answers from the first passage and refines by each further one: one call a passage, or part of one."""
 
-    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task, packer))]
+    one_by_one = True
 
 
 class ContextOnly(Compact):
@@ -127,9 +130,8 @@ class ContextOnly(Compact):
 
     retrieves = False
 
-    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        given = [Piece(n, clean_for_model(text)) for n, text in enumerate(task.context, 1)]
-        return [packer.context(group) for group in packer.packs(packer.pieces(given))]
+    def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
+        return [Piece(n, clean_for_model(text)) for n, text in enumerate(task.context, 1)]
 
 
 class TreeSummarize(StreamingMode):
@@ -140,11 +142,15 @@ class TreeSummarize(StreamingMode):
     two a call. Answers too long for one call together are cut to one length.
     """
 
+    def __init__(
+        self, prompts: Prompts = DEFAULT, *, num_children: int | None = None, structured: bool = False
+    ) -> None:
+        super().__init__(prompts, num_children=num_children, structured=structured)
+        self.one_by_one = bool(num_children)
+
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa", "tree")
-        pieces = packer.pieces(self.to_pieces(task, packer))
-        groups = batches(pieces, 1) if self.num_children else packer.packs(pieces)
-        prompts = [packer.prompt("qa", packer.context(group)) for group in groups]
+        prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
         while len(prompts) > 1:
             async with aclosing(answers_in_order(session, prompts)) as replies:
                 answers = [answer async for answer in replies]
@@ -181,7 +187,7 @@ class CompactAccumulate(Mode):
 
     async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         packer = PromptPacker(task, session, self.prompts, "qa")
-        prompts = [packer.prompt("qa", context) for context in self._contexts(packer, task)]
+        prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
         if not prompts:
             yield UNKNOWN
         n = 0
@@ -190,15 +196,11 @@ class CompactAccumulate(Mode):
                 n += 1
                 yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{answer}"
 
-    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context(group) for group in packer.packs(packer.pieces(self.to_pieces(task, packer)))]
-
 
 class Accumulate(CompactAccumulate):
     """Answers each passage, or part of one, by itself, concurrently."""
 
-    def _contexts(self, packer: PromptPacker, task: Task) -> list[str]:
-        return [packer.context([piece]) for piece in packer.pieces(self.to_pieces(task, packer))]
+    one_by_one = True
 
 
 GENERATION, CONTEXT_ONLY = "generation", "context_only"

@@ -1,34 +1,27 @@
 """Cuts the text of a section into passages: what a reader would mark in the page.
 
-A passage is up to five sentences and the code, list or table that follows them. Knows texts only: no hit, no question.
+A passage is up to five sentences and the code, list, table or note that follows them. Knows texts only: no hit, no
+question.
 """
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pipelines.markdown.blocks import LINE_BREAK, BlockKind, MarkdownBlock, read_blocks
+from pipelines.markdown.plain import plain_text
 
 MOST_SENTENCES = 5  # of a passage: what is read at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
 MOST_WORDS = 100
-LONGEST_CODE_LINE = 120  # a longer line is prose that looks like code (a parameter's description)
-LABEL_WORDS = 8  # a longer line without a sentence's end is prose
+TITLE_WORDS = 8  # a longer item is more than a title
 
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
-_ENDS = re.compile(r"[.!?:。！？：][\"')\]”’`*]*$")
-_WORD_SIGN = re.compile(r"\w")
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
-_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)]|[a-z][.)])\s+\S")
-_ROW = re.compile(r"\S.*\s\|(?:\s|$)")
-_PROMPT = re.compile(r"(?:>>>|\.\.\.|\$|#|[\w-]+[=\-(*]*[#>$]|In ?\[\d+\]:|PS [A-Z]:\\.*>|[A-Z]:\\.*>)\s+\S")
-_CODE_LINE = re.compile(
-    r"\s{2,}\S|>>>|\.\.\. |\$ |@\w|# |//|--|<\S|\w+: |(?:import|def|class|return|async|await|pip|ray|sudo)\s.*"
-    r"|(?:from|for|if|with|while|elif|else|try|except)\b.*:?$"
-    r"|.*\S {2,}# \S.*|.*[;{}\\,(\[]$|[\w.\[\]\"', ]+\s*[+-]?=\s*\S|[\w.]+\(.*|[)\]}]|(?:[A-Z]{2,}\b\s*){2}"
-)
-_SIGNATURE = re.compile(r"@?(?:\w+ )?[\w.]+ ?\(.*\)(?: (?:→|->) .+)?$")
+SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
+
 # A sentence with such a beginning refers to the one before it.
 _LEANING = re.compile(
     r"\(|[a-z][a-z]+ |(?:This|That|These|Those|It|They|Then|Now|Next|Here|However|But|And|So|Also|Otherwise|Instead"
@@ -57,128 +50,48 @@ _POINTS = re.compile(
     r"|\S+(?: \S+){0,3} (?:is|are) (?:described|documented|explained|discussed|covered) in\b",
     re.IGNORECASE,
 )
-_PLAIN = frozenset(
-    """
-    a an and are as be by can for from if in is it of on or that the this to which with you your
-    """.split()  # noqa: SIM905
-)
 
 
-class Kind(Enum):
-    """The kind of a block of a section's text."""
-
-    PROSE = "prose"
-    CODE = "code"
-    LIST = "list"
-    TABLE = "table"
-    LABEL = "label"  # a line that is no sentence: a tab's name, the word "Note", a signature
-
-
-@dataclass(frozen=True, slots=True)
-class TextBlock:
-    """A part of a section's text between blank lines; code keeps its own blank lines."""
-
-    kind: Kind
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passage:
     """Consecutive blocks of a section: prose, with what it introduces. `place` is its number in the section."""
 
     place: int
-    blocks: tuple[TextBlock, ...]
+    blocks: tuple[MarkdownBlock, ...]
 
     @property
     def text(self) -> str:
+        """The Markdown of its blocks."""
         return "\n\n".join(block.text for block in self.blocks)
 
-    @property
+    @cached_property
+    def plain(self) -> str:
+        """The text as it is compared with words and vectors."""
+        return "\n\n".join(block.plain for block in self.blocks)
+
+    @cached_property
     def prose(self) -> str:
-        """The sentences without code, lists and tables."""
-        return "\n\n".join(block.text for block in self.blocks if block.kind is Kind.PROSE)
+        """The sentences, plain, without labels, code, lists and tables."""
+        return "\n\n".join(block.plain for block in self.blocks if block.kind in SAID and not _is_label(block))
 
-    @property
+    @cached_property
     def substance(self) -> str:
-        """The text without the sentences that send readers elsewhere, and without the titles of further sections."""
-        before = (TextBlock(Kind.LABEL, ""), *self.blocks)
+        """The plain text without the sentences that send readers elsewhere and the titles of other sections."""
+        before = (None, *self.blocks)
         kept = [block for last, block in zip(before, self.blocks, strict=False) if not _is_outline(last, block)]
-        texts = (_without_pointers(block.text) if block.kind is Kind.PROSE else block.text for block in kept)
-        return "\n\n".join(texts)
+        return "\n\n".join(
+            _without_pointers(block.plain) if block.kind is BlockKind.PROSE else block.plain for block in kept
+        )
 
     @property
-    def attached(self) -> tuple[TextBlock, ...]:
+    def attached(self) -> tuple[MarkdownBlock, ...]:
         """The code, lists and tables."""
-        return tuple(block for block in self.blocks if block.kind in (Kind.CODE, Kind.LIST, Kind.TABLE))
+        return tuple(block for block in self.blocks if block.kind not in SAID)
 
-
-# ---------------------------------------------------------------------------------------------- blocks
-
-
-def split_blocks(text: str) -> list[TextBlock]:
-    """Return the blocks of a section's text in order."""
-    blocks: list[TextBlock] = []
-    for part in re.split(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)", text.strip("\n")):
-        block = TextBlock(_kind(part), part.rstrip())
-        if blocks and block.kind is blocks[-1].kind and block.kind in (Kind.CODE, Kind.LIST):
-            block = TextBlock(block.kind, f"{blocks.pop().text}\n\n{block.text}")
-        if _WORD_SIGN.search(block.text):  # what else is left is ornament: the glyphs of tabs, a rule
-            blocks.append(block)
-    return blocks
-
-
-def _kind(part: str) -> Kind:
-    lines = [line for line in part.splitlines() if line.strip()]
-    if lines and _ITEM.match(lines[0]) and sum(bool(_ITEM.match(line)) for line in lines) * 2 >= len(lines):
-        return Kind.LIST
-    if len(lines) > 1 and _ROW.match(lines[0]) and sum(bool(_ROW.match(line)) for line in lines) * 2 >= len(lines):
-        return Kind.TABLE
-    if lines and all(_SIGNATURE.match(line) for line in lines):
-        return Kind.LABEL
-    if is_code(part) or (len(lines) > 1 and not _is_written(lines)):
-        return Kind.CODE
-    if len(lines) == 1 and not _ENDS.search(part) and len(part.split()) <= LABEL_WORDS:
-        return Kind.LABEL
-    return Kind.PROSE
-
-
-def is_code(block: str) -> bool:
-    """Return whether most lines of a block look like code or program output."""
-    lines = [line for line in block.splitlines() if line.strip()]
-    if not lines:
-        return False
-    if _PROMPT.match(lines[0]):
-        return True
-    if _is_sentence(block):
-        return False
-    return sum(bool(_CODE_LINE.match(line)) and len(line) <= LONGEST_CODE_LINE for line in lines) * 2 > len(lines)
-
-
-def _is_written(lines: Sequence[str]) -> bool:
-    """Return whether lines are prose: a term with its definition, or mostly sentences."""
-    return lines[0].endswith(":") or sum(bool(_ENDS.search(line)) for line in lines) * 2 >= len(lines)
-
-
-def _is_sentence(block: str) -> bool:
-    """Return whether a block has no line breaks inside, ends as a sentence and has the words that prose is full of."""
-    words = block.split()
-    plain = sum(word.lower() in _PLAIN for word in words)
-    return "\n" not in block.strip() and bool(_ENDS.search(block)) and plain * 8 >= len(words) >= 4
-
-
-def split_items(text: str) -> list[str]:
-    """Return the items of a list, each with the lines below it that belong to it."""
-    items: list[str] = []
-    for line in text.splitlines():
-        if items and (not _ITEM.match(line) or _indent(line) > _indent(items[0])):
-            items[-1] += f"\n{line}"
-        else:
-            items.append(line)
-    return items
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    @property
+    def has_code(self) -> bool:
+        """Whether some of it is code, in a list or a note too."""
+        return any(block.has_code for block in self.blocks)
 
 
 # ---------------------------------------------------------------------------------------------- sentences
@@ -201,10 +114,12 @@ def split_sentences(block: str) -> Iterator[str]:
         yield sentence
 
 
-def _is_outline(last: TextBlock, block: TextBlock) -> bool:
+def _is_outline(last: MarkdownBlock | None, block: MarkdownBlock) -> bool:
     """Return whether a list, behind a whole sentence, is one of titles."""
-    titles = all(len(item.split()) <= LABEL_WORDS + 1 and not _ENDS.search(item) for item in split_items(block.text))
-    return block.kind is Kind.LIST and last.kind is Kind.PROSE and bool(_CLOSES.search(last.text)) and titles
+    if block.kind is not BlockKind.LIST or last is None or last.kind is not BlockKind.PROSE or _is_open(last):
+        return False
+    items = map(plain_text, block.items)
+    return all(len(item.split()) <= TITLE_WORDS + 1 and not _CLOSES.search(item) for item in items)
 
 
 def _without_pointers(prose: str) -> str:
@@ -221,64 +136,72 @@ def _is_whole(sentence: str) -> bool:
 # ---------------------------------------------------------------------------------------------- passages
 
 
-def split_passages(text: str) -> list[Passage]:
+def split_passages(markdown: str) -> list[Passage]:
     """Return the passages of a section's text in order."""
-    groups: list[list[TextBlock]] = []
-    label: list[TextBlock] = []
-    blocks = list(_short_blocks(text))
-    for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if block.kind is Kind.LABEL and groups and _introduces(groups[-1]):
-            is_tab = following is not None and following.kind is Kind.CODE
-            groups[-1].append(block if is_tab else TextBlock(Kind.CODE, block.text))
-            continue
-        if block.kind is Kind.LABEL:
-            if label:  # two in a row: the first ends what is before it
-                groups = [*groups[:-1], [*(groups[-1] if groups else []), *label]]
-            label = [block]
-            continue
-        if groups and _belongs(groups[-1], block, bool(label)):
-            groups[-1] += [*label, block]
+    groups: list[list[MarkdownBlock]] = []
+    for block in _short_blocks(markdown):
+        if groups and _belongs(groups[-1], block, first=len(groups) == 1):
+            groups[-1].append(block)
         else:
-            groups.append([*label, block])
-        label = []
-    if label:
-        groups.append(label)
+            groups.append([block])
     return [Passage(place, tuple(blocks)) for place, blocks in enumerate(groups)]
 
 
-def _short_blocks(text: str) -> Iterator[TextBlock]:
-    """Yield the blocks of a text, long prose in parts of a few sentences."""
-    for block in split_blocks(text):
-        if block.kind is not Kind.PROSE or is_definition(block):
+def _short_blocks(markdown: str) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of a text, long prose in parts of a few sentences, without ornament: the glyphs of tabs."""
+    for block in read_blocks(markdown):
+        if block.kind is not BlockKind.PROSE or is_definition(block):
             yield block
-            continue
-        all_sentences = list(split_sentences(block.text))
-        parts = -(-len(all_sentences) // MOST_SENTENCES)
-        size = -(-len(all_sentences) // max(parts, 1))
-        for start in range(0, len(all_sentences), max(size, 1)):
-            yield TextBlock(Kind.PROSE, " ".join(all_sentences[start : start + size]))
+        elif any(map(str.isalnum, block.text)):
+            yield from _short_prose(block)
 
 
-def is_definition(block: TextBlock) -> bool:
+def _short_prose(block: MarkdownBlock) -> Iterator[MarkdownBlock]:
+    all_sentences = list(split_sentences(block.text.replace(LINE_BREAK, "\n")))
+    parts = -(-len(all_sentences) // MOST_SENTENCES)
+    if parts < 2:
+        yield block
+        return
+    size = -(-len(all_sentences) // parts)
+    for start in range(0, len(all_sentences), size):
+        yield replace(block, text=" ".join(all_sentences[start : start + size]))
+
+
+def is_definition(block: MarkdownBlock) -> bool:
     """Return whether a block is a term with its definition below."""
-    first, _, rest = block.text.partition("\n")
-    return block.kind is Kind.PROSE and bool(rest.strip()) and first.endswith(":")
+    first, _, rest = block.plain.partition("\n")
+    return block.kind is BlockKind.PROSE and bool(rest.strip()) and first.endswith(":")
 
 
-def _introduces(group: Sequence[TextBlock]) -> bool:
-    """Return whether a passage ends in a lead-in: prose that does not end as a sentence, with nothing below it yet."""
-    return group[-1].kind is Kind.PROSE and not _CLOSES.search(group[-1].text)
+def _is_open(block: MarkdownBlock) -> bool:
+    """Return whether a block is prose that does not end as a sentence: a lead-in, a label, the name of a tab."""
+    return block.kind is BlockKind.PROSE and not _CLOSES.search(block.plain)
 
 
-def _belongs(group: Sequence[TextBlock], block: TextBlock, labelled: bool) -> bool:
+def _is_line(block: MarkdownBlock) -> bool:
+    """Return whether a block is a line that is no sentence and introduces none, such as "Source: csv.py"."""
+    return _is_open(block) and "\n" not in block.plain and not block.plain.endswith(":")
+
+
+def _is_label(block: MarkdownBlock) -> bool:
+    return _is_line(block) and len(block.plain.split()) <= TITLE_WORDS
+
+
+def _belongs(group: Sequence[MarkdownBlock], block: MarkdownBlock, *, first: bool) -> bool:
     """Return whether a block continues a passage: what prose introduces, or a sentence beside another."""
     last = group[-1]
-    if block.kind is not Kind.PROSE:
-        return last.kind in (Kind.PROSE, Kind.LABEL) or (not labelled and last.kind is not block.kind)
-    if labelled or last.kind is not Kind.PROSE or is_definition(block) or is_definition(last):
+    if _is_open(last) and not is_definition(last):
+        return True
+    if BlockKind.NOTE in (last.kind, block.kind):
         return False
-    before = sum(count_sentences(one.text) for one in group if one.kind is Kind.PROSE)
-    own = count_sentences(block.text)
+    if block.kind is not BlockKind.PROSE:
+        return last.kind is not block.kind or block.kind is BlockKind.CODE  # which shows what comes of it
+    if last.kind is BlockKind.CODE:  # a signature has its description
+        return first and len(group) == 1
+    if last.kind is not BlockKind.PROSE or is_definition(block) or is_definition(last) or _is_line(block):
+        return False
+    before = sum(count_sentences(one.plain) for one in group if one.kind is BlockKind.PROSE)
+    own = count_sentences(block.plain)
     return min(before, own) == 1 and before + own <= MOST_SENTENCES
 
 
@@ -306,7 +229,7 @@ def _needs_the_one_before(passage: Passage) -> bool:
 
 def is_aside(passage: Passage) -> bool:
     """Return whether a passage says something beside the subject: other pages, versions, who made it."""
-    return bool(_ASIDE.match(passage.text))
+    return bool(_ASIDE.match(passage.plain))
 
 
 def is_bare(passages: Sequence[Passage]) -> bool:
@@ -318,7 +241,7 @@ def is_bare(passages: Sequence[Passage]) -> bool:
 
 
 def _introduces_more(passage: Passage) -> bool:
-    titles_alone = all(block.kind is Kind.LIST for block in passage.attached)
+    titles_alone = all(block.kind is BlockKind.LIST for block in passage.attached)
     return bool(passage.attached) and not (titles_alone and _CLOSES.search(passage.prose))
 
 
@@ -329,7 +252,7 @@ def _says(prose: str) -> bool:
 
 def leans(passage: Passage) -> bool:
     """Return whether a passage begins as one that refers to the sentence before it."""
-    return bool(_LEANING.match(passage.prose)) and passage.blocks[0].kind is Kind.PROSE
+    return bool(_LEANING.match(passage.prose)) and passage.blocks[0].kind is BlockKind.PROSE
 
 
 def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:

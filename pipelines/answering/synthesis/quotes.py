@@ -1,4 +1,4 @@
-"""Quotes: which passages of which hit an answer quotes, and how they are written.
+"""Quotes: which passages of which hit an answer quotes, and how they are written as Markdown.
 
 Knows texts only: no question and no score but the one it is given.
 """
@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.support import SUPPORTED, Support
-from pipelines.answering.hits import own_heading, snippet
-from pipelines.answering.synthesis.passages import Kind, Passage, TextBlock, is_code, split_items, split_sentences
+from pipelines.answering.hits import own_heading
+from pipelines.answering.synthesis.passages import SAID, Passage, is_definition, split_sentences
+from pipelines.markdown.blocks import LINE_BREAK, BlockKind, MarkdownBlock, fence
+from pipelines.markdown.plain import plain_text
+from pipelines.markdown.writing import Part
+from pipelines.markdown.writing import write as write_markdown
 from pipelines.records import Hit
 
 OMITTED = "…"
-LONGEST_SIGNATURE = 200  # characters: the types of every parameter answer nothing
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
@@ -26,11 +29,10 @@ MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 CLOSEST = "Nothing here answers that for certain. This comes closest:"
 UNSURE = 0.1
 
-_NUMBERS = re.compile(r"(?<![\w`\])])\[\d[\d,; -]*\]")
-_WORDS = re.compile(r"`+[^`]*`+|[^\s`]+")  # code in backticks is one
-_CORE = re.compile(r"""([(\[{"'“‘]*)((?:\\.|.)+?(?:\(\))?)([)\]}"'”’.,;:!?]*)""")
-# What Markdown takes for its own: the backslash of `\.`, the underscores of `__init__`, the stars of `*args`.
-_TAKEN = re.compile(r"\\[!-/:-@\[-_{-~]|__|(?<!\w)_\w|\w_(?!\w)|\*\w|\w\*|~~")
+# A number in brackets, which is no citation of the answer, as the name of a link too; not within code.
+_NUMBER = re.compile(
+    r"(?<!`)(?P<code>`+)(?!`).*?(?<!`)(?P=code)(?!`)|(?P<number>\[\d[\d,; -]*\])(?:\([^\s()]*\))?", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote,
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
     """Return how well each quoted source answers the question, by its number."""
     return {
-        quote.hit + 1: Support(quote.support, quote.support >= SUPPORTED, quote.passages[0].text) for quote in quotes
+        quote.hit + 1: Support(quote.support, quote.support >= SUPPORTED, quote.passages[0].plain) for quote in quotes
     }
 
 
@@ -82,31 +84,33 @@ def bound(passage: Passage, concern: Callable[[str], float]) -> Passage:
     return replace(passage, blocks=tuple(_bound_block(block, concern) for block in passage.blocks))
 
 
-def _bound_block(block: TextBlock, concern: Callable[[str], float]) -> TextBlock:
-    if block.kind is Kind.TABLE:
-        head, *rows = block.text.splitlines()
-        return replace(block, text="\n".join([head, *_choose_rows(rows, concern)]))
-    if block.kind is Kind.LIST:
-        return replace(block, text="\n".join(_choose_rows(split_items(block.text), concern)))
-    if block.kind is Kind.PROSE and len(block.text.split()) > MOST_PROSE_WORDS:
-        return replace(block, text=_whole_sentences(block.text))
+def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> MarkdownBlock:
+    if block.kind is BlockKind.TABLE:
+        head, rule, *rows = block.rows
+        return replace(block, text="\n".join([head, rule, *_choose_rows(rows, f"| {OMITTED} |", concern)]))
+    if block.kind is BlockKind.LIST:
+        return replace(block, text="\n".join(_choose_rows(block.items, f"\n{OMITTED}\n", concern)))
+    if block.kind is BlockKind.CODE:
+        first, *lines, last = block.text.split("\n")
+        kept = lines[:MOST_CODE_LINES] + ([OMITTED] if len(lines) > MOST_CODE_LINES else [])
+        return replace(block, text="\n".join([first, *kept, last]))
+    if block.kind is BlockKind.PROSE and len(block.plain.split()) > MOST_PROSE_WORDS:
+        return replace(block, text=_whole_sentences(block.text.replace(LINE_BREAK, "\n")))
     return block
 
 
-def _choose_rows(rows: Sequence[str], concern: Callable[[str], float]) -> list[str]:
-    """Return up to MOST_ROWS rows in their order, with "…" where others are left out."""
+def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float]) -> list[str]:
+    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out."""
     if len(rows) <= MOST_ROWS:
         return list(rows)
-    scores = [concern(row) for row in rows]
+    scores = [concern(plain_text(row)) for row in rows]
     least = CONCERNS * max(scores) if max(scores) >= CONCERNS else 0.0  # no row is meant: the first ones
     near = [n for n, score in enumerate(scores) if score >= least]
     kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])
-    chosen = [
-        text
-        for at, n in enumerate(kept)
-        for text in ([OMITTED] if n > (kept[at - 1] + 1 if at else 0) else []) + [rows[n]]
-    ]
-    return chosen + ([OMITTED] if kept[-1] + 1 < len(rows) else [])
+    chosen: list[str] = []
+    for before, n in itertools.pairwise([-1, *kept]):
+        chosen += [gap, rows[n]] if n > before + 1 else [rows[n]]
+    return chosen + ([gap] if kept[-1] + 1 < len(rows) else [])
 
 
 def _whole_sentences(prose: str) -> str:
@@ -121,59 +125,31 @@ def _whole_sentences(prose: str) -> str:
 
 
 def _write_quote(quote: Quote, hit: Hit) -> str:
-    written = [_write_passage(passage) for passage in quote.passages]
-    prose = [
-        (n, at)
-        for n, passage in enumerate(quote.passages)
-        for at, block in enumerate(passage.blocks)
-        if block.kind is Kind.PROSE
-    ]
-    if prose:
-        n, at = prose[-1]
-        written[n][at] += f" [{quote.hit + 1}]"
+    written: list[str] = []
+    end = 0  # of the last sentence
+    following = quote.passages[0].place
+    for passage in quote.passages:
+        written += [OMITTED] if passage.place > following else []
+        following = passage.place + 1
+        for block in passage.blocks:
+            written.append(_write_block(block))
+            is_open = block.kind in SAID and not written[-1].endswith("```")
+            end = len(written) if is_open else end
+    mark = f"[{quote.hit + 1}]"
+    if end:
+        written[end - 1] += f" {mark}"
     else:
-        written.append([f"[{quote.hit + 1}]"])
-    gaps = [n for n, (one, other) in enumerate(itertools.pairwise(quote.passages)) if other.place > one.place + 1]
-    for n in gaps:
-        written[n].append(OMITTED)
-    return "\n\n".join([f"**{keep_signs(own_heading(hit))}**", *itertools.chain.from_iterable(written)])
+        written.append(mark)
+    return "\n\n".join([f"**{write_markdown([Part('prose', own_heading(hit))])}**", *written])
 
 
-def _write_passage(passage: Passage) -> list[str]:
-    return [_write_block(block) for block in passage.blocks]
+def _write_block(block: MarkdownBlock) -> str:
+    is_plain = "\n" in block.text.replace(LINE_BREAK, "") if block.kind is BlockKind.PROSE else block.text[:2] == ">>"
+    if is_plain:  # lines of an index of an earlier version, which held no Markdown
+        return block.text.replace("\n", LINE_BREAK) if is_definition(block) else fence(block.text)
+    return hide_numbers(block.text)
 
 
-def _write_block(block: TextBlock) -> str:
-    if block.kind in (Kind.CODE, Kind.TABLE):
-        return fence(block.text)
-    if block.kind is Kind.LABEL and (is_code(block.text) or "(" in block.text) and "`" not in block.text:
-        return f"`{snippet(block.text, LONGEST_SIGNATURE)}`"
-    return keep_signs(hide_numbers(block.text))
-
-
-def hide_numbers(prose: str) -> str:
-    """Return prose with its own numbers in brackets, which are no citations, as code."""
-    return _NUMBERS.sub(lambda found: f"`{found[0]}`", prose)
-
-
-def keep_signs(prose: str) -> str:
-    """Return prose with the words as code that Markdown would show without their signs, such as `__init__`."""
-    return _WORDS.sub(lambda word: _keep_word(word[0]), prose)
-
-
-def _keep_word(word: str) -> str:
-    if word.startswith("`") or "://" in word or not _TAKEN.search(word):
-        return word
-    parts = _CORE.fullmatch(word)
-    if parts is None:
-        return word
-    before, core, after = parts.groups()
-    return f"{before}`{core}`{after}"
-
-
-def fence(code: str) -> str:
-    """Return code as a fenced block, cut if it is long."""
-    lines = code.splitlines()
-    kept = lines[:MOST_CODE_LINES] + ([OMITTED] if len(lines) > MOST_CODE_LINES else [])
-    mark = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", code)), default=0))
-    return "\n".join([mark, *kept, mark])
+def hide_numbers(markdown: str) -> str:
+    """Return a text with its own numbers in brackets, which are no citations, as code."""
+    return _NUMBER.sub(lambda found: f"`{found['number']}`" if found["number"] else found[0], markdown)

@@ -45,7 +45,7 @@ def choose_parts(question: str, hits: Sequence[Hit], fits: Callable[[Sequence[st
     def show() -> list[str]:
         return [_join(parts, number[n]) for n, parts in enumerate(kept)]
 
-    begun = [(best[n], _begin(best[n].passage.text)) for n in sorted(best)]
+    begun = [(best[n], _begin(best[n].passage.plain)) for n in sorted(best)]
     for one, text in [*begun, *((one, one.passage.text) for one in ranking)]:
         before, is_first = kept[one.hit], not any(kept)
         kept[one.hit] = {**before, one.passage.place: text}

@@ -17,6 +17,7 @@ from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
 from pipelines.answering.verified.similarity import SIMILAR, Meaning, may_mean_same, wording_key
 from pipelines.answering.writing.agents import CollectionEmbed
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
 
@@ -174,5 +175,5 @@ def given_answers(
 
 def _match(snapshot: _Snapshot, wording: _Wording, likeness: float) -> VerifiedMatch:
     answer, hits = wording.answer, wording.sections
-    text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [hit.passage for hit in hits])
+    text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [plain_text(hit.passage) for hit in hits])
     return VerifiedMatch(answer.id, wording.text, likeness, text, hits, snapshot.index)

@@ -6,6 +6,7 @@ Knows chunks; no database and no answer.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, digest
 from pipelines.store.collections.verified import PinnedSection
 
@@ -30,12 +31,12 @@ def read_sections(chunks: Iterable[Hit], sources: Iterable[str]) -> dict[str, Hi
 def section_hash(section: Hit) -> str:
     """Return the hash of what a section says: its heading and its text, however that was cut and spaced."""
     heading = section.headings[-1] if section.headings else ""
-    return digest("".join(heading.split()), "".join(section.passage.split()))
+    return digest("".join(heading.split()), "".join(plain_text(section.passage).split()))
 
 
 def pin(source: str, section: Hit) -> PinnedSection:
     """Return a section as it is now."""
-    return PinnedSection(source, section_hash(section), section.passage)
+    return PinnedSection(source, section_hash(section), plain_text(section.passage))
 
 
 def changed_sections(pinned: Iterable[PinnedSection], now: Mapping[str, Hit]) -> list[str]:

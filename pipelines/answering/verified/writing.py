@@ -11,6 +11,7 @@ from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.answering.verified.similarity import wording_key
 from pipelines.answering.writing.text import numbers_in
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit, Index
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
 
@@ -70,7 +71,7 @@ def _review(answer: VerifiedAnswer, now: dict[str, Hit]) -> ReviewedAnswer:
         return ReviewedAnswer(answer, RETIRED)
     changed = set(changed_sections(answer.sections, now))
     changes = tuple(
-        SectionChange(one.source, one.text, now[one.source].passage if one.source in now else None)
+        SectionChange(one.source, one.text, plain_text(now[one.source].passage) if one.source in now else None)
         for one in answer.sections
         if one.source in changed
     )

@@ -10,6 +10,7 @@ from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.writing.claims import YES_OR_NO, is_claim
 from pipelines.answering.writing.text import Statement, numbers_in
+from pipelines.markdown.plain import plain_text
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 
 
@@ -63,7 +64,7 @@ def first_support(checked: Sequence[CheckedStatement]) -> float:
 
 def cite_closest(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that it does not know: they support nothing."""
-    nothing = {n: [Support(0.0, False, hits[n - 1].passage)] for n in numbers_in(text) if n <= len(hits)}
+    nothing = {n: [Support(0.0, False, plain_text(hits[n - 1].passage))] for n in numbers_in(text) if n <= len(hits)}
     return tuple(_citation(n, hits[n - 1], supports, ATTRIBUTED) for n, supports in nothing.items())
 
 
@@ -76,7 +77,9 @@ def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that a person wrote: those that it numbers, then the rest of its sections."""
     numbered = [n for n in numbers_in(text) if n <= len(hits)]
     ordered = dict.fromkeys([*numbered, *range(1, len(hits) + 1)])
-    return tuple(_citation(n, hits[n - 1], [Support(1.0, True, hits[n - 1].passage)], PERSON) for n in ordered)
+    return tuple(
+        _citation(n, hits[n - 1], [Support(1.0, True, plain_text(hits[n - 1].passage))], PERSON) for n in ordered
+    )
 
 
 def count_quotes(quoted: Mapping[int, Support]) -> Claims:

@@ -3,6 +3,7 @@
 Whatever came from a page or a model is escaped: it can neither mention anyone nor begin a link of its own.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from rich.cells import cell_len, set_cell_size
 
+from pipelines.answering.writing.text import Number, Piece, read_text, shown
 from serve.chat.packing import FENCE, Fragment
 
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -21,8 +23,7 @@ ZERO_WIDTH_SPACE, WORD_JOINER = "\u200b", "\u2060"
 GRAVE = "ˋ"  # U+02CB, for a backtick within code: Slack has no longer fence
 INDENT = "    "
 
-_NUMBERS = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
-_BARE_URL = re.compile(r"https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}]")
+_BARE_URL = re.compile(r"(https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}])")
 _BROADCAST = re.compile(r"@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE)
 # A space without width is needed only within a word.
 _NEEDLESS = re.compile(rf"(?<!\w){ZERO_WIDTH_SPACE}(?=[*_~])|(?<=[*_~]){ZERO_WIDTH_SPACE}(?!\w)")
@@ -30,7 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
 def to_fragments(markdown: str, links: Mapping[int, str]) -> list[Fragment]:
-    """Return the blocks of `markdown`; a number in brackets becomes a link if `links` has its URL."""
+    """Return the blocks of `markdown`; a number that cites becomes a link if `links` has its URL."""
     root = SyntaxTreeNode(_PARSER.parse(_CONTROL.sub("", markdown)))
     return list(_Renderer(links).blocks(root.children))
 
@@ -113,18 +114,18 @@ class _Renderer:
 
     def _text(self, text: str) -> str:
         """Return plain text with links at its numbers and addresses."""
-        out, end = [], 0
-        for found in re.finditer(f"{_NUMBERS.pattern}|{_BARE_URL.pattern}", text):
-            numbers = [int(n) for n in re.findall(r"\d+", found[1] or "")]
-            out.append(escape(text[end : found.start()]))
-            if not numbers:
-                out.append(link(found[0], found[0]))
-            elif any(n in self._links for n in numbers):
-                out += [link(self._links.get(n, ""), f"[{n}]") for n in numbers]
-            else:
-                out.append(escape(found[0]))
-            end = found.end()
-        return "".join([*out, escape(text[end:])])
+        groups = itertools.groupby(read_text(text), key=lambda piece: isinstance(piece, Number))
+        return "".join(
+            "".join(map(self._number, one)) if cites else _link_addresses(shown(one)) for cites, one in groups
+        )
+
+    def _number(self, piece: Piece) -> str:
+        return link(self._links.get(int(str(piece)[1:-1]), ""), str(piece))
+
+
+def _link_addresses(text: str) -> str:
+    parts = _BARE_URL.split(text)  # every other one is an address
+    return "".join(link(part, part) if n % 2 else escape(part) for n, part in enumerate(parts))
 
 
 def code_lines(text: str) -> str:

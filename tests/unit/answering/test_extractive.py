@@ -19,7 +19,7 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
 from pipelines.answering.synthesis.passages import is_bare, split_passages
-from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, keep_signs, write
+from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, hide_numbers, write
 from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.answering.writing.citations import Support
 from pipelines.records import Hit
@@ -28,7 +28,7 @@ CSV = make_hit(
     "https://d.test/data#csv",
     "Datasets come from many places, and each format has a function of its own that reads it.\n\n"
     "To load comma separated files, use read_csv. It needs a path, e.g. a bucket:\n\n"
-    "ds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n\nThe schema is inferred.",
+    "```python\nds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n```\n\nThe schema is inferred.",
     ("Loading data", "Loading CSV"),
 )
 TUNE = make_hit("https://d.test/tune#stop", "The ASHA scheduler stops bad trials early. It saves compute.", ("Tune",))
@@ -69,7 +69,7 @@ def test_the_passage_is_quoted_under_its_heading_with_the_code_that_it_introduce
     made = answer("How do I load comma separated files?", TUNE, CSV)
     assert made.startswith("**Loading CSV**\n\n")
     assert "To load comma separated files, use read_csv. It needs a path, e.g. a bucket:" in made
-    assert "```\nds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n```" in made
+    assert "```python\nds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n```" in made
 
 
 def test_quoted_hits_come_first_so_that_numbers_appear_in_order() -> None:
@@ -93,7 +93,9 @@ def test_a_second_section_is_quoted_only_if_it_adds_something() -> None:
     assert answer("How do I load comma separated files?", CSV, twin).count("To load comma separated files") == 1
     trials = make_hit("https://d.test/a", "Bad trials are stopped early by a scheduler of Tune.", ("Trials",))
     asha = make_hit(
-        "https://d.test/b", "ASHA is a scheduler that stops bad trials early:\n\nASHAScheduler(max_t=10)", ("ASHA",)
+        "https://d.test/b",
+        "ASHA is a scheduler that stops bad trials early:\n\n```\nASHAScheduler(max_t=10)\n```",
+        ("ASHA",),
     )
     made = answer("stop bad trials early with the scheduler ASHA", trials, asha)
     assert "ASHAScheduler(max_t=10)" in made
@@ -102,7 +104,7 @@ def test_a_second_section_is_quoted_only_if_it_adds_something() -> None:
 def test_a_second_section_repeats_nothing_of_the_first() -> None:
     same = "An actor is a stateful worker. It runs methods in a process of its own. Calls of it wait for each other."
     other = "Every language has a decorator or a factory. Names and resources are options. They may be set later too."
-    code = "One of Java is created from a regular class:\n\npublic class Counter {\n  private int value = 0;\n}\n"
+    code = "One of Java is created from a class:\n\n```java\npublic class Counter {\n  private int value = 0;\n}\n```"
     hits = [
         make_hit("https://d.test/concepts#actors", same, ("Key concepts", "Actors")),
         make_hit("https://d.test/guide#actors", f"{same}\n\n{other}\n\n{code}", ("Actors",)),
@@ -146,15 +148,11 @@ def test_numbers_in_brackets_of_a_quote_are_no_citations() -> None:
     assert "tuple(`[1, 2, 3]`)" in made and "`[7]`" in made and made.endswith("[1]")
 
 
-def test_a_fence_is_longer_than_the_backticks_inside() -> None:
-    code = "```python\nx = fence()\n```"
-    hit = make_hit("https://d.test/f", f"Write a fence of Markdown like this:\n\n    {code}\n    y = 2", ("Fences",))
-    assert "````\n" in answer("How do I write a fence of Markdown?", hit)
-
-
 def test_long_code_is_cut() -> None:
     code = "\n".join(f"x{n} = call({n})" for n in range(MOST_CODE_LINES + 9))
-    made = answer("How do I call it many times?", make_hit("https://d.test/l", f"Call it many times:\n\n{code}"))
+    made = answer(
+        "How do I call it many times?", make_hit("https://d.test/l", f"Call it many times:\n\n```\n{code}\n```")
+    )
     assert "…\n```" in made and made.count("\n") < MOST_CODE_LINES + 9
 
 
@@ -175,7 +173,9 @@ def test_the_section_of_an_object_that_is_named_comes_first() -> None:
         "https://d.test/guide#put", "Large arguments go through ray.put, which tasks share.", ("Arguments",)
     )
     entry = make_hit(
-        "https://d.test/api#ray.put", "ray.put(value)\n\nStore an object, and return a reference to it.", ("ray.put",)
+        "https://d.test/api#ray.put",
+        "```python\nray.put(value)\n```\n\nStore an object, and return a reference to it.",
+        ("ray.put",),
     )
     assert answer("what does ray.put do", guide, entry).startswith("**ray.put**")
     assert answer("what do tasks share", guide, entry).startswith("**Arguments**")
@@ -237,22 +237,45 @@ def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> No
 @pytest.mark.parametrize(
     ("quoted", "written"),
     [
-        ("Call __init__() first.", "Call `__init__()` first."),
-        ("the end marker, \\., may follow", "the end marker, `\\.`, may follow"),
-        ("takes (*args, **kwargs).", "takes (`*args`, `**kwargs`)."),
-        ("a*b and c*d, _private, name_", "`a*b` and `c*d`, `_private`, `name_`"),
-        ("`__init__` is code, snake_case is not, 2 * 3 too", "`__init__` is code, snake_case is not, 2 * 3 too"),
-        ("see https://d.test/_static/__a__.", "see https://d.test/_static/__a__."),
+        ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
+        ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
+        ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),
+        (
+            "- of [7]\n\n    ```python\n    x[1] = [2]\n    ```\n- [8]",
+            "- of `[7]`\n\n    ```python\n    x[1] = [2]\n    ```\n- `[8]`",
+        ),
+        ("[a link](https://d.test/) and names\\[1\\]", "[a link](https://d.test/) and names\\[1\\]"),
     ],
 )
-def test_signs_that_markdown_would_take_are_kept(quoted: str, written: str) -> None:
-    assert keep_signs(quoted) == written
+def test_numbers_that_cite_nothing_are_shown_as_code(quoted: str, written: str) -> None:
+    assert hide_numbers(quoted) == written
 
 
-def test_a_quote_shows_the_signs_of_its_source() -> None:
-    hit = make_hit("https://d.test/new#init", "The method __init__() runs after \\. was read.", ("Objects", "__init__"))
+def test_a_quote_is_the_markdown_of_its_source_below_a_heading_that_shows_all_signs() -> None:
+    hit = make_hit(
+        "https://d.test/new#init", "The method `__init__()` runs after \\*args was read.", ("Objects", "*args")
+    )
     text, *_ = ask("What does the method __init__ run after?", hit)
-    assert "`__init__()` runs after `\\.` was read" in text and "`__init__`**" in text
+    assert text == "**\\*args**\n\nThe method `__init__()` runs after \\*args was read. [1]"
+
+
+TABLE = "| mode | meaning |\n| --- | --- |\n| `r` | read |\n| `w` | write, see [5] |"
+STEPS = (
+    "1. Open the file:\n\n    ```py\n    f = open(path)\n    ```\n2. Choose its mode:\n    - to read\n    - to write"
+)
+NOTE = "> **Note**\n>\n> Files of other modes are opened by hand, never with open."
+
+
+@pytest.mark.parametrize("block", [TABLE, STEPS, NOTE])
+def test_tables_nested_lists_and_notes_are_quoted_as_they_are(block: str) -> None:
+    hit = make_hit("https://d.test/open", f"A file is opened in a mode, with open:\n\n{block}", ("Open files",))
+    assert answer("How is a file opened in a mode?", hit).removesuffix(" [1]").endswith(hide_numbers(block))
+
+
+@pytest.mark.parametrize("lines", ["import tool\ntool.run()", "a | b\nc | d", ">>> tool.run()\n1"])
+def test_the_lines_of_an_index_of_an_earlier_version_stay_as_they_are(lines: str) -> None:
+    hit = make_hit("https://d.test/o", f"To start the tool, run:\n\n{lines}", ("Start",))
+    assert f"```\n{lines}\n```" in answer("How do I start the tool?", hit)
 
 
 LEVELS = (
@@ -282,7 +305,12 @@ def certainty(question: str, *hits: Hit) -> float:
         ),
         ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} {LEVELS}", False),
         ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} Set them by name.", True),
-        ("set logging levels", ("Set logging levels",), f"{LEVELS} {ROUTES}\n\nlog.set(\n    level,\n)", True),
+        (
+            "set logging levels",
+            ("Set logging levels",),
+            f"{LEVELS} {ROUTES}\n\n```\nlog.set(\n    level,\n)\n```",
+            True,
+        ),
     ],
 )
 def test_headings_alone_make_no_quotation_certain(
@@ -295,7 +323,9 @@ def test_headings_alone_make_no_quotation_certain(
 def test_a_quotation_without_the_code_of_its_section_is_not_certain() -> None:
     why = "Settings are read from variables of the environment, as they differ from machine to machine. " * 4
     more = "Names are those of the fields. Letters are large or small. Each value is checked when it is read. " * 3
-    code = "This is what a class of them looks like, with a default:\n\nclass Base(Model):\n    name: str = ''\n"
+    code = (
+        "This is what a class of them looks like, with one:\n\n```python\nclass Base(Model):\n    name: str = ''\n```"
+    )
     heading = ("Settings from variables of the environment",)
     hits = [
         make_hit("https://d.test/s#a", "\n\n".join(parts), heading) for parts in ((why, more), (why, more, more, code))

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from kit.answering import make_hit
 
 from pipelines.answering.synthesis.base import Task
@@ -9,7 +10,8 @@ from pipelines.answering.synthesis.quotes import MOST_PROSE_WORDS, MOST_ROWS
 from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.records import Hit
 
-HEAD = "setting | default | what it does"
+HEAD = ["| setting | default | what it does |", "| --- | --- | --- |"]
+GAP = "| … |"
 
 
 def answer(question: str, *hits: Hit) -> str:
@@ -22,49 +24,49 @@ def answer(question: str, *hits: Hit) -> str:
     return asyncio.run(run())
 
 
-def lines_of(text: str) -> list[str]:
-    return text.split("```")[1].strip("\n").split("\n")
+def rows_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|")]
 
 
 def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quoted() -> None:
-    rows = [f"setting_{n} | {n} | changes part {n} of the service" for n in range(60)]
-    rows[41] = "worker_timeout | 30 | ends a worker that is silent for so many seconds"
-    hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", HEAD, *rows]), ("Settings",))
-    assert lines_of(answer("What is the timeout of a worker?", hit)) == [HEAD, "…", rows[41], "…"]
+    rows = [f"| setting_{n} | {n} | changes part {n} of the service |" for n in range(60)]
+    rows[41] = "| worker_timeout | 30 | ends a worker that is silent for so many seconds |"
+    hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", *HEAD, *rows]), ("Settings",))
+    assert rows_of(answer("What is the timeout of a worker?", hit)) == [*HEAD, GAP, rows[41], GAP]
 
 
-def test_a_long_table_that_is_asked_for_itself_is_begun() -> None:
-    rows = [f"disk {n} | free space of disk {n}" for n in range(20)]
-    text = "\n".join(["The command doctor makes these checks:\n", "check | what it looks for", *rows])
-    made = lines_of(answer("What does the command doctor check?", make_hit("https://d.test/d#d", text, ("Doctor",))))
-    assert made == ["check | what it looks for", *rows[:MOST_ROWS], "…"]
-
-
-def test_a_short_table_is_quoted_whole() -> None:
-    rows = [f"setting_{n} | {n} | changes part {n}" for n in range(MOST_ROWS)]
-    hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", HEAD, *rows]), ("Settings",))
-    assert lines_of(answer("Which settings of the service change part 3?", hit)) == [HEAD, *rows]
+@pytest.mark.parametrize(("many", "end"), [(20, [GAP]), (MOST_ROWS, [])])
+def test_a_table_that_is_asked_for_itself_is_begun_and_a_short_one_whole(many: int, end: list[str]) -> None:
+    rows = [f"| disk {n} | free space of disk {n} |" for n in range(many)]
+    head = ["| check | what it looks for |", "| --- | --- |"]
+    text = "\n".join(["The command doctor makes these checks:\n", *head, *rows])
+    made = answer("What does the command doctor check?", make_hit("https://d.test/d#d", text, ("Doctor",)))
+    assert rows_of(made) == [*head, *rows[:MOST_ROWS], *end]
 
 
 def test_of_a_long_list_the_items_that_concern_the_question_are_quoted_with_all_their_lines() -> None:
     items = [f"- option {n} is for case {n} of the program" for n in range(30)]
-    items[17] = "- verbose prints each file that is copied\n  and its size in bytes"
+    items[17] = "- verbose prints each file that is copied\n    - and its size in bytes"
     hit = make_hit("https://d.test/o#o", "\n".join(["The program takes options:\n", *items]), ("Options",))
     made = answer("How do I have the program print each copied file?", hit)
-    assert "verbose prints each file that is copied\n  and its size in bytes" in made and made.count("- option") == 0
+    assert (
+        "verbose prints each file that is copied\n    - and its size in bytes" in made and made.count("- option") == 0
+    )
 
 
 def test_code_is_quoted_whole() -> None:
     code = "\n".join(f"    step_{n}(table[{n}])" for n in range(25))
     hit = make_hit(
-        "https://d.test/c#c", f"To fill the table, run all of its steps:\n\ndef fill(table):\n{code}", ("Fill",)
+        "https://d.test/c#c",
+        f"To fill the table, run all of its steps:\n\n```python\ndef fill(table):\n{code}\n```",
+        ("Fill",),
     )
     assert code in answer("How do I fill the table?", hit)
 
 
 def test_a_long_definition_ends_after_a_whole_sentence() -> None:
     body = " ".join(f"Part {n} of the registry keeps the names that begin with letter {n}." for n in range(40))
-    hit = make_hit("https://d.test/d#d", f"registry:\n    {body}", ("Glossary",))
+    hit = make_hit("https://d.test/d#d", f"registry:\\\n{body}", ("Glossary",))
     made = answer("What does the registry keep?", hit)
     assert len(made.split()) < MOST_PROSE_WORDS + 20 and made.rstrip(" [1]").endswith(". …")
 
@@ -72,7 +74,7 @@ def test_a_long_definition_ends_after_a_whole_sentence() -> None:
 LEAD = make_hit("https://d.test/i", "How pages become sections, vectors and an index.", ("Indexing",))
 STEPS = make_hit(
     "https://d.test/i#run",
-    "Pages are indexed by one command, which reads, cuts and embeds them:\n\nindex https://d.test --collection docs",
+    "Pages are indexed by one command, which reads, cuts and embeds them:\n\n```\nindex d.test --collection docs\n```",
     ("Indexing", "A run"),
 )
 

@@ -640,7 +640,10 @@ def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Model
 
 
 def test_lines_that_a_chunk_repeats_are_joined_once() -> None:
-    code = "Call it:\n\ndef f():\n    a()"
-    assert join_chunks(code, "Call it:\n\ndef f():\n…\n    b()", 0) == "Call it:\n\ndef f():\n    a()\n    b()"
-    assert join_chunks("name | size\na | 1", "name | size\nb | 2", 0) == "name | size\na | 1\nb | 2"
+    code = "Call it:\n\n```py\ndef f():\n    a()\n```"
+    going_on = "Call it:\n\n```py\ndef f():\n…\n    b()\n```\n\nEnd."
+    assert join_chunks(code, going_on, 0) == "Call it:\n\n```py\ndef f():\n    a()\n    b()\n```\n\nEnd."
+    head = "| name | size |\n| --- | --- |\n"
+    assert join_chunks(f"{head}| a | 1 |", f"{head}| b | 2 |", 0) == f"{head}| a | 1 |\n| b | 2 |"
+    assert join_chunks("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0) == "Two steps:\n\n- one\n\n- two"
     assert join_chunks("One is here.", "Two\n…\nmore", 0) == "One is here.\n\nTwo\n…\nmore"

@@ -6,7 +6,7 @@ from kit.answering import make_hit
 
 from pipelines.answering.synthesis.trimming import GAP, MOST_LEAD_WORDS, choose_parts, trim
 
-CODE = "import ray\n\nds = ray.data.read_csv(\n    'a.csv',\n    parallelism=4,\n)"
+CODE = "```python\nimport ray\n\nds = ray.data.read_csv(\n    'a.csv',\n    parallelism=4,\n)\n```"
 SECTION = (
     "Datasets hold rows in blocks, which live in the object store of the cluster. Together they may be larger than its "
     "memory.\n\n"

@@ -7,9 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.llm.tokens import estimate
-from pipelines.records import Block
-from serve.mcp.markdown import MarkdownSection, fence, write_part, write_sections
-from serve.mcp.quoting import clean, cut, pack, quote, quote_answer
+from serve.mcp.markdown import MarkdownSection, write_sections
+from serve.mcp.quoting import HeadingLine, clean, cut, pack, quote, quote_answer
+
+
+def fence(code: str) -> str:
+    return f"````python\n{code}\n````"
+
 
 CLOSERS = (
     "</documentation>", "</ documentation >", "< /documentation>", "</DOCUMENTATION>", "</documentation\n>",
@@ -37,13 +41,13 @@ def test_hidden_characters_are_gone():
 
 
 BLOCKS = st.lists(
-    st.one_of(st.text("ab \n.#", max_size=400), st.text("xy\n`", max_size=400).map(fence)).filter(str.strip),
+    st.one_of(st.text("ab \n.#", max_size=400), st.text("xy\n'", max_size=400).map(fence)).filter(str.strip),
     max_size=12,
 )
 
 
 def words(text: str) -> str:
-    return re.sub(r"[\s`]", "", text)
+    return re.sub(r"[\s`]|python", "", text)
 
 
 @given(BLOCKS, st.integers(20, 200))
@@ -68,7 +72,13 @@ def test_what_is_cut_is_a_beginning(text, most):
 def test_a_long_block_of_code_is_fenced_in_each_part():
     parts = pack([fence("\n".join(f"line_{n} = {n}" for n in range(300)))], 300)
     assert len(parts) > 3
-    assert all(part[0].startswith("```\n") and part[0].endswith("\n```") for part in parts)
+    assert all(part[0].startswith("````python\n") and part[0].endswith("\n````") for part in parts)
+
+
+def test_a_long_table_has_its_head_in_each_part():
+    head = "| n | twice |\n| --- | --- |\n"
+    parts = pack([head + "\n".join(f"| {n} | {2 * n} |" for n in range(300))], 300)
+    assert len(parts) > 3 and all(part[0].startswith(head) for part in parts)
 
 
 def test_a_line_without_an_end_is_split():
@@ -77,44 +87,18 @@ def test_a_line_without_an_end_is_split():
 
 
 def test_no_part_ends_with_a_heading():
-    blocks = ["# One", "a " * 60, "## Two", "### Three", "b " * 60, "## Four"]
+    head, *others = map(HeadingLine, ["# One", "## Two", "### Three", "## Four"])
+    blocks = [head, ("a " * 60).strip(), *others[:2], ("b " * 60).strip(), *others[2:]]
     parts = pack(blocks, estimate(blocks[1]) + 20)
     assert parts == [blocks[:2], blocks[2:]]
-    assert pack(["# One", "# Two", "c " * 60], 10)[0][:2] == ["# One", "# Two"]
-
-
-def test_what_a_chunk_holds_of_a_section_is_written_as_the_section_has_it():
-    blocks = (
-        Block("prose", "Load it:"),
-        Block("code", "import x\n\nx.load()"),
-        Block("table", "a | b\nc | d", header="one | two"),
-        Block("prose", "Then go on. It works."),
-    )
-    text = "Load it:\n\nimport x\n\nx.load()\n\none | two\na | b\nc | d\n\nThen go on."
-    assert list(write_part(text, blocks)) == [
-        "Load it:",
-        "```\nimport x\n\nx.load()\n```",
-        "| one | two |\n| --- | --- |\n| a | b |\n| c | d |",
-        "Then go on.",
-    ]
-
-
-PARTS = st.lists(st.sampled_from(["One two.", "x = 1\ny()", "Note", "- item\n- other", "Words and words."]), max_size=6)
-
-
-@given(PARTS, PARTS)
-def test_no_word_of_a_chunk_is_lost(chunk, section):
-    text = "\n\n".join(chunk)
-    written = "".join(write_part(text, [Block("code", part) for part in section]))
-    assert words(written) == words(text)
+    assert pack([HeadingLine("# One"), HeadingLine("# Two"), "c " * 60], 10)[0][:2] == ["# One", "# Two"]
 
 
 def test_headings_without_text_stand_above_their_sections():
     sections = [
-        MarkdownSection(("a", "b"), ("Page", "Part", "Own"), ("Words.",)),
-        MarkdownSection(("a", "c"), ("Page", "Part", "Next"), ("More.",)),
-        MarkdownSection(("a", "c"), ("Page", "Part", "Next"), ("Still.",)),
+        MarkdownSection(("a", "b"), ("Page", "Part", "Own"), "Words."),
+        MarkdownSection(("a", "c"), ("Page", "Part", "Next"), "More."),
     ]
     assert list(write_sections(sections)) == [
-        "# Page", "## Part", "### Own {#b}", "Words.", "### Next {#c}", "More.", "Still.",
+        "# Page", "## Part", "### Own {#b}", "Words.", "### Next {#c}", "More.",
     ]  # fmt: skip

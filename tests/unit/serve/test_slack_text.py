@@ -34,7 +34,7 @@ def rendered(markdown: str) -> str:
     ("Call `a<b` & `c`", "Call `a&lt;b` &amp; `c`"),
     ("``a`b``", "`aˋb`"),
     ("So [1].", "So <https://d.test/data#csv|[1]>."),
-    ("So [1, 2] and [2][1].", ("So <https://d.test/data#csv|[1]><https://d.test/two|[2]> and "
+    ("So [1][2] and [2][1].", ("So <https://d.test/data#csv|[1]><https://d.test/two|[2]> and "
      "<https://d.test/two|[2]><https://d.test/data#csv|[1]>.")),
     ("`x[1]` and x[7]", "`x[1]` and x[7]"),
     ("[the *docs*](https://d.test/a?b=1&c=2)", "<https://d.test/a?b=1&amp;c=2|the docs>"),
