@@ -20,7 +20,8 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.passages import sentences
 from pipelines.answering.writing.attribution import Attributor
-from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.records import Hit
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -28,7 +28,8 @@ from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
-from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.evaluation.dataset import Example, page_of, read_dataset
 from pipelines.lexical import LexicalIndex
 from pipelines.llm import LLM, LLMFailed, LLMSession, LLMSettings

@@ -21,9 +21,10 @@ import numpy as np
 from benchmarks import common
 from benchmarks.tables import as_table
 from pipelines.embedding.cpu import count_cpus
-from pipelines.embedding.embedder import Embedder, load_embedder, runs_int8
-from pipelines.embedding.onnx import OnnxEmbedder, export_path, open_session
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.load import load_embedder, load_tokenizer, runs_int8
+from pipelines.embedding.onnx.embedder import OnnxEmbedder
+from pipelines.embedding.onnx.export import export_path, open_session
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
@@ -34,7 +35,7 @@ TORCH = "torch fp32"
 QUESTION = "How do I scale a deployment?"
 OLD_BATCH = 16
 COLD = (
-    "from pathlib import PosixPath; from pipelines.embedding.embedder import load_embedder as load; "
+    "from pathlib import PosixPath; from pipelines.embedding import load_embedder as load; "
     "load(**{}).embed_query('warm')"
 )
 

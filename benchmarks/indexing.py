@@ -23,7 +23,7 @@ import psycopg
 
 from benchmarks import common, tables
 from pipelines import embedded
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.indexing.collection import AUTO
 from pipelines.indexing.folders.files import SETTLED_NS

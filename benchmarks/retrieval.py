@@ -37,7 +37,7 @@ from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import Index
 from pipelines.store import Store
 from pipelines.store.chunks import chunk_table
-from pipelines.store.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH
+from pipelines.store.database.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH
 from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 
 REAL = "raydocs"

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 from pipelines.answering.grounding.support import best_window, combine
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.synthesis.passages import sentences
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
 

@@ -47,7 +47,7 @@ def raydex(argv: Sequence[str] | None = None) -> NoReturn:
         verb, words = words[0], ["--help"]
     if verb in VERBS:
         module = importlib.import_module(VERBS[verb][0])
-        main(module.arguments(), module.work, words)
+        main(module.arguments(), module.run, words)
     with quiet_when_piped():
         if verb in ("-h", "--help", "help"):
             print(overview())

@@ -58,7 +58,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     with open_store() as store:
         ACTIONS[args.action](store, vars(args))
     return DONE
@@ -252,4 +252,4 @@ def as_row(one: ReviewedAnswer) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -64,7 +64,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     if not args.question.strip():
         raise BadInput("the question is empty")
     check_range("-k", args.k, 1, MOST_HITS)
@@ -283,4 +283,4 @@ def remark(citation: Mapping[str, Any], reply: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

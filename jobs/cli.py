@@ -1,7 +1,7 @@
 """Flags, exit codes, messages and the entry point that all commands share.
 
 A command is a file of this folder with `arguments() -> ArgumentParser`, `work(Namespace) -> exit code`, and
-`main(arguments(), work)` at its end. Imports nothing slow: `raydex --help` reads this file.
+`main(arguments(), run)` at its end. Imports nothing slow: `raydex --help` reads this file.
 """
 
 import argparse

@@ -16,7 +16,7 @@ def arguments() -> argparse.ArgumentParser:
     return command("database", __doc__)
 
 
-def work(_args: argparse.Namespace) -> int:
+def run(_args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with embedded.run_postgres(home()) as url:
@@ -33,4 +33,4 @@ def _interrupt(_signum: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -18,7 +18,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     if args.collection and args.none:
         raise BadInput(f"collection {args.collection!r} and --none exclude each other")
     with open_store() as store:
@@ -36,4 +36,4 @@ def default_of(store: Store) -> str | None:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

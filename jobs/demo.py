@@ -51,7 +51,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     _catch_signals()
     began, base = time.perf_counter(), f"http://127.0.0.1:{args.port}"
     llm = find_model(args.no_llm)
@@ -174,4 +174,4 @@ def _interrupt(_signum: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -31,7 +31,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     results: list[dict[str, str]] = []
     with contextlib.ExitStack() as stack:
         for check in list_checks(stack):
@@ -130,4 +130,4 @@ def check_settings(problem: str) -> Iterator[Finding]:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

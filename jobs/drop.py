@@ -31,7 +31,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     with open_store() as store, ExitStack() as holding:
         is_default = bool(store.find_collection(args.collection)["is_default"])
         names = [args.collection, *store.copies(args.collection)]
@@ -40,7 +40,7 @@ def work(args: argparse.Namespace) -> int:
         contents = store.contents(names)
         kept = {} if args.with_questions else {name: contents.pop(name) for name in ASKED}
         if not args.yes:
-            say(describe(args.collection, contents, kept, len(names) - 1, is_default))
+            say(summary_of_deletion(args.collection, contents, kept, len(names) - 1, is_default))
             if not _confirmed(args.collection):
                 say("nothing is deleted")
                 return FAILED
@@ -51,7 +51,7 @@ def work(args: argparse.Namespace) -> int:
     return DONE
 
 
-def describe(
+def summary_of_deletion(
     collection: str, deleted: Mapping[str, int], kept: Mapping[str, int], copies: int, is_default: bool
 ) -> str:
     """Return what a drop will delete and keep, for a person."""
@@ -80,4 +80,4 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

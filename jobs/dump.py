@@ -18,7 +18,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     if args.file.exists() and not args.force:
         raise BadInput(f"{args.file} exists: choose another name or use --force")
     if not args.file.absolute().parent.is_dir():
@@ -44,4 +44,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

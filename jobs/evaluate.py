@@ -100,7 +100,7 @@ def make_folder(folder: Path) -> None:
         raise BadInput(f"--out {folder} can't be made a folder: {error.strerror}") from error
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     settings, ks = read_configuration(), numbers(args.k)
     check_range("--limit", args.limit, 1)
     check_range("--workers", args.workers, 0)
@@ -152,4 +152,4 @@ def measured_run(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -92,7 +92,7 @@ def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
     raise BadInput(f"--baseline {baseline!r} is neither a file nor a run; runs are: {'; '.join(sweep.names)}")
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     environment = read_configuration().model_dump()
     sweep = read_sweep(args.file, environment)
     # What would otherwise fail when everything is measured is checked first.
@@ -141,4 +141,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

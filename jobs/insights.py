@@ -57,7 +57,7 @@ def read_period(days: float | None, since: datetime | None, until: datetime | No
     return Period(since, until)
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     period = read_period(args.days, args.since, args.until)
     if args.out and args.out.suffix not in ("", ".html", ".json"):
@@ -140,4 +140,4 @@ def _seconds(quantiles: Mapping[str, float | None]) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -36,7 +36,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     with open_store() as store:
         if args.action == "create":
             check_flags(args.publishable, args.origin or (), args.scope or ())
@@ -52,7 +52,7 @@ def work(args: argparse.Namespace) -> int:
             note_missing(key.collections, [row["name"] for row in store.collections()])
         elif args.action == "revoke":
             key = store.revoke_key(args.name)
-            finish(_fields(key), args.json, describe(key))
+            finish(_fields(key), args.json, summary_of_key(key))
         else:
             list_keys(store, as_json=args.json)
     return DONE
@@ -72,7 +72,7 @@ def print_new(key: Key, token: str, *, as_json: bool) -> None:
     """Print a new key; standard output is the key alone."""
     finish({**_fields(key), "key": token}, as_json, token)
     use = "Give it to the widget as `data-key`" if key.publishable else "Send it as `Authorization: Bearer rdx_…`"
-    say(f"{describe(key)}\nThis is the only time the key is shown. {use}.")
+    say(f"{summary_of_key(key)}\nThis is the only time the key is shown. {use}.")
 
 
 def note_missing(wanted: Sequence[str], existing: Sequence[str]) -> None:
@@ -90,7 +90,7 @@ def _fields(key: Key) -> dict[str, object]:
 def list_keys(store: Store, *, as_json: bool) -> None:
     """Print all keys."""
     keys = store.list_keys()
-    text = "\n".join(map(describe, keys)) or "no keys yet: create one with `raydex keys create NAME`"
+    text = "\n".join(map(summary_of_key, keys)) or "no keys yet: create one with `raydex keys create NAME`"
     finish({"keys": [{**_fields(key), "state": state(key)} for key in keys]}, as_json, text)
 
 
@@ -101,7 +101,7 @@ def state(key: Key) -> str:
     return "expired" if key.expires and key.expires <= datetime.now(UTC) else "valid"
 
 
-def describe(key: Key) -> str:
+def summary_of_key(key: Key) -> str:
     """Return one line about a key for a person."""
     of = "answers a minute" if key.publishable else "a minute"
     rate = {None: "the service's rate", 0: "no rate limit"}.get(key.rate_per_minute, f"{key.rate_per_minute} {of}")
@@ -114,4 +114,4 @@ def describe(key: Key) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

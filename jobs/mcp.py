@@ -26,7 +26,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     set_variables({f"RAYDEX_{name.upper()}": str(value) for name, value in vars(args).items() if value is not None})
     sys.argv[1:] = []  # it reads the environment alone
     runpy.run_module("serve.mcp", run_name="__main__", alter_sys=True)
@@ -34,4 +34,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -23,7 +23,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     check_range("--keep", args.keep, 0)
     with open_store() as store, hold_known(store, args.collection, args.wait, say):
         pruned = store.prune(args.collection, args.keep)
@@ -37,4 +37,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

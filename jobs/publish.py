@@ -16,7 +16,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     with open_store() as store, hold_known(store, args.collection, args.wait, say) as lock:
         candidate = store.candidate_index(args.collection)
         if candidate is None:
@@ -32,4 +32,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -6,7 +6,7 @@ again what the last run on it did. Exit codes: 0 done, 1 failed, 2 bad input, 3 
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.cli import (
@@ -33,6 +33,7 @@ from pipelines.indexing.summary import Outcome
 from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
+Add = Callable[..., object]  # of a parser or a group of flags
 EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outcome.NOTHING_INDEXED: FAILED}
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
@@ -42,6 +43,16 @@ INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_typ
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("index", __doc__)
+    add_sources(parser)
+    add_crawling(parser.add_argument_group("crawling (defaults: the collection file's)").add_argument)
+    add_indexing(parser.add_argument_group("indexing").add_argument)
+    add_running(parser.add_argument_group("running").add_argument)
+    add_wait(parser)
+    add_json(parser)
+    return parser
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml)")
     add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
@@ -55,7 +66,9 @@ def arguments() -> argparse.ArgumentParser:
         help="how the URLs of Markdown and other sources end: keep (.md), html, "
         "directory (guide/), bare (guide), auto: as MkDocs, Sphinx, Docusaurus or mdBook publish the folder (auto)",
     )
-    add = parser.add_argument_group("crawling (defaults: the collection file's)").add_argument
+
+
+def add_crawling(add: Add) -> None:
     add("--include", action="append", help="regular expression that a URL must match")
     add("--exclude", action="append", help="regular expression that a URL must not match")
     add("--max-pages", type=int, help="stop after exactly so many pages of a host")
@@ -67,7 +80,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--allow-private", action="store_true", default=None, help="allow private and loopback addresses")
     add("--ignore-robots", action="store_true", default=None, help="do not obey robots.txt")
     add("--retry-failed", action="store_true", help="fetch only pages that failed last time")
-    add = parser.add_argument_group("indexing").add_argument
+
+
+def add_indexing(add: Add) -> None:
     add("--model", help="embedding model: name, folder, int8:<either>, openai:<model>, hash:<dimension>")
     add("--chunk-size", type=int, help=f"0: as much as the model reads ({INDEX.chunk_size})")
     add("--chunk-overlap", type=int, help=f"what a chunk repeats of the one before ({INDEX.chunk_overlap})")
@@ -88,18 +103,17 @@ def arguments() -> argparse.ArgumentParser:
         "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
     )
     add("--parallel-workers", type=int, help="processes of the HNSW build beside the first (as the server allows)")
-    add = parser.add_argument_group("running").add_argument
+
+
+def add_running(add: Add) -> None:
     add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
     add("--read-all", action="store_true", help="read files of unchanged size and time too")
     add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g})")
     add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")
     add("--dry-run", action="store_true", help="show what would be done, change nothing")
-    add_wait(parser)
-    add_json(parser)
-    return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     if args.no_ray and args.embedders is not None:
         raise BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
     flags = vars(args)
@@ -127,7 +141,7 @@ def work(args: argparse.Namespace) -> int:
             collection = composed or compose(flags, stored_settings(store, args.collection))
             if args.dry_run:
                 plan = plan_reindex(store, collection, options, say)
-                finish(plan, args.json, describe_plan(plan))
+                finish(plan, args.json, summary_of_plan(plan))
                 return DONE
             with Messages() as messages:
                 summary = reindex(store, collection, options, messages)
@@ -157,7 +171,7 @@ def stored_settings(store: Store, collection: str) -> dict[str, Any]:
     return store.collection_settings(collection)
 
 
-def describe_plan(plan: Mapping[str, Any]) -> str:
+def summary_of_plan(plan: Mapping[str, Any]) -> str:
     """Return what a run would do, for a person."""
     lines = [f"dry run of collection {plan['collection']}, nothing is changed"]
     for site in plan["sites"]:
@@ -178,4 +192,4 @@ def describe_plan(plan: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

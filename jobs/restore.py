@@ -30,7 +30,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     source = dumped_collection(args.file)
     name = args.collection or source
     resources = BuildResources(args.maintenance_work_mem, args.parallel_workers)
@@ -81,4 +81,4 @@ def dumped_collection(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -26,7 +26,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     name = args.collection
     with open_store() as store, hold_known(store, name, args.wait, say) as lock:
         states = known_states(store, name)
@@ -76,14 +76,14 @@ def list_states(collection: str, states: Sequence[KnownState]) -> str:
         flag = f"--to {one.revision}" if one.kind == "earlier" else f"live: {one.revision}"
         since = f"{one.since.astimezone():%Y-%m-%d %H:%M}" if one.since else "-"
         if one.returned_to is not None:
-            changes = f"{describe_changes(one.changes)} (back to revision {one.returned_to})"
+            changes = f"{summary_of_changes(one.changes)} (back to revision {one.returned_to})"
         else:
-            changes = describe_changes(one.changes) if any(one.changes.values()) else "whole"
+            changes = summary_of_changes(one.changes) if any(one.changes.values()) else "whole"
         lines.append(f"  {flag:<16} {since:16}  {changes}")
     return "\n".join(lines if len(states) > 1 else [*lines, "  nothing to return to"])
 
 
-def describe_changes(counts: Mapping[str, int]) -> str:
+def summary_of_changes(counts: Mapping[str, int]) -> str:
     """Return counts of a publish: "pages +1 ~2 -0, chunks +3 ~4 -0" for added, changed and removed ones."""
     signs = {"added": "+", "changed": "~", "removed": "-"}
     parts = {what: " ".join(f"{sign}{counts[f'{what}_{how}']:,}" for how, sign in signs.items())
@@ -92,4 +92,4 @@ def describe_changes(counts: Mapping[str, int]) -> str:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     set_variables({variable: getattr(args, flag) for flag, variable in VARIABLES.items() if getattr(args, flag)})
     sys.argv[1:] = [word for word in ("check", "manifest") if getattr(args, word)]
     runpy.run_module("serve.slack", run_name="__main__", alter_sys=True)
@@ -41,4 +41,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

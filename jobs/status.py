@@ -29,7 +29,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     wanted = args.collection
     with open_store() as store:
         rows = store.collections()
@@ -42,7 +42,7 @@ def work(args: argparse.Namespace) -> int:
     if args.failed:
         text = "\n".join(line for name, entry in shown.items() for line in list_failures(name, entry["failures"]))
     elif len(shown) == 1:
-        text = "\n".join(describe(name, entry, default) for name, entry in shown.items())
+        text = "\n".join(summary_of_collection(name, entry, default) for name, entry in shown.items())
     else:
         text = list_collections(shown, default) if shown else NOTHING
     lines = [] if args.failed or wanted else [_service(service) for service in services]
@@ -86,7 +86,7 @@ def _row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     counts = [f"{live['stats'].get(key, 0):,}" if entry["live"] else "-" for key in ("pages", "chunks")]
     published = f"{live['published_at'].astimezone():%Y-%m-%d %H:%M}" if live["published_at"] else "-"
     run = _state(entry["runs"][0]) if entry["runs"] else "-"
-    first, *others = [*describe_sources(entry["settings"]), ""]
+    first, *others = [*summary_of_sources(entry["settings"]), ""]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return name, *counts, published, run, first + more
 
@@ -99,15 +99,15 @@ def _service(service: RunningService) -> str:
 # ---------------------------------------------------------------------------------------------- one collection
 
 
-def describe(name: str, entry: Mapping[str, Any], default: str | None = None) -> str:
+def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | None = None) -> str:
     """Return the lines about one collection for a person."""
     lines = [f"collection {name}{', the default' if name == default else ''}"]
-    lines += [f"  source     {source}" for source in describe_sources(entry["settings"])]
+    lines += [f"  source     {source}" for source in summary_of_sources(entry["settings"])]
     for index in entry["indexes"]:
         stats = index["stats"]
         lines.append(f"  index {index['id']:<4} {index['state']}, revision {index['revision']}: "
                      f"{stats.get('pages', 0):,} pages, {stats.get('chunks', 0):,} chunks; "
-                     f"{describe_index(index['settings'])}")  # fmt: skip
+                     f"{summary_of_index(index['settings'])}")  # fmt: skip
     pages = ", ".join(f"{count:,} {state}" for state, count in entry["pages"].items())
     lines.append(f"  pages      {pages or 'none'}")
     lines += [f"  layout     {line}" for line in describe_layouts(entry.get("layouts") or {})]
@@ -123,7 +123,7 @@ def describe(name: str, entry: Mapping[str, Any], default: str | None = None) ->
     return "\n".join(lines)
 
 
-def describe_sources(settings: Mapping[str, Any]) -> list[str]:
+def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
     """Return a line for each site and folder of a collection, with the settings that are not the default."""
     from pipelines.indexing.collection import Folder, Site
 
@@ -147,7 +147,7 @@ def _value(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def describe_index(settings: Mapping[str, Any]) -> str:
+def summary_of_index(settings: Mapping[str, Any]) -> str:
     """Return the settings of an index in a few words."""
     size = settings.get("chunk_size")
     chunks = f"{size} {settings.get('chunk_unit', 'tokens')}" if size else "as much as it reads"
@@ -182,4 +182,4 @@ def list_failures(name: str, failures: Sequence[Mapping[str, Any]]) -> list[str]
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

@@ -52,7 +52,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     given = variables()
     if not args.words:
         raise BadInput("name a command, such as `raydex submit index collections/ray.yaml`")
@@ -166,4 +166,4 @@ async def follow(client: "JobSubmissionClient", job: str) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

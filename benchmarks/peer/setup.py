@@ -16,7 +16,7 @@ import psycopg
 from benchmarks import common
 from benchmarks.peer.client import HERE, Worker, make_environment
 from benchmarks.peer.corpus import Questions
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.keeper import superuser_url
 
 MODEL = "all-MiniLM-L6-v2"

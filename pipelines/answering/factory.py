@@ -28,7 +28,8 @@ from pipelines.answering.synthesis.styles import PromptStyle
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.writing.agents import Agent, LLMAgent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
-from pipelines.embedding.embedder import Embedder, load_embedder
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.llm.client import LLM, LLMSettings
 from pipelines.store import Store

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedding import EmbeddingFailed, ModelNotFound, ModelUnsupported, TokenCounter, load_tokenizer
-from pipelines.embedding.embedder import Embedder, load_embedder, runs_int8
-from pipelines.embedding.onnx import export_path
-from pipelines.embedding.tokens import INT8, PACKAGED, is_here, weights_digest
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.load import is_here, load_embedder, runs_int8
+from pipelines.embedding.onnx.export import export_path
+from pipelines.embedding.tokens import INT8, PACKAGED, weights_digest
 
 TEXT = "How do I find the documentation?"
 
@@ -70,7 +71,7 @@ class ModelCheck:
 
 def damaged_files(model: str, folder: Path) -> Iterator[str]:
     """Yield the files of a packaged model that differ from the digests in its package."""
-    for path, digest in _recorded(model):
+    for path, digest in recorded_digests(model):
         if folder not in path.parents:
             continue
         if not path.is_file():
@@ -79,7 +80,7 @@ def damaged_files(model: str, folder: Path) -> Iterator[str]:
             yield path.name
 
 
-def _recorded(model: str) -> Iterator[tuple[Path, str]]:
+def recorded_digests(model: str) -> Iterator[tuple[Path, str]]:
     """Yield the files of a model's package with their digests, as the installer recorded them."""
     package = _package(model)
     for file in (package.files or []) if package else []:

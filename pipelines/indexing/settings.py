@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
-from pipelines.embedding.embedder import Backend, load_embedder
-from pipelines.embedding.tokens import INT8, load_tokenizer
+from pipelines.embedding.load import Backend, load_embedder, load_tokenizer
+from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, IndexChoices

@@ -107,7 +107,7 @@ async def gather_all(tasks: Sequence[Callable[[], Awaitable[T]]], progress: Prog
     """Return the results of `tasks`, in their order; `progress` is called as each ends."""
     done = 0
 
-    async def one(task: Callable[[], Awaitable[T]]) -> T:
+    async def run_and_count(task: Callable[[], Awaitable[T]]) -> T:
         nonlocal done
         result = await task()
         done += 1
@@ -115,4 +115,4 @@ async def gather_all(tasks: Sequence[Callable[[], Awaitable[T]]], progress: Prog
             progress(done, len(tasks))
         return result
 
-    return await asyncio.gather(*map(one, tasks))
+    return await asyncio.gather(*map(run_and_count, tasks))

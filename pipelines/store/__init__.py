@@ -22,17 +22,15 @@ from pipelines.store.collections.verified import (
     VerifiedAnswers,
     VerifiedMark,
 )
-from pipelines.store.connection import (
+from pipelines.store.database.address import (
     DATABASE_PATIENCE_S,
     URL_FORM,
     BadDatabaseUrl,
-    DatabaseFull,
-    StoreUnavailable,
-    UnusableDatabase,
     can_connect,
     check_url,
     wait_for_database,
 )
+from pipelines.store.database.errors import DatabaseFull, StoreUnavailable, UnusableDatabase
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.insights import FOUND, AskedQuestion, AskedQuestions

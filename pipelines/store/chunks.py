@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from psycopg import sql
 
 from pipelines.records import Hit
-from pipelines.store.connection import Connection, Database, statement
+from pipelines.store.database.connection import Connection, Database, statement
 from pipelines.text.cleaning import clean_for_storage
 
 

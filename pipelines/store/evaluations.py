@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from pipelines.store.connection import Database, to_jsonb
+from pipelines.store.database.connection import Database
+from pipelines.store.database.jsonb import to_jsonb
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
-from pipelines.store.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
+from pipelines.store.database.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
 from pipelines.text.cleaning import clean_for_storage
 
 T = TypeVar("T")

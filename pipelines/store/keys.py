@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from psycopg.rows import DictRow
 
-from pipelines.store.connection import Database
+from pipelines.store.database.connection import Database
 from pipelines.text.cleaning import clean_for_storage
 
 SCOPES = ("query", "admin")

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.records import Page, content_hash
-from pipelines.store.connection import Connection, Database, statement
+from pipelines.store.database.connection import Connection, Database, statement
 from pipelines.text.cleaning import clean_for_storage
 
 # A page that could not be read is tried this often (the machine may have been busy), then only on request.

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import chunk_table, create_chunk_table, drop_index, vectors_of
-from pipelines.store.connection import (
+from pipelines.store.database.connection import (
     EF_CONSTRUCTION,
     LARGE_EF_CONSTRUCTION,
     LARGE_GRAPH,
@@ -108,18 +108,11 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
         if current is None:
             raise NoSuchIndex(f"index {index.id} was pruned")
         revision = current["revision"] + 1
-        values = {
-            "run": run,
-            "index": index.id,
-            "collection": lock.collection,
-            "revision": revision,
-            "delete": delete,
-            "returned_to": None,
-        }
+        values = {"run": run, "index": index.id, "collection": lock.collection, "revision": revision,
+                  "delete": delete, "returned_to": None}  # fmt: skip
         _require_vectors(connection, run, vectors)
-        connection.execute(statement("begin_publication"), values)
-        connection.execute(statement("replaced_pages"), values)
-        connection.execute(statement("keep_pages"), values)
+        for name in ("begin_publication", "replaced_pages", "keep_pages"):
+            connection.execute(statement(name), values)
         deleted = connection.execute(statement("delete_chunks", chunk=chunk), values).rowcount
         updated = connection.execute(statement("update_chunks", **parts), values).rowcount
         inserted = connection.execute(statement("insert_chunks", **parts), values).rowcount

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.records import Answer
-from pipelines.store.connection import Database, statement, to_jsonb
+from pipelines.store.database.connection import Database, statement
+from pipelines.store.database.jsonb import to_jsonb
 from pipelines.text.cleaning import clean_for_storage
 
 RATINGS = (-1, 0, 1)

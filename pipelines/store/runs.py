@@ -13,7 +13,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import ChunkTables
-from pipelines.store.connection import Connection, StoreUnavailable, is_alive, statement, translate_errors
+from pipelines.store.database.connection import Connection, is_alive, statement
+from pipelines.store.database.errors import StoreUnavailable, translate_errors
 
 T = TypeVar("T")
 

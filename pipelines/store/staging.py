@@ -11,7 +11,7 @@ import numpy as np
 
 from pipelines.records import Chunk
 from pipelines.store.chunks import ChunkTables, vectors_of
-from pipelines.store.connection import Connection, statement
+from pipelines.store.database.connection import Connection, statement
 from pipelines.text.cleaning import clean_for_storage
 
 

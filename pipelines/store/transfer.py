@@ -22,7 +22,8 @@ from pipelines.files.atomic_files import whole_file
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
 from pipelines.store.collections.verified import dump_answers, restore_answers
-from pipelines.store.connection import Connection, StoreUnavailable, snapshot, statement
+from pipelines.store.database.connection import Connection, snapshot, statement
+from pipelines.store.database.errors import StoreUnavailable
 from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
 

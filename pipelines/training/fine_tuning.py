@@ -47,7 +47,7 @@ def choose_device(device: str) -> str:
     """Return the torch device: "auto" takes a GPU if there is one."""
     import torch
 
-    from pipelines.embedding.embedder import available_device
+    from pipelines.embedding.torch import available_device
 
     return available_device(device, torch.cuda.is_available())
 

@@ -34,8 +34,8 @@ TEXT = "".join(DELTAS)
 class FakeEngine:
     """Answers every question with TEXT in DELTAS; what it was asked is in `asks`.
 
-    `fails` is raised before anything, `fails_midway` after the first delta; `hangs` waits at that place until it is
-    cancelled, which sets `cancelled`; with `resets` the first delta is void.
+    `changes` replace fields of an answer. `fails` is raised before anything, `fails_midway` after the first delta;
+    `hangs` waits at that place until it is cancelled, which sets `cancelled`; with `resets` the first delta is void.
     """
 
     def __init__(self, store: "FakeStore") -> None:
@@ -43,6 +43,7 @@ class FakeEngine:
         self.asks: list[Question] = []
         self.modes = ("compact", "no_text")
         self.uses = Usage(10, 5, 1, 0.001)
+        self.changes: dict[str, Any] = {}
         self.fails: Exception | None = None
         self.fails_midway: Exception | None = None
         self.hangs = self.resets = False
@@ -115,7 +116,7 @@ class FakeEngine:
     def _answer(self, ask: Question, found: Retrieval) -> Answer:
         exchange = Exchange("a-model", (Message("user", ask.question),), TEXT)
         self._store.hold_answer(ask.id)
-        return Answer(
+        answer = Answer(
             ask.question,
             TEXT,
             "an agent",
@@ -131,6 +132,7 @@ class FakeEngine:
             usage=self.uses,
             exchanges=(exchange,),
         )
+        return replace(answer, **self.changes)
 
 
 @dataclass

@@ -34,7 +34,6 @@ class SayingEngine(FakeEngine):
     def __init__(self, store: FakeStore) -> None:
         super().__init__(store)
         self.says = "Call `read_csv` [1]."
-        self.changes: dict[str, Any] = {}
         self.holds_at: int | None = None
         self.gate = threading.Event()
 

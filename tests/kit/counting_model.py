@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 from kit.reindexing import BASE, html_page
 
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.records import digest
 
 DIMENSION = 64

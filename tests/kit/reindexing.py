@@ -72,7 +72,7 @@ class Jobs:
         """Run `python -m jobs.<verb> <flags> --json` in this process."""
         module = importlib.import_module(f"jobs.{verb}")
         self.capsys.readouterr()
-        code = run_job(module.arguments(), module.work, [*map(str, flags), "--json"])
+        code = run_job(module.arguments(), module.run, [*map(str, flags), "--json"])
         printed = self.capsys.readouterr()
         lines = printed.out.strip().splitlines()
         return JobResult(code, json.loads(lines[-1]) if lines else {}, printed.err)

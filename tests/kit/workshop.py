@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.embedding.embedder import load_embedder
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.url_rules import UrlRules

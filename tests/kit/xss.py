@@ -16,7 +16,7 @@ import numpy as np
 
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.verified.sections import pin, read_sections
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.load import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage

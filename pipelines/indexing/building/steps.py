@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.indexing.building.pools import Pools
 from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
 from pipelines.indexing.chunking.url_rules import UrlRules

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.load import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.read import read_page

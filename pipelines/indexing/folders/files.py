@@ -38,7 +38,7 @@ def save_files(
     todo = [path for path in listing.paths if stamps.get(path) not in same]
     with ThreadPoolExecutor(READERS) as readers:
         for paths in _batches(todo, listing.infos):
-            found = zip(paths, readers.map(lambda path: _read(listing.system, path), paths), strict=True)
+            found = zip(paths, readers.map(lambda path: read_file(listing.system, path), paths), strict=True)
             bodies = {path: body for path, body in found if body is not None}
             files = _last_of_each_url(folder, bodies, held)
             hashes = store.content_hashes(collection, list(files))
@@ -84,7 +84,7 @@ def _batches(paths: Sequence[str], infos: Mapping[str, FileInfo]) -> Iterator[li
         yield batch
 
 
-def _read(system: FileSystem, path: str) -> bytes | None:
+def read_file(system: FileSystem, path: str) -> bytes | None:
     """Return the content of a file, None if it has gone since it was listed."""
     try:
         with system.open_input_stream(path, compression=None) as file:

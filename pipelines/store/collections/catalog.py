@@ -7,7 +7,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import drop_index
-from pipelines.store.connection import Connection, Database, statement
+from pipelines.store.database.connection import Connection, Database, statement
 
 SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
 

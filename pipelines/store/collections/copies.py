@@ -1,7 +1,7 @@
 """Copies of a collection: its pages under another name, to be indexed with other settings."""
 
 from pipelines.store.collections.catalog import COPY_MARK, Collections, is_copy
-from pipelines.store.connection import Connection, statement
+from pipelines.store.database.connection import Connection, statement
 
 
 class Copies(Collections):

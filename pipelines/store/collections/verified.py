@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipelines.store.connection import Connection, Database, statement, to_jsonb
+from pipelines.store.database.connection import Connection, Database, statement
+from pipelines.store.database.jsonb import to_jsonb
 from pipelines.text.cleaning import clean_for_storage
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.store.chunks import chunk_table
-from pipelines.store.connection import Database, statement
+from pipelines.store.database.connection import Database, statement
 from pipelines.text.cleaning import clean_for_storage
 
 # Hits of a question that are read: those whose sections tell what it is about (insights/clustering.py).

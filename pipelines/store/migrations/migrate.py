@@ -15,7 +15,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipelines.store.chunks import ChunkColumns, ChunkTables, add_missing_columns, missing_columns
-from pipelines.store.connection import Connection, UnusableDatabase, statement, translate_errors
+from pipelines.store.database.connection import Connection, statement
+from pipelines.store.database.errors import UnusableDatabase, translate_errors
 
 FOLDER = Path(__file__).parent
 FILE_NAME = re.compile(r"(\d{3})_(\w+)\.sql")

@@ -7,7 +7,8 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from pipelines.store.connection import statement, translate_errors
+from pipelines.store.database.connection import statement
+from pipelines.store.database.errors import translate_errors
 
 
 def give_database(superuser_url: str, owner: str, password: str) -> None:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import dict_row
 
-from pipelines.store.connection import check_url, statement, translate_errors
+from pipelines.store.database.address import check_url
+from pipelines.store.database.connection import statement
+from pipelines.store.database.errors import translate_errors
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
 
 CONNECT_S = 5

@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 from pipelines.records import Filters, Index, IndexSettings
 from pipelines.store import BuildResources, Store
 from pipelines.store.chunks import CHUNK_COLUMNS, chunk_table, create_chunk_table
-from pipelines.store.connection import statement
+from pipelines.store.database.connection import statement
 from pipelines.store.publish import index_chunks
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from jobs.insights import _shown
 from pipelines.insights.masking import mask
 from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
 from pipelines.store import BadRating, RecordedQuestion, Store, Turn
-from pipelines.store.connection import to_jsonb
+from pipelines.store.database.jsonb import to_jsonb
 from serve.recorder import QuestionContext, Recorder
 
 NOW = datetime.now(UTC)

@@ -44,7 +44,7 @@ def job(
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
     def run(*words: object, of: Any = answers) -> tuple[int, Any]:
-        code = run_job(of.arguments(), of.work, [*map(str, words), "--json"])
+        code = run_job(of.arguments(), of.run, [*map(str, words), "--json"])
         printed = capsys.readouterr()
         return code, json.loads(printed.out.splitlines()[-1]) if printed.out.strip() else printed.err
 

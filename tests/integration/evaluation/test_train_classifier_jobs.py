@@ -17,7 +17,7 @@ SITE = "https://docs.example/"
 
 
 def run(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
-    code = run_job(train.arguments(), train.work, [*argv, "--json"])
+    code = run_job(train.arguments(), train.run, [*argv, "--json"])
     out = capsys.readouterr().out.strip()
     return code, json.loads(out.splitlines()[-1]) if out else {}
 
@@ -89,7 +89,7 @@ def test_nothing_of_ours_is_left_alone_before_anything_is_learned(kind, there, t
     path.write_text("do not remove")
     more = ["--prefix", SITE] if kind == "tags" else []
     argv = [kind, "--dataset", "missing", "--output", str(output), *more]
-    assert run_job(train.arguments(), train.work, argv) == 2
+    assert run_job(train.arguments(), train.run, argv) == 2
     assert "holds something else" in " ".join(capsys.readouterr().err.split())
     assert path.read_text() == "do not remove"
 
@@ -108,7 +108,7 @@ def test_nothing_of_ours_is_left_alone_before_anything_is_learned(kind, there, t
 )
 def test_settings_that_learn_nothing_are_refused(kind, flags, tmp_path, capsys):
     argv = [kind, "--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
-    assert run_job(train.arguments(), train.work, argv) == 2
+    assert run_job(train.arguments(), train.run, argv) == 2
     assert flags[0] in capsys.readouterr().err
 
 
@@ -116,7 +116,7 @@ def test_a_prefix_that_no_source_has_is_named(tmp_path, capsys):
     path = tmp_path / "qa.jsonl"
     path.write_text('{"question": "why?", "source": "https://docs.example/tune/a#b"}\n')
     argv = ["tags", "--dataset", str(path), "--prefix", "https://elsewhere.example/", "--output", str(tmp_path / "x")]
-    assert run_job(train.arguments(), train.work, argv) == 2
+    assert run_job(train.arguments(), train.run, argv) == 2
     assert "--prefix is https://elsewhere.example/" in capsys.readouterr().err
 
 

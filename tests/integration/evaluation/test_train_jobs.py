@@ -15,8 +15,8 @@ from pipelines.answering.factory import make_reranker, make_retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
-from pipelines.embedding.embedder import load_embedder
-from pipelines.embedding.tokens import load_tokenizer, model_folder
+from pipelines.embedding.load import load_embedder, load_tokenizer
+from pipelines.embedding.tokens import model_folder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
 from pipelines.training.run import Workplace
@@ -43,7 +43,7 @@ def train(database_url, monkeypatch, capsys):
 
     def run(*words: str) -> Done:
         capsys.readouterr()
-        code = run_job(job.arguments(), job.work, words)
+        code = run_job(job.arguments(), job.run, words)
         return Done(code, *capsys.readouterr())
 
     return run

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from pipelines.embedding.tokens import load_tokenizer, model_folder
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import model_folder
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, Document, Page

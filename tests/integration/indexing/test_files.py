@@ -37,8 +37,10 @@ def runs(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.setattr(files, "SETTLED_NS", 0)
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.html").write_text(html_page(name, {"s": f"Text of {name}."}))
-    runs, read = Runs(store, tmp_path), files._read
-    monkeypatch.setattr(files, "_read", lambda system, path: [runs.read.append(Path(path).stem), read(system, path)][1])
+    runs, read = Runs(store, tmp_path), files.read_file
+    monkeypatch.setattr(
+        files, "read_file", lambda system, path: [runs.read.append(Path(path).stem), read(system, path)][1]
+    )
     yield runs
     runs.lock.release()
 

@@ -35,7 +35,7 @@ from pipelines.store import (
 from pipelines.store import indexes as searching_module
 from pipelines.store import publish as publishing_module
 from pipelines.store.chunks import chunk_table
-from pipelines.store.connection import statement
+from pipelines.store.database.connection import statement
 from pipelines.store.indexes import IndexSnapshot
 
 

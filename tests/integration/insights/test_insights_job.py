@@ -131,7 +131,7 @@ def jobs(
 
 def run(jobs: Jobs, *words: str) -> tuple[int, str, str]:
     jobs.capsys.readouterr()
-    code = run_job(command.arguments(), command.work, words)
+    code = run_job(command.arguments(), command.run, words)
     return code, *jobs.capsys.readouterr()
 
 

@@ -29,7 +29,7 @@ def job(database_url, monkeypatch, capsys):
 
     def run(*words: str) -> Done:
         capsys.readouterr()
-        code = run_job(keys.arguments(), keys.work, words)
+        code = run_job(keys.arguments(), keys.run, words)
         return Done(code, *capsys.readouterr())
 
     return run
@@ -95,5 +95,5 @@ def test_what_can_not_be_used_is_bad_input_and_named(job, words, said) -> None:
 @pytest.mark.parametrize("words", [[], ["create"], ["create", "a", "--scope", "root"], ["create", "a", "--rate", "x"]])
 def test_a_command_that_is_none_is_refused_by_the_parser(words, capsys) -> None:
     with pytest.raises(SystemExit) as ended:
-        run_job(keys.arguments(), keys.work, words)
+        run_job(keys.arguments(), keys.run, words)
     assert ended.value.code == 2 and "usage" in capsys.readouterr().err

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.embedding import onnx
 from pipelines.embedding.cpu import multiplies_int8
-from pipelines.embedding.embedder import UnknownBackend, load_embedder
-from pipelines.embedding.onnx import ExportFailed, OnnxEmbedder, compare, exported
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.load import UnknownBackend, load_embedder, load_tokenizer
+from pipelines.embedding.onnx.embedder import OnnxEmbedder
+from pipelines.embedding.onnx.export import ExportFailed, compare, export, exported, open_export
+from pipelines.embedding.tokens import TokenCounter
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(cache: Path) -> None:
 
 def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from pipelines.embedding.embedder import load_embedder;"
+        "import sys; from pathlib import Path; from pipelines.embedding import load_embedder;"
         f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(cache)!r}));"
         "assert e.embed_chunks(['a']).shape == (1, 384);"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
@@ -99,13 +99,12 @@ def test_an_export_that_differs_is_refused(cache: Path) -> None:
         compare(counter, Other(), exported(counter, cache))
 
 
-def test_a_failed_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     counter = load_tokenizer(MODEL)
     with pytest.raises(ExportFailed, match="no-such-model"):  # in the process that exports
         exported(replace(counter, model="no-such-model"), tmp_path)
-    monkeypatch.setattr(onnx, "_write_apart", onnx._write)
     with pytest.raises(ExportFailed, match="use the backend torch"):
-        exported(replace(counter, max_tokens=-1), tmp_path)
+        exported(replace(counter, max_tokens=-1), tmp_path, make=export)
     assert not list(tmp_path.glob("*.onnx"))
 
 
@@ -145,13 +144,20 @@ def test_a_text_that_is_too_long_is_told(cache: Path) -> None:
     assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
 
 
-def test_an_int8_model_that_is_far_off_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedder then takes the exact model and says so."""
-    monkeypatch.setattr(onnx, "LEAST_INT8_COSINE", 2.0)
-    monkeypatch.setattr(onnx, "_write_apart", onnx._write)  # another process would not know of the limit
-    monkeypatch.setattr("pipelines.embedding.embedder.multiplies_int8", lambda: True)
-    for file in cache.glob("*-int8.onnx"):
-        file.unlink()
-    with pytest.warns(RuntimeWarning, match=r"cosine of 0\.9"):
+def test_an_int8_model_that_is_far_off_is_refused(cache: Path, tmp_path: Path) -> None:
+    fp32 = exported(load_tokenizer(MODEL), cache)
+    with pytest.raises(ExportFailed, match=r"cosine of 0\.9"):
+        export(load_tokenizer(MODEL), tmp_path / "int8.onnx", fp32, least_int8_cosine=2.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_int8_model_the_exact_one_embeds(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(counter: TokenCounter, folder: Path, int8: bool = False) -> tuple[Path, object]:
+        if int8:
+            raise ExportFailed("far off")
+        return open_export(counter, folder)
+
+    monkeypatch.setattr("pipelines.embedding.onnx.embedder.open_export", refuse)
+    monkeypatch.setattr("pipelines.embedding.load.multiplies_int8", lambda: True)
+    with pytest.warns(RuntimeWarning, match="far off"):
         assert isinstance(load_embedder(f"int8:{MODEL}", device="cpu", cache=cache), OnnxEmbedder)
-    assert not list(cache.glob("*-int8.onnx"))

@@ -25,7 +25,7 @@ def jobs(
 def shown(jobs: Jobs, *words: str) -> str:
     """Return what `raydex status` prints for a person."""
     jobs.capsys.readouterr()
-    assert run_job(status.arguments(), status.work, words) == 0
+    assert run_job(status.arguments(), status.run, words) == 0
     return str(jobs.capsys.readouterr().out)
 
 

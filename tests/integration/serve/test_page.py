@@ -98,22 +98,18 @@ def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: 
     assert page.evaluate(f"{picker}.value") == "docs"
 
 
-def test_an_answer_that_was_cut_off_says_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = site.engine._answer
-    cut = {"finish_reason": "length", "degraded": ("truncated",)}
-    monkeypatch.setattr(site.engine, "_answer", lambda *a: replace(whole(*a), **cut))
+def test_an_answer_that_was_cut_off_says_so(site: Site) -> None:
+    site.engine.changes = {"finish_reason": "length", "degraded": ("truncated",)}
     page = site.open()
     site.ask()
     assert "not complete" in page.text(".foot") and "without" not in page.text(".foot")
 
 
-def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, (citation,) = site.engine._answer, site.engine.citations
+def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(site: Site) -> None:
+    (citation,) = site.engine.citations
     found, weak = replace(citation, by="attributed"), replace(citation, n=2, supported=False)
-    rated = {"claims": Claims(3, 2, 1), "confidence": "low", "citations": (found, weak), "text": "So [1], or so [2]."}
-    monkeypatch.setattr(site.engine, "_answer", lambda *a: replace(whole(*a), **rated))
+    rated = {"claims": Claims(3, 2, 1), "confidence": "low", "text": "So [1], or so [2]."}
+    site.engine.changes = {**rated, "citations": (found, weak)}
     page = site.open()
     site.ask()
     assert "Low confidence · 1 of 3 claims supported by a source" in page.text(".mark")

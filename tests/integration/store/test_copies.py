@@ -4,7 +4,7 @@ import pytest
 from kit.workshop import Workshop, small_site
 
 from pipelines.answering.retrieval.live import CollectionNotNamed, LiveIndexes
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex
 from pipelines.store import NoLiveIndex, Store, copy_name
 

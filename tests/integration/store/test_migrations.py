@@ -14,7 +14,7 @@ from kit.workshop import BASE, Workshop, small_site
 
 from pipelines.records import Answer, Citation, Claims, Route, Usage
 from pipelines.store import MigrationFailed, Store, UnusableDatabase, give_database, key_hash
-from pipelines.store.connection import to_jsonb
+from pipelines.store.database.jsonb import to_jsonb
 from pipelines.store.migrations import migrate as migrating
 from pipelines.store.migrations import read_migrations
 

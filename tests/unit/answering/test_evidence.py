@@ -13,7 +13,7 @@ from pipelines.answering.grounding.answerable import UNKNOWN, is_likely
 from pipelines.answering.retrieval.evidence import Evidence, Yardstick
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex
 
 HITS = [

@@ -7,15 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.embedding.embedder import (
-    Embedder,
-    EmbeddingFailed,
-    UnknownBackend,
-    available_device,
-    load_embedder,
-    normalised,
-)
-from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, load_tokenizer, model_folder
+from pipelines.embedding.embedder import Embedder, EmbeddingFailed, normalised
+from pipelines.embedding.load import UnknownBackend, load_embedder, load_tokenizer
+from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, model_folder
+from pipelines.embedding.torch import available_device
 
 TEXTS = [
     "Ray Serve scales replicas.",
@@ -144,9 +139,9 @@ def test_prompts_of_the_model_are_read_before_each_text(tmp_path: Path, minilm: 
 
 def test_counting_tokens_needs_no_torch() -> None:
     code = (
-        "import sys; from pipelines.embedding.tokens import load_tokenizer;"
+        "import sys; from pipelines.embedding import load_tokenizer;"
         "load_tokenizer('all-MiniLM-L6-v2').count_tokens(['a']);"
-        "from pipelines.embedding.embedder import load_embedder; load_embedder('hash:8').embed_query('a');"
+        "from pipelines.embedding import load_embedder; load_embedder('hash:8').embed_query('a');"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
     )
     root = Path(__file__).parents[3]

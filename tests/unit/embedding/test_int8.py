@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.embedding import cpu, embedder
-from pipelines.embedding.int8 import quantise
-from pipelines.embedding.onnx import batch_by_tokens, open_session
-from pipelines.embedding.tokens import ModelNotFound, load_tokenizer
+from pipelines.embedding import cpu, load
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.onnx.embedder import batch_by_tokens
+from pipelines.embedding.onnx.export import open_session
+from pipelines.embedding.onnx.int8 import quantise
+from pipelines.embedding.tokens import ModelNotFound
 from pipelines.indexing import settings
 from pipelines.indexing.collection import AUTO, INDEX
 from pipelines.indexing.settings import choose_model
@@ -105,9 +107,9 @@ def test_the_model_of_an_index(
 
 @pytest.mark.parametrize(("vnni", "int8"), [(True, True), (False, False)])
 def test_int8_runs_only_where_it_is_exact(monkeypatch: pytest.MonkeyPatch, vnni: bool, int8: bool) -> None:
-    monkeypatch.setattr(embedder, "multiplies_int8", lambda: vnni)
-    assert embedder.runs_int8(INT8_DEFAULT) is int8
-    assert not embedder.runs_int8(INDEX.model)
+    monkeypatch.setattr(load, "multiplies_int8", lambda: vnni)
+    assert load.runs_int8(INT8_DEFAULT) is int8
+    assert not load.runs_int8(INDEX.model)
 
 
 def test_flags_are_those_of_the_first_processor(tmp_path: Path) -> None:

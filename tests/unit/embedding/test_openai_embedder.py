@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipelines.embedding.embedder import EmbeddingFailed
+from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.openai import BATCH_TOKENS, OpenAIEmbedder
-from pipelines.embedding.tokens import load_tokenizer
 
 Reply = Callable[[list[str]], tuple[int, Any]]
 

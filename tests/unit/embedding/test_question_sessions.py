@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.embedding.questions import QuestionSessions
+from pipelines.embedding.onnx.question_sessions import QuestionSessions
 
 
 def test_a_lone_question_has_all_cpus_and_one_of_several_has_one() -> None:

@@ -99,12 +99,12 @@ def test_no_job_imports_another():
         assert used <= shared | own, name_of(path)
 
 
-def test_the_command_line_ends_in_the_work_of_its_verb():
+def test_the_command_line_ends_in_the_run_of_its_verb():
     verbs = {module.replace(".", "/") + ".py" for module, _ in VERBS.values()}
     assert using("argparse", *CODE) - {"jobs/cli.py"} <= verbs
     nodes = [(path, node) for path in files("jobs") for node in ast.walk(tree_of(path))]
     for path, node in nodes:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name != "work":
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name != "run":
             assert "argparse.Namespace" not in ast.unparse(node), f"{name_of(path)}: {node.name}"
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.embedding.tokens import TokenCounter, load_tokenizer
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import TokenCounter
 from pipelines.indexing.chunking.chunker import Chunker, InvalidChunkSize
 from pipelines.indexing.chunking.packing import split_words
 from pipelines.records import Block, BlockKind, Chunk, Document, Section

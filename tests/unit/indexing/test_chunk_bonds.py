@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.embedding.tokens import load_tokenizer
+from pipelines.embedding.load import load_tokenizer
 from pipelines.indexing.chunking.atoms import INTRODUCED, Atom, join_atoms, to_atoms
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.packing import Packer

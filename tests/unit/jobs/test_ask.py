@@ -78,7 +78,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> int:
-    return run_job(ask.arguments(), ask.work, ["Why?", *words])
+    return run_job(ask.arguments(), ask.run, ["Why?", *words])
 
 
 def test_the_service_of_the_home_is_asked_and_named(service, home, capsys):

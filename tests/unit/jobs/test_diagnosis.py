@@ -138,10 +138,10 @@ def test_a_model_is_loaded_and_embeds_without_an_export(tmp_path: Path) -> None:
 def test_a_damaged_model_is_told_by_the_digests_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = model_folder(MODEL)
     assert list(damaged_files(MODEL, folder)) == []
-    recorded = list(models._recorded(MODEL))
+    recorded = list(models.recorded_digests(MODEL))
     assert any(path.suffix == ".safetensors" for path, _ in recorded)
     wrong = [(path, "x" if path.name == "tokenizer.json" else digest) for path, digest in recorded]
-    monkeypatch.setattr(models, "_recorded", lambda _: [*wrong, (folder / "gone.bin", "y")])
+    monkeypatch.setattr(models, "recorded_digests", lambda _: [*wrong, (folder / "gone.bin", "y")])
     found, _ = check_model(MODEL, tmp_path)
     assert states(found) == ["failed"]
     assert "tokenizer.json" in found[0].found and "gone.bin (missing)" in found[0].found

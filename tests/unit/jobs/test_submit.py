@@ -135,10 +135,10 @@ def test_a_command_and_a_database_are_required(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
     args = Namespace(words=[], env=[], address=None, environment="auto", index=None)
     with pytest.raises(BadInput, match="name a command"):
-        submit.work(args)
+        submit.run(args)
     args.words = ["index"]
     with pytest.raises(BadInput, match=r"DATABASE_URL is not set.*raydex database"):
-        submit.work(args)
+        submit.run(args)
 
 
 def test_flags_after_the_verb_are_the_verbs():

@@ -11,7 +11,8 @@ import pytest
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, AdapterMismatch, NotAnAdapter, QueryAdapter
-from pipelines.embedding.embedder import EmbeddingFailed, load_embedder
+from pipelines.embedding.embedder import EmbeddingFailed
+from pipelines.embedding.load import load_embedder
 from pipelines.training.adapter import AdapterPlan, fit_map, map_out_of_fold
 from pipelines.training.mining import NothingToLearn
 from pipelines.training.ranking import vector_ranks

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.embedding.tokens import ModelNotAccepted, load_tokenizer
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import ModelNotAccepted
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit

@@ -1,20 +1,16 @@
-"""Connects to Postgres: a pool that survives an outage, named statements, translated errors.
+"""Connects to Postgres: a pool that survives an outage, and named statements.
 
 The base of the store's parts; knows none of their tables.
 """
 
 import functools
-import json
 import logging
-import math
-import queue
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -23,29 +19,19 @@ import psycopg
 import tenacity
 from pgvector.psycopg import register_vector
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
-from psycopg.types.json import Jsonb
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool
 
-from pipelines.text.cleaning import clean_for_storage
+from pipelines.store.database.address import PAUSE_S, check_url
+from pipelines.store.database.errors import StoreUnavailable, TransactionConflict, is_worth_waiting, translate_errors
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
 _trusts_sessions: ContextVar[bool] = ContextVar("trusts_sessions", default=False)
 
-URL_FORM = (
-    "It is written postgresql://USER:PASSWORD@HOST:5432/DATABASE, with %40 for @, %2F for / and %25 for % in a password"
-)
-# Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
-DATABASE_PATIENCE_S = 60.0
-# Whoever waits longer for a database wants to know what for.
-TELL_S = 3.0
 # A build that ends the server each time (out of memory) must not go on for ever.
 REPETITIONS = 5
-# Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
-PAUSE_S = 0.5
 # An attempt that is repeated waits no longer for a connection: the pool tries to connect once in that time.
 ATTEMPT_S = 1.0
 # pgvector's `ef_construction`, and that of graphs of more than LARGE_GRAPH chunks; `hnsw.ef_search`, and that for more
@@ -54,98 +40,6 @@ ATTEMPT_S = 1.0
 # 200. A build by 128 takes twice as long, a search as long as its list.
 EF_CONSTRUCTION, LARGE_EF_CONSTRUCTION, LARGE_GRAPH = 64, 128, 50_000
 EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH = 100, 220, 300_000
-
-
-class StoreUnavailable(ConnectionError):
-    """The database can't be reached, or ended the session; the same call may succeed later."""
-
-
-class TransactionConflict(StoreUnavailable):
-    """Postgres broke a transaction off in favour of another one; nothing was changed."""
-
-
-class DatabaseFull(StoreUnavailable):
-    """The database has no room; nothing was changed. To wait does not help."""
-
-
-class UnusableDatabase(RuntimeError):
-    """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
-
-
-class BadDatabaseUrl(UnusableDatabase):
-    """The URL of a database can't be used; no part of its password is in the message, nor in a cause of it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"DATABASE_URL can't be used: {reason}. {URL_FORM}")
-
-
-def check_url(url: str) -> str:
-    """Return where the database of a URL (or of libpq's keys and values) is, as HOST:PORT. Raises BadDatabaseUrl.
-
-    It is checked before anything connects: the driver's own messages quote what they could not read, password and all,
-    or take a part of a password for the host.
-    """
-    if url and not re.match(r"postgres(ql)?://|\s*\w+\s*=", url):
-        raise BadDatabaseUrl("it does not begin with postgresql://")
-    user, at, rest = url.partition("://")[2].rpartition("@")
-    if re.search(r"[@/?]", user) or (at and not user):
-        raise BadDatabaseUrl("user or password holds a character that must be escaped")
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        quoted = re.sub(r'"([^"]*)"', lambda found: found[0] if found[1] in rest and found[1] not in user else '"…"',
-                        str(error).strip())  # fmt: skip
-        raise BadDatabaseUrl(quoted) from None
-    ports = str(parts.get("port") or 5432)
-    if not all(port.isdecimal() and 0 < int(port) < 1 << 16 for port in ports.split(",")):
-        raise BadDatabaseUrl("its port is no number from 1 to 65535")
-    return f"{parts.get('host') or 'a local socket'}:{ports}"
-
-
-def can_connect(url: str) -> bool:
-    """Return whether a Postgres answers at `url` right now."""
-    try:
-        psycopg.connect(url, connect_timeout=2).close()
-    except psycopg.Error:
-        return False
-    return True
-
-
-def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float = DATABASE_PATIENCE_S) -> None:
-    """Return when the database of `url` answers; `tell` hears after TELL_S that it is waited for.
-
-    What interrupts the caller's thread is heard at once, whatever the driver is at. Raises BadDatabaseUrl, and
-    StoreUnavailable after `patience_s`, or when a server answers that it will not have us.
-    """
-    place, answered = check_url(url), queue.SimpleQueue[psycopg.Error | None]()
-    threading.Thread(target=_try_to_connect, args=(url, answered), daemon=True, name="wait-for-database").start()
-    began, problem, told = time.monotonic(), "it does not answer", False
-    while (elapsed_s := time.monotonic() - began) < patience_s:
-        if not told and elapsed_s >= TELL_S:
-            tell(f"waiting for the database at {place} ({problem}), at most {patience_s:.0f} s")
-            told = True
-        with suppress(queue.Empty):
-            error = answered.get(timeout=0.1)
-            if error is None:
-                return
-            problem = str(error).partition("\n")[0]
-            if "FATAL" in problem and "starting up" not in problem:
-                break
-    raise StoreUnavailable(f"the database at {place} can't be used: {problem}")
-
-
-def _try_to_connect(url: str, answered: "queue.SimpleQueue[psycopg.Error | None]") -> None:
-    """Connect until that succeeds or a minute is over, and pass each outcome on."""
-    deadline = time.monotonic() + DATABASE_PATIENCE_S
-    while time.monotonic() < deadline:
-        try:
-            psycopg.connect(url, connect_timeout=5).close()
-        except psycopg.Error as error:
-            answered.put(error)
-            time.sleep(PAUSE_S)
-        else:
-            answered.put(None)
-            return
 
 
 def check_connection(connection: Connection) -> None:
@@ -158,7 +52,7 @@ def check_connection(connection: Connection) -> None:
 def statements() -> dict[str, str]:
     """Return the text of every statement in the .sql files by its name."""
     named: dict[str, str] = {}
-    for path in Path(__file__).parent.rglob("*.sql"):
+    for path in Path(__file__).parents[1].rglob("*.sql"):
         parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
         named |= dict(zip(parts[::2], parts[1::2], strict=True))
     return named
@@ -309,31 +203,6 @@ class Database:
             connection.execute("select")
 
 
-def is_worth_waiting(error: BaseException) -> bool:
-    """Return whether the same call may succeed in a while."""
-    return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull)
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raise StoreUnavailable for errors of a database that can't be reached, DatabaseFull for those of a full one."""
-    try:
-        yield
-    except psycopg.errors.ProgramLimitExceeded:
-        raise  # it would be exceeded again
-    except psycopg.errors.DiskFull as error:
-        raise DatabaseFull(
-            f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there (old "
-            "indexes go with `raydex prune`), then do the same again"
-        ) from error
-    except PoolTimeout as error:
-        raise StoreUnavailable(f"no database connection in time: {error}") from error
-    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
-        raise TransactionConflict(f"transactions were in each other's way: {error}; do the same again") from error
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise StoreUnavailable(f"the database is away: {error}") from error
-
-
 @contextmanager
 def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[None]:
     """Run the body in a read-only transaction of its own, in which all statements see the same state.
@@ -365,27 +234,3 @@ def is_alive(connection: Connection) -> bool:
     except psycopg.Error:
         return False
     return True
-
-
-def to_jsonb(value: Any) -> Jsonb:
-    """Return `value` as a parameter of type jsonb.
-
-    Texts are cleaned for storage, NaN and infinities become null, times ISO 8601, numpy's numbers plain ones.
-    """
-    return Jsonb(_storable(value), dumps=_to_json)
-
-
-def _storable(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_for_storage(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {clean_for_storage(str(name)): _storable(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_storable(inner) for inner in value]
-    return value
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value, default=lambda v: v.isoformat() if isinstance(v, datetime) else _storable(float(v)))

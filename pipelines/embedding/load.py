@@ -1,0 +1,127 @@
+"""Chooses by a model's name and the machine who counts its tokens and who embeds with it.
+
+Heavy libraries are imported by the one class that needs them, when it is made.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pipelines.embedding.cpu import multiplies_int8
+from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.hashed import HashEmbedder, count_for_hash
+from pipelines.embedding.onnx.embedder import OnnxEmbedder
+from pipelines.embedding.onnx.export import ExportFailed
+from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
+from pipelines.embedding.tokens import INT8, PACKAGED, ModelNotFound, TokenCounter, count_for_files
+from pipelines.embedding.torch import TorchEmbedder
+
+Backend = Literal["auto", "torch", "onnx"]
+
+
+class UnknownBackend(ValueError):
+    """There is no backend of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Who has the models of a prefix: `count` makes the counter of one and `embed` its embedder.
+
+    `embed` gets the counter, the address and key of an endpoint, and the texts in a batch, None for its default.
+    """
+
+    count: Callable[[str, int], TokenCounter]
+    embed: Callable[[TokenCounter, str | None, str | None, int | None], Embedder]
+
+
+# By the prefix of a model's name; a name without one is a model of files.
+ENGINES = {
+    "hash": Engine(count_for_hash, lambda counter, *_: HashEmbedder(counter)),
+    "openai": Engine(count_for_openai, OpenAIEmbedder),
+}
+
+
+def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
+    """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
+
+    `int8:` may stand before a name or folder. `max_tokens` lowers the model's own limit. Raises ModelNotFound,
+    ModelUnsupported.
+    """
+    plain = model.removeprefix(INT8)
+    if engine := _engine_of(model):
+        return engine.count(model, max_tokens)
+    if plain != model and (not plain or plain.startswith(INT8) or _engine_of(plain)):
+        raise ModelNotFound(f"{model} names no model of files: write int8:<name or folder>")
+    return count_for_files(model, max_tokens)
+
+
+def load_embedder(
+    model: str,
+    *,
+    device: str = "auto",
+    backend: Backend = "auto",
+    threads: int | None = None,
+    batch_size: int | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    cache: Path | None = None,
+) -> Embedder:
+    """Return the embedder of `model`, named as load_tokenizer takes it.
+
+    An `int8:` model runs in int8 on ONNX Runtime where the CPU has VNNI, else in the precision of its engine: a cosine
+    of 0.999 apart. `device` is "auto", "cpu" or "cuda[:n]"; `threads` and `batch_size` None take the engine's
+    defaults; `base_url` and `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it,
+    and device "cpu", the backend "auto" takes ONNX Runtime. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
+    """
+    if backend not in ("auto", "torch", "onnx"):
+        raise UnknownBackend(f"backend is {backend!r}: choose auto, torch or onnx")
+    counter = load_tokenizer(model)
+    if engine := _engine_of(model):
+        return engine.embed(counter, base_url, api_key, batch_size)
+    if backend == "onnx" or (backend == "auto" and cache and device == "cpu"):
+        onnx = _load_onnx(counter, backend, cache, threads, batch_size)
+        if onnx:
+            return onnx
+    return TorchEmbedder(counter, device, threads, batch_size)
+
+
+def runs_int8(model: str) -> bool:
+    """Return whether `model`, on this machine's CPUs, runs in int8."""
+    return model.startswith(INT8) and multiplies_int8()
+
+
+def _load_onnx(
+    counter: TokenCounter, backend: str, cache: Path | None, threads: int | None, batch_size: int | None
+) -> Embedder | None:
+    """Return None if the export fails and "auto" may fall back to torch."""
+    if cache is None:
+        raise UnknownBackend(f"backend {backend!r} needs a folder for the exported model: pass cache=")
+    for int8 in (True, False) if runs_int8(counter.model) else (False,):
+        try:
+            return OnnxEmbedder(counter, cache, threads, batch_size, int8)
+        except ExportFailed as error:
+            if backend != "auto":
+                raise
+            warnings.warn(f"embedding slower on a CPU: {error}", RuntimeWarning, stacklevel=2)
+    return None
+
+
+def is_here(model: str) -> bool:
+    """Return whether using `model` downloads nothing: it is no hub model, or cached."""
+    from huggingface_hub import try_to_load_from_cache
+
+    model = model.removeprefix(INT8)
+    if model in PACKAGED or _engine_of(model) or Path(model).is_dir():
+        return True
+    name = model if "/" in model else f"sentence-transformers/{model}"
+    try:
+        return isinstance(try_to_load_from_cache(name, "modules.json"), str)
+    except ValueError:  # no name that the hub could have: loading says so
+        return True
+
+
+def _engine_of(model: str) -> Engine | None:
+    prefix, colon, _ = model.partition(":")
+    return ENGINES.get(prefix) if colon else None

@@ -1,0 +1,102 @@
+"""Where a database is: checks its URL before anything connects, and waits until it answers.
+
+Knows no pool and no statement.
+"""
+
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from pipelines.store.database.errors import StoreUnavailable, UnusableDatabase
+
+URL_FORM = (
+    "It is written postgresql://USER:PASSWORD@HOST:5432/DATABASE, with %40 for @, %2F for / and %25 for % in a password"
+)
+# Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
+DATABASE_PATIENCE_S = 60.0
+# Whoever waits longer for a database wants to know what for.
+TELL_S = 3.0
+# Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
+PAUSE_S = 0.5
+
+
+class BadDatabaseUrl(UnusableDatabase):
+    """The URL of a database can't be used; no part of its password is in the message, nor in a cause of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"DATABASE_URL can't be used: {reason}. {URL_FORM}")
+
+
+def check_url(url: str) -> str:
+    """Return where the database of a URL (or of libpq's keys and values) is, as HOST:PORT. Raises BadDatabaseUrl.
+
+    It is checked before anything connects: the driver's own messages quote what they could not read, password and all,
+    or take a part of a password for the host.
+    """
+    if url and not re.match(r"postgres(ql)?://|\s*\w+\s*=", url):
+        raise BadDatabaseUrl("it does not begin with postgresql://")
+    user, at, rest = url.partition("://")[2].rpartition("@")
+    if re.search(r"[@/?]", user) or (at and not user):
+        raise BadDatabaseUrl("user or password holds a character that must be escaped")
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        quoted = re.sub(r'"([^"]*)"', lambda found: found[0] if found[1] in rest and found[1] not in user else '"…"',
+                        str(error).strip())  # fmt: skip
+        raise BadDatabaseUrl(quoted) from None
+    ports = str(parts.get("port") or 5432)
+    if not all(port.isdecimal() and 0 < int(port) < 1 << 16 for port in ports.split(",")):
+        raise BadDatabaseUrl("its port is no number from 1 to 65535")
+    return f"{parts.get('host') or 'a local socket'}:{ports}"
+
+
+def can_connect(url: str) -> bool:
+    """Return whether a Postgres answers at `url` right now."""
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.Error:
+        return False
+    return True
+
+
+def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float = DATABASE_PATIENCE_S) -> None:
+    """Return when the database of `url` answers; `tell` hears after TELL_S that it is waited for.
+
+    What interrupts the caller's thread is heard at once, whatever the driver is at. Raises BadDatabaseUrl, and
+    StoreUnavailable after `patience_s`, or when a server answers that it will not have us.
+    """
+    place, answered = check_url(url), queue.SimpleQueue[psycopg.Error | None]()
+    threading.Thread(target=_try_to_connect, args=(url, answered), daemon=True, name="wait-for-database").start()
+    began, problem, told = time.monotonic(), "it does not answer", False
+    while (elapsed_s := time.monotonic() - began) < patience_s:
+        if not told and elapsed_s >= TELL_S:
+            tell(f"waiting for the database at {place} ({problem}), at most {patience_s:.0f} s")
+            told = True
+        with suppress(queue.Empty):
+            error = answered.get(timeout=0.1)
+            if error is None:
+                return
+            problem = str(error).partition("\n")[0]
+            if "FATAL" in problem and "starting up" not in problem:
+                break
+    raise StoreUnavailable(f"the database at {place} can't be used: {problem}")
+
+
+def _try_to_connect(url: str, answered: "queue.SimpleQueue[psycopg.Error | None]") -> None:
+    """Connect until that succeeds or a minute is over, and pass each outcome on."""
+    deadline = time.monotonic() + DATABASE_PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            psycopg.connect(url, connect_timeout=5).close()
+        except psycopg.Error as error:
+            answered.put(error)
+            time.sleep(PAUSE_S)
+        else:
+            answered.put(None)
+            return

@@ -1,0 +1,48 @@
+"""How a database fails: its driver's errors, translated once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+
+class StoreUnavailable(ConnectionError):
+    """The database can't be reached, or ended the session; the same call may succeed later."""
+
+
+class TransactionConflict(StoreUnavailable):
+    """Postgres broke a transaction off in favour of another one; nothing was changed."""
+
+
+class DatabaseFull(StoreUnavailable):
+    """The database has no room; nothing was changed. To wait does not help."""
+
+
+class UnusableDatabase(RuntimeError):
+    """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
+
+
+def is_worth_waiting(error: BaseException) -> bool:
+    """Return whether the same call may succeed in a while."""
+    return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull)
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise StoreUnavailable for errors of a database that can't be reached, DatabaseFull for those of a full one."""
+    try:
+        yield
+    except psycopg.errors.ProgramLimitExceeded:
+        raise  # it would be exceeded again
+    except psycopg.errors.DiskFull as error:
+        raise DatabaseFull(
+            f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there (old "
+            "indexes go with `raydex prune`), then do the same again"
+        ) from error
+    except PoolTimeout as error:
+        raise StoreUnavailable(f"no database connection in time: {error}") from error
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+        raise TransactionConflict(f"transactions were in each other's way: {error}; do the same again") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise StoreUnavailable(f"the database is away: {error}") from error
