@@ -5,5 +5,3 @@ change nothing.
 """
 
 from pipelines.diagnosis.check import Check, Finding, State, failed, fine, run_check, warning
-
-__all__ = ["Check", "Finding", "State", "failed", "fine", "run_check", "warning"]

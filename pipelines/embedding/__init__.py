@@ -7,13 +7,3 @@ they share, tokens counts the tokens of a text, adapter maps the vectors of ques
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, TokenCounter
-
-__all__ = [
-    "Embedder",
-    "EmbeddingFailed",
-    "ModelNotFound",
-    "ModelUnsupported",
-    "TokenCounter",
-    "load_embedder",
-    "load_tokenizer",
-]

@@ -1,4 +1,4 @@
-"""Counts the tokens that an embedding model reads, and finds the limits of a model of files in its folder.
+"""Counts the tokens that an embedding model reads, and finds the limits of a model of files.
 
 Every chunking process loads one, so it reads the folder's JSON files and imports neither torch nor
 sentence-transformers. Knows nothing of vectors.

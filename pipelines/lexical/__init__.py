@@ -5,14 +5,3 @@ It follows the revisions of an index and can always be built anew from the store
 
 from pipelines.lexical.index import ChunkSource, LexicalIndex, LexicalNotBuilt, Matches, lexical_folder
 from pipelines.lexical.terms import STOP_TERMS, name_parts, terms
-
-__all__ = [
-    "STOP_TERMS",
-    "ChunkSource",
-    "LexicalIndex",
-    "LexicalNotBuilt",
-    "Matches",
-    "lexical_folder",
-    "name_parts",
-    "terms",
-]

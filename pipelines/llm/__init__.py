@@ -7,5 +7,3 @@ texts to a model, cached keeps replies in a file.
 from pipelines.llm.client import LLM, Completion, LLMSettings
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import ChatModel, LLMSession
-
-__all__ = ["LLM", "ChatModel", "Completion", "LLMFailed", "LLMSession", "LLMSettings"]

@@ -1,5 +1,3 @@
 """Pages that stand alone: one HTML file with its data, which loads nothing."""
 
 from pipelines.standalone.page import StandalonePage, inert_json
-
-__all__ = ["StandalonePage", "inert_json"]

@@ -4,5 +4,3 @@
 """
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, PageLedger
-
-__all__ = ["CrawlFailed", "CrawlReport", "CrawlSettings", "InvalidCrawlSettings", "PageLedger"]

@@ -7,5 +7,3 @@ configured.
 from pipelines.llm.servers.discovery import FoundLLM, find_llm
 from pipelines.llm.servers.http import NoAnswer
 from pipelines.llm.servers.models import ServedModel, Server, context_of, look_at
-
-__all__ = ["FoundLLM", "NoAnswer", "ServedModel", "Server", "context_of", "find_llm", "look_at"]

@@ -4,17 +4,3 @@ from pipelines.store.collections.catalog import Collections, NoSuchCollection, i
 from pipelines.store.collections.copies import Copies, copy_name
 from pipelines.store.collections.documents import Documents, ListedPage
 from pipelines.store.collections.outline import Outline, Outlines, Place, SectionStart
-
-__all__ = [
-    "Collections",
-    "Copies",
-    "Documents",
-    "ListedPage",
-    "NoSuchCollection",
-    "Outline",
-    "Outlines",
-    "Place",
-    "SectionStart",
-    "copy_name",
-    "is_copy",
-]

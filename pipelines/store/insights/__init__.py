@@ -1,5 +1,3 @@
 """What insights read of the database: questions without names, pages and sections of an index."""
 
 from pipelines.store.insights.asked import FOUND, AskedQuestion, AskedQuestions
-
-__all__ = ["FOUND", "AskedQuestion", "AskedQuestions"]

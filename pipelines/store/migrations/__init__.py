@@ -5,5 +5,3 @@ A change to a table is one more file NNN_name.sql here, with the next number; a 
 
 from pipelines.store.migrations.migrate import Migration, MigrationFailed, Schema, read_migrations
 from pipelines.store.migrations.owner import give_database
-
-__all__ = ["Migration", "MigrationFailed", "Schema", "give_database", "read_migrations"]
