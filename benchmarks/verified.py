@@ -19,7 +19,7 @@ import numpy as np
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.sections import pin
 from pipelines.answering.verified.similarity import SHARED_WORDS, SIMILAR, Meaning, may_mean_same, wording_key
-from pipelines.embedding.embedder import load_embedder
+from pipelines.embedding.load import load_embedder
 from pipelines.evaluation.dataset import read_questions
 from pipelines.records import Hit, Index, IndexSettings, digest
 from pipelines.store import VerifiedAnswer, VerifiedMark

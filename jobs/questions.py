@@ -114,7 +114,7 @@ def add_making(parser: argparse.ArgumentParser) -> None:
     add_fields(parser, QuestionOptions)
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     return ACTIONS[args.action](vars(args))
 
 
@@ -289,4 +289,4 @@ ACTIONS = {"make": make, "answer": answer, "review": review, "correct": correct}
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

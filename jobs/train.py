@@ -53,7 +53,7 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     add_json(parser)
 
 
-def work(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     flags, kind = vars(args), KINDS[args.kind]
     plan = read_fields(kind.plan, flags)
     check_free(args.output)
@@ -69,4 +69,4 @@ def work(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main(arguments(), work)
+    main(arguments(), run)

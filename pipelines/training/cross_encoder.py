@@ -13,7 +13,8 @@ from pydantic import Field
 
 from pipelines.answering.reranking.base import document
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
-from pipelines.embedding.tokens import TokenCounter, load_tokenizer
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.files.model_cards import write_card

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from pipelines.embedding.tokens import TokenCounter, load_tokenizer, model_folder
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import TokenCounter, model_folder
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit

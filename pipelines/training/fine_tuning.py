@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipelines.embedding.tokens import TokenCounter, load_tokenizer
+from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import Example, sample
 from pipelines.records import digest
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, select_answered, split

@@ -30,7 +30,7 @@ def job(database_url, monkeypatch, capsys, tmp_path):
 
     def run(*words: str, out: str = "made.jsonl"):
         flags = (*words[:1], "--collection", "docs", "--out", str(tmp_path / out), "--json", *words[1:])
-        code = run_job(questions.arguments(), questions.work, flags)
+        code = run_job(questions.arguments(), questions.run, flags)
         printed = capsys.readouterr()
         return code, json.loads(printed.out.strip().splitlines()[-1]) if printed.out.strip() else printed.err
 
@@ -123,7 +123,7 @@ def review(database_url, capsys, tmp_path):
 
     def run(*words: str):
         flags = ("review", str(tmp_path / "made.jsonl"), *words, "--json")
-        assert run_job(questions.arguments(), questions.work, flags) == 0
+        assert run_job(questions.arguments(), questions.run, flags) == 0
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
     return run

@@ -20,7 +20,7 @@ from kit.processes import alive, eventually, kill_9
 from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
 from kit.web import Site
 
-from pipelines.embedding.embedder import HashEmbedder
+from pipelines.embedding.hashed import HashEmbedder
 from pipelines.indexing import gather
 from pipelines.indexing.building.local import LocalBuilder
 from pipelines.indexing.building.pools import HERE_PAGES, is_little
@@ -117,7 +117,7 @@ def test_neither_ray_nor_torch_is_imported(jobs: Jobs, folder: Path) -> None:
     code = (
         "import sys; from jobs import reindex; from jobs.cli import run_job;"
         f"flags = {[*map(str, jobs.common[:-1])]!r};"  # as a user calls it: without --no-ray
-        "code = run_job(reindex.arguments(), reindex.work, flags);"
+        "code = run_job(reindex.arguments(), reindex.run, flags);"
         "found = {'ray', 'torch', 'sentence_transformers', 'transformers'} & set(sys.modules);"
         "sys.exit(code or (str(found) if found else 0))"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.store import StoreUnavailable, wait_for_database
-from pipelines.store import connection as connecting
+from pipelines.store.database import address as connecting
 
 ROOT = Path(__file__).parents[3]
 
