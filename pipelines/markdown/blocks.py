@@ -87,8 +87,8 @@ def _block(lines: Sequence[str], tokens: Sequence[Token]) -> Iterator[MarkdownBl
     if kind is BlockKind.PROSE:
         yield MarkdownBlock(kind, text)
     elif kind is BlockKind.CODE:
-        text = fence(first.content) if first.type == "code_block" else text
-        yield MarkdownBlock(kind, text, first.info.strip(), has_code=True)
+        language = first.info.strip()
+        yield MarkdownBlock(kind, fence(first.content, language), language, has_code=True)
     elif kind is BlockKind.TABLE:
         yield MarkdownBlock(kind, text, rows=tuple(text.split("\n")))
     elif kind is BlockKind.NOTE:
@@ -117,7 +117,7 @@ def _join(lines: Sequence[str]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def fence(code: str) -> str:
+def fence(code: str, language: str = "") -> str:
     """Return code as a fenced block, with a longer fence than any run of backticks in it."""
     mark = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
-    return f"{mark}\n{code.rstrip()}\n{mark}"
+    return f"{mark}{language}\n{code.rstrip()}\n{mark}"

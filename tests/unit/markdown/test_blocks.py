@@ -32,6 +32,12 @@ def test_what_a_chunk_never_has_is_prose(text: str) -> None:
     assert {block.kind.value for block in read_blocks(text)} == {"prose"}
 
 
+@pytest.mark.parametrize("text", ["```py\nx", "```py", "~~~py\nx\n~~~"])
+def test_code_is_always_closed(text: str) -> None:
+    (block,) = read_blocks(text)
+    assert block.text == f"```py\n{'x' if 'x' in text else ''}\n```" and block.language == "py"
+
+
 def test_indented_code_of_an_earlier_version_is_fenced() -> None:
     (block,) = read_blocks("    x = '```'\n    y = 2")
     assert block.text == "````\nx = '```'\ny = 2\n````"
