@@ -104,7 +104,7 @@ class FolderSettings:
     def files(self) -> Listing:
         """List all files that can be read, except hidden ones (.name).
 
-        Ray Data's own listing would leave out every name that begins with an underscore, such as Sphinx's `_modules/`.
+        Ray Data's own listing would leave out every name that begins with an underscore, such as `_modules/`.
         Raises NoSuchFolder if there is no file.
         """
         system, found = self._find()

@@ -9,14 +9,17 @@ from pipelines.indexing.folders.folder import FolderSettings, NoSuchFolder
 from pipelines.records import content_hash
 
 
-def test_a_file_stands_for_the_base_url_and_its_path_below_the_folder(tmp_path: Path) -> None:
-    folder = FolderSettings(str(tmp_path), "https://docs.example.com/en")
-    assert folder.url_of(f"{tmp_path}/guide/index.html") == "https://docs.example.com/en/guide/index.html"
-
-
-def test_characters_that_a_url_cannot_hold_are_quoted_and_no_other(tmp_path: Path) -> None:
-    folder = FolderSettings(str(tmp_path), "https://x/")
-    assert folder.url_of(f"{tmp_path}/a b/c#d?e~(f).html") == "https://x/a%20b/c%23d%3Fe~(f).html"
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        ("https://docs.example.com/en", "guide/index.html", "https://docs.example.com/en/guide/index.html"),
+        ("https://x/", "a b/c#d?e~(f).html", "https://x/a%20b/c%23d%3Fe~(f).html"),
+    ],
+)
+def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(
+    base: str, path: str, url: str, tmp_path: Path
+) -> None:
+    assert FolderSettings(str(tmp_path), base).url_of(f"{tmp_path}/{path}") == url
 
 
 @pytest.fixture
@@ -70,19 +73,17 @@ def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
     assert names(include=(r"\.html$",)) == ["/en/a.html"]
 
 
-def test_a_glob_counts_from_its_fixed_part(mirror: Path) -> None:
-    folder = FolderSettings(f"{mirror}/en/**/*", "https://x/")
-    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/_modules/b.md", "https://x/a.html"]
-
-
-def test_one_file_counts_from_its_folder(mirror: Path) -> None:
-    folder = FolderSettings(f"{mirror}/en/a.html", "https://x/")
-    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/a.html"]
-
-
-def test_a_bucket_counts_from_its_prefix(mirror: Path) -> None:
-    folder = FolderSettings(f"file://{mirror}/en", "https://x/")  # another scheme differs in its file system alone
-    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/_modules/b.md", "https://x/a.html"]
+@pytest.mark.parametrize(
+    ("path", "urls"),
+    [
+        ("{}/en/**/*", ["_modules/b.md", "a.html"]),  # a glob counts from its fixed part
+        ("{}/en/a.html", ["a.html"]),  # one file from its folder
+        ("file://{}/en", ["_modules/b.md", "a.html"]),  # a bucket from its prefix: only its file system is another
+    ],
+)
+def test_what_a_path_counts_from(path: str, urls: list[str], mirror: Path) -> None:
+    folder = FolderSettings(path.format(mirror), "https://x/")
+    assert [folder.url_of(path) for path in folder.files()[1]] == [f"https://x/{url}" for url in urls]
 
 
 def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
@@ -100,9 +101,3 @@ def test_an_unchanged_file_is_left_where_it_is() -> None:
     folder, known = FolderSettings("/docs", "https://x/"), content_hash(b"<p>x</p>", "text/html", None)
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>x</p>", known).body is None
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>y</p>", known).body == b"<p>y</p>"
-
-
-def test_the_media_type_is_the_extensions() -> None:
-    folder = FolderSettings("/docs", "https://x/")
-    types = {name: folder.page(name, "u", b"x", None).content_type for name in ("a.html", "b.MD", "c.pdf", "d.txt")}
-    assert types == {"a.html": "text/html", "b.MD": "text/markdown", "c.pdf": "application/pdf", "d.txt": "text/plain"}

@@ -24,8 +24,13 @@ def words(document: Document) -> str:
     ],
 )
 def test_headings_have_the_ids_of_the_generator(kind, anchors):
-    text = "# What's new & old\n\na\n\n## Über\n\nb\n\n## What's new & old\n\nc\n\n## Own {#mine}\n\nd\n"
-    assert [section.anchor for section in read(text, kind).sections] == anchors
+    text = (
+        "# What's new & old\n\na\n\n## Über\n\nb | b\n--|--\n1 | 2\n\n## What's new & old\n\nc\n\n## Own {#mine}\n\nd\n"
+    )
+    document = read(f"---\ntitle: The guide\n---\n{text}", kind)
+    assert document.title == "The guide"
+    assert [section.anchor for section in document.sections] == anchors
+    assert document.sections[1].blocks[0].header == "b | b" and document.sections[3].headings[-1] == "Own"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ _INLINE = frozenset(
      "strong", "sub", "sup", "u", "wbr")
 )  # fmt: skip
 _BLANK = "\n\n"  # lets Markdown begin again after a tag
-# Characters: keeps the scan linear; the largest expression of Docusaurus' own documentation has 2,000.
+# Characters: keeps the scan linear; the largest of a real documentation has 2,000.
 _MAX_EXPRESSION = 20_000
 
 

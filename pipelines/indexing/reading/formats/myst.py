@@ -1,4 +1,4 @@
-"""Turns the Markdown of MyST, as Sphinx publishes it, into plain Markdown: directives, roles, labels.
+"""Turns the Markdown of MyST into plain Markdown: directives, roles, labels.
 
 A directive with text becomes a box or its text, one with code becomes code, a role becomes its words.
 """

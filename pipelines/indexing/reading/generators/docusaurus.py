@@ -7,16 +7,15 @@ from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, types
 
 _CONFIGS = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
-_COMMENTS = re.compile(r"^\s*//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL)
-_DOCS = re.compile(r"\bdocs\s*:\s*\{(.*?)^\s*\}", re.MULTILINE | re.DOTALL)
+_COMMENTS, _DOCS = r"^\s*//[^\n]*|/\*.*?\*/", r"\bdocs\s*:\s*\{(.*?)^\s*\}"
 
 
 def _sources(read: Read, place: str) -> SourceFolder | None:
     config = first_file(read, place, *_CONFIGS)
     if config is None:
         return None
-    text = _COMMENTS.sub("", config[1])
-    docs = _DOCS.search(text)
+    text = re.sub(_COMMENTS, "", config[1], flags=re.MULTILINE | re.DOTALL)
+    docs = re.search(_DOCS, text, re.MULTILINE | re.DOTALL)
     options = docs[1] if docs else ""
     path = _text_key("path", options, "docs").strip("/") + "/"
     route = _text_key("routeBasePath", options, "docs").strip("/") + "/"

@@ -7,13 +7,13 @@ from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NO
 from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.sources import Read, SourceFolder, python_keys, types, upwards
 
-_IS_CONFIG = re.compile(r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]", re.MULTILINE)
-_BUILDS_FOLDERS = re.compile(r"^\s*builder:\s*[\"']?dirhtml", re.MULTILINE)
+_A_KEY = r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]"
+_BUILDS_FOLDERS = r"^\s*builder:\s*[\"']?dirhtml"
 
 
 def _sources(read: Read, place: str) -> SourceFolder | None:
     text = read(place + "conf.py")
-    if text is None or not _IS_CONFIG.search(text):
+    if text is None or not re.search(_A_KEY, text, re.MULTILINE):
         return None
     keys = python_keys(text)
     patterns, suffixes = keys.get("exclude_patterns"), keys.get("source_suffix") or ()
@@ -43,7 +43,9 @@ def _glob(pattern: str) -> str:
 def _builds_folders(read: Read, place: str) -> bool:
     """Return whether Read the Docs builds the folder as directories, the only place that says so in a file."""
     names = (".readthedocs.yaml", ".readthedocs.yml")
-    return any(_BUILDS_FOLDERS.search(read(above + name) or "") for above in upwards(place) for name in names)
+    return any(
+        re.search(_BUILDS_FOLDERS, read(above + name) or "", re.MULTILINE) for above in upwards(place) for name in names
+    )
 
 
 GENERATOR = Generator(
