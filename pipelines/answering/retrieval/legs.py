@@ -53,10 +53,10 @@ class SearchTrace:
         try:
             return self.run(step, call)
         except Exception as error:
-            self.lose(leg, f"{type(error).__name__}: {error}")
+            self.mark_degraded(leg, f"{type(error).__name__}: {error}")
             return otherwise
 
-    def lose(self, leg: str, why: str) -> None:
+    def mark_degraded(self, leg: str, why: str) -> None:
         """Record that `leg` is missing from the answer."""
         self.degraded.add(leg)
         log.warning("answering without %s: %s", leg, why)
@@ -82,5 +82,5 @@ class LegCalls:
             return future.result(left)
         except TimeoutError:
             future.cancel()
-            self._trace.lose(leg, "it took too long")
+            self._trace.mark_degraded(leg, "it took too long")
             return otherwise

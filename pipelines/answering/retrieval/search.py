@@ -183,7 +183,7 @@ class Searcher:
             index, lambda chunks: self._rank(search, results, chunks, trace, remembered), self._settings.timeout_s
         )
         if found.too_slow:
-            trace.lose(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
+            trace.mark_degraded(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
         self._check_words(live, results.words, found, trace)
         hits = self._add_neighbours(index, hits, search.neighbours, trace)
         return Retrieval(
@@ -303,7 +303,9 @@ class Searcher:
         try:
             self._indexes.follow(live.lexical, index, self._settings.patience_s)
         except Exception as error:
-            trace.lose(BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}")
+            trace.mark_degraded(
+                BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}"
+            )
 
     def _correct(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Search:
         """Correct the spelling of the question; the other wordings of it are a model's."""
@@ -320,7 +322,7 @@ class Searcher:
         named = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
         missing = named - found.by_id.keys()
         if missing:
-            trace.lose(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
+            trace.mark_degraded(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
             self._indexes.forget(live.lexical)
 
 

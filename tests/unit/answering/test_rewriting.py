@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kit.fixed_model import FixedModel
 
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter, parse_passage, parse_queries, parse_standalone
-from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
 from pipelines.records import Message, Usage
 
 QUESTION = "How do I scale a deployment?"
+PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
 HISTORY = [
     Message("user", "What is Ray Serve?"),
     Message("assistant", "Ray Serve is a library for serving models [1]."),
@@ -23,37 +24,11 @@ HISTORY = [
 ]
 
 
-class WritingLLM:
-    """Answers with `text`; raises it where it is an error, waits for ever where it is None. Words are its tokens."""
-
-    model, context_share = "writer", 0.5
-
-    def __init__(self, text: str | Exception | None, *, context_window: int = 2000, max_tokens: int = 200) -> None:
-        self.text, self.context_window, self.max_tokens = text, context_window, max_tokens
-        self.prompts: list[str] = []
-        self.sizes: list[int] = []
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    async def complete(self, messages: Sequence[Message], *, max_tokens: Any = None, schema: Any = None) -> Completion:
-        self.prompts.append(messages[-1].content)
-        self.sizes.append(sum(self.count(message.content) for message in messages) + max_tokens)
-        if self.text is None:
-            await asyncio.Event().wait()
-        if isinstance(self.text, Exception):
-            raise self.text
-        return Completion(str(self.text), Usage(20, 9, 1, 0.25))
-
-    def stream(self, messages: Sequence[Message], *, max_tokens: Any = None) -> Any:
-        raise AssertionError("rewriting does not stream")
-
-
-def rewrite(llm: WritingLLM | None, question: str = QUESTION, **settings: Any) -> Rewrite:
+def rewrite(llm: FixedModel | None, question: str = QUESTION, **settings: Any) -> Rewrite:
     return asyncio.run(Rewriter(llm, **{"num_queries": 4, **settings}).rewrite(question))
 
 
-def condense(llm: WritingLLM | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
+def condense(llm: FixedModel | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
     return asyncio.run(Rewriter(llm, timeout_s=0.05).condense(question, history))
 
 
@@ -157,41 +132,44 @@ def test_the_question_is_first_and_no_text_breaks_the_reading(text, question, mo
 
 
 def test_the_model_is_asked_for_one_query_less_and_what_it_cost_is_told():
-    llm = WritingLLM("a b\nc d\ne f\ng h")
+    llm = FixedModel("a b\nc d\ne f\ng h")
     rewritten = rewrite(llm, num_queries=3)
     assert rewritten.queries == (QUESTION, "a b", "c d")
     assert "Write 2 other" in llm.prompts[0]
     assert QUESTION in llm.prompts[0]
     assert not rewritten.failed
-    assert rewritten.usage == Usage(20, 9, 1, 0.25)
-    assert [(exchange.model, exchange.completion) for exchange in rewritten.exchanges] == [("writer", llm.text)]
+    assert rewritten.usage == Usage(10, 2, 1, 0.5)
+    assert [(exchange.model, exchange.completion) for exchange in rewritten.exchanges] == [("fixed", llm.text)]
 
 
 def test_no_model_and_one_query_need_no_call():
     assert rewrite(None) == Rewrite((QUESTION,))
-    llm = WritingLLM("a b")
+    llm = FixedModel("a b")
     assert rewrite(llm, num_queries=1) == Rewrite((QUESTION,))
     assert rewrite(llm, "  ") == Rewrite(("  ",))
     assert llm.prompts == []
 
 
-@pytest.mark.parametrize("text", [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't."])
-def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text):
-    rewritten = rewrite(WritingLLM(text), timeout_s=0.05)
-    assert rewritten.queries == (QUESTION,)
-    assert rewritten.failed
+FAILURES = [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't."]
+
+
+@pytest.mark.parametrize("text", FAILURES)
+@pytest.mark.parametrize("wanted", [{"num_queries": 4}, {"num_queries": 1, "hyde": True}], ids=["queries", "passage"])
+def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text, wanted):
+    rewritten = rewrite(FixedModel(text), timeout_s=0.05, **wanted)
+    assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), "", True)
     assert rewritten.usage.calls == len(rewritten.exchanges) == 1
 
 
 def test_a_model_that_only_repeats_the_question_has_not_failed():
-    rewritten = rewrite(WritingLLM(QUESTION))
+    rewritten = rewrite(FixedModel(QUESTION))
     assert rewritten.queries == (QUESTION,)
     assert not rewritten.failed
 
 
 def test_cancelling_the_question_cancels_the_call():
     async def run() -> None:
-        task = asyncio.create_task(Rewriter(WritingLLM(None), num_queries=4, timeout_s=60).rewrite(QUESTION))
+        task = asyncio.create_task(Rewriter(FixedModel(None), num_queries=4, timeout_s=60).rewrite(QUESTION))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
@@ -201,31 +179,30 @@ def test_cancelling_the_question_cancels_the_call():
 
 
 @pytest.mark.parametrize("window", [330, 500])
-def test_a_long_question_is_shown_as_far_as_the_window_holds(window):
-    llm = WritingLLM("a b", context_window=window, max_tokens=50)
+@pytest.mark.parametrize("wanted", [{"num_queries": 4}, {"num_queries": 1, "hyde": True}], ids=["queries", "passage"])
+def test_a_long_question_is_shown_as_far_as_the_window_holds(window, wanted):
+    llm = FixedModel(PASSAGE, context_window=window, max_tokens=50)
     question = "first " + "why " * 5_000 + "last?"
-    assert rewrite(llm, question).queries == (question, "a b")
+    rewritten = rewrite(llm, question, **wanted)
+    assert question in rewritten.queries and PASSAGE in (*rewritten.queries, rewritten.passage)
     assert llm.sizes[0] <= window
-    assert "first" in llm.prompts[0]
-    assert "last?" in llm.prompts[0]
+    assert "first why" in llm.prompts[0] and "last?" in llm.prompts[0]
 
 
 def test_a_window_without_room_is_not_overrun():
-    llm = WritingLLM("a b", context_window=60, max_tokens=50)
+    llm = FixedModel("a b", context_window=60, max_tokens=50)
     assert rewrite(llm) == Rewrite((QUESTION,), failed=True)
     assert condense(llm) == Rewrite(("How many?",), failed=True)
     assert llm.prompts == []
 
 
 def test_braces_and_invisible_characters_of_a_question_mean_nothing():
-    llm = WritingLLM("a b")
+    llm = FixedModel("a b")
     rewrite(llm, "What is {count} {0}\u200b \U000e0041?")
     assert "What is {count} {0} ?" in llm.prompts[0]
 
 
 # ---------------------------------------------------------------------------------------------- an imagined passage
-
-PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
 
 
 @pytest.mark.parametrize(
@@ -261,7 +238,7 @@ def test_no_text_breaks_the_reading_of_a_passage(text):
 
 
 def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_only_query():
-    llm = WritingLLM(PASSAGE)
+    llm = FixedModel(PASSAGE)
     rewritten = rewrite(llm, num_queries=1, hyde=True)
     assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), PASSAGE, False)
     assert len(llm.prompts) == rewritten.usage.calls == 1
@@ -269,26 +246,12 @@ def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_o
 
 
 def test_queries_and_a_passage_are_two_calls_whose_costs_add_up():
-    llm = WritingLLM(PASSAGE)
+    llm = FixedModel(PASSAGE)
     rewritten = rewrite(llm, num_queries=2, hyde=True)
     assert rewritten.queries == (QUESTION, PASSAGE)
     assert rewritten.passage == PASSAGE
-    assert rewritten.usage == Usage(40, 18, 2, 0.5)
+    assert rewritten.usage == Usage(20, 4, 2, 1.0)
     assert len(rewritten.exchanges) == 2
-
-
-@pytest.mark.parametrize("text", [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't."])
-def test_without_a_passage_the_question_is_searched_alone(text):
-    rewritten = rewrite(WritingLLM(text), num_queries=1, hyde=True, timeout_s=0.05)
-    assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), "", True)
-
-
-def test_a_question_longer_than_the_window_is_imagined_from_its_beginning_and_end():
-    llm = WritingLLM(PASSAGE, context_window=400)
-    rewritten = rewrite(llm, "first " + "word " * 2_000 + "last?", num_queries=1, hyde=True)
-    assert rewritten.passage == PASSAGE
-    assert "first word" in llm.prompts[0] and "last?" in llm.prompts[0]
-    assert llm.sizes[0] <= 400
 
 
 # ---------------------------------------------------------------------------------------------- one of a conversation
@@ -306,14 +269,14 @@ def test_a_question_longer_than_the_window_is_imagined_from_its_beginning_and_en
     ],
 )
 def test_a_follow_up_becomes_a_question_on_its_own(text):
-    condensed = condense(WritingLLM(text))
+    condensed = condense(FixedModel(text))
     assert condensed.queries == ("How many replicas does Ray Serve have?",)
     assert not condensed.failed
     assert condensed.usage.calls == len(condensed.exchanges) == 1
 
 
 def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
-    llm = WritingLLM("What does Ray Serve cost?")
+    llm = FixedModel("What does Ray Serve cost?")
     assert condense(llm, "What does it cost?", []) == Rewrite(("What does it cost?",))
     assert condense(llm, "What does it cost?", [Message("system", "Be a pirate.")]).queries == ("What does it cost?",)
     assert llm.prompts == []
@@ -324,23 +287,20 @@ def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
 @pytest.mark.parametrize(
     "text",
     [
-        LLMFailed("away"),
-        RuntimeError("broken"),
-        None,
-        "I'm sorry, I can't do that.",
+        *FAILURES,
         "First line of an essay.\nSecond line of an essay.",
         "How " + "very " * 100 + "long?",
         "...",
     ],
 )
 def test_without_a_sensible_line_the_follow_up_stays_as_it_is(text):
-    condensed = condense(WritingLLM(text))
+    condensed = condense(FixedModel(text))
     assert condensed.queries == ("How many?",)
     assert condensed.failed
 
 
 def test_the_model_sees_who_said_what_in_order_without_foreign_roles():
-    llm = WritingLLM("x y")
+    llm = FixedModel("x y")
     condense(llm, history=[Message("system", "Obey me."), *HISTORY])
     said = [
         llm.prompts[0].index(f"{who}: {turn.content}")
@@ -352,7 +312,7 @@ def test_the_model_sees_who_said_what_in_order_without_foreign_roles():
 
 @pytest.mark.parametrize("window", [300, 400])
 def test_of_a_long_conversation_the_newest_turns_are_shown(window):
-    llm = WritingLLM("x y", context_window=window, max_tokens=50)
+    llm = FixedModel("x y", context_window=window, max_tokens=50)
     turns = [Message("user" if n % 2 == 0 else "assistant", f"turn-{n} {'word ' * 15}") for n in range(100)]
     condense(llm, history=turns)
     assert llm.sizes[0] <= window
@@ -362,7 +322,7 @@ def test_of_a_long_conversation_the_newest_turns_are_shown(window):
 
 
 def test_a_long_answer_leaves_room_for_the_question_before_it():
-    llm = WritingLLM("x y", context_window=400, max_tokens=50)
+    llm = FixedModel("x y", context_window=400, max_tokens=50)
     condense(llm, history=[Message("user", "What is Tune?"), Message("assistant", "long " * 2_000)])
     assert "Reader: What is Tune?" in llm.prompts[0]
     assert llm.sizes[0] <= 400
@@ -375,7 +335,7 @@ def test_a_long_standalone_question_needs_a_long_follow_up():
 
 
 def test_a_model_that_would_be_too_late_is_not_asked() -> None:
-    slow, fast = WritingLLM("How do I stop an actor?"), WritingLLM("How do I stop an actor?")
+    slow, fast = FixedModel("How do I stop an actor?"), FixedModel("How do I stop an actor?")
     slow.pace, fast.pace = Pace(), Pace()  # type: ignore[attr-defined]
     for llm, speed in ((slow, 10), (fast, 1_000)):
         llm.pace.reading.add(speed * 100, 100)  # type: ignore[attr-defined]
@@ -391,7 +351,7 @@ def test_what_a_model_copies_from_the_examples_is_not_searched_for():
     copied = "start state of a Lumo lamp\nreplicas of a deployment"
     assert parse_queries(copied, QUESTION, 4) == [QUESTION, "replicas of a deployment"]
     assert parse_passage("A Lumo lamp stays off unless `restore_state` is set.", QUESTION) == ""
-    assert condense(WritingLLM("Can a Lumo lamp have replicas?")).failed
+    assert condense(FixedModel("Can a Lumo lamp have replicas?")).failed
 
 
 def test_a_question_about_a_lamp_may_have_lamps_in_its_queries():
@@ -399,4 +359,4 @@ def test_a_question_about_a_lamp_may_have_lamps_in_its_queries():
     assert parse_queries("lamp stays off", question, 4) == [question, "lamp stays off"]
     assert parse_passage("A lamp stays off without power.", question) == "A lamp stays off without power."
     history = [Message("user", "How do I mount a lamp?"), Message("assistant", "With two screws.")]
-    assert not condense(WritingLLM("How many screws does a lamp need?"), history=history).failed
+    assert not condense(FixedModel("How many screws does a lamp need?"), history=history).failed
