@@ -1,8 +1,6 @@
 """A question that the index does not answer is known to be so, whatever the scale of the model's cosines."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from pipelines.answering.retrieval.evidence import Evidence, Yardstick
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.embedding.load import load_embedder
-from pipelines.lexical import LexicalIndex
 
 HITS = [
     make_hit("https://d.test/csv", "Call read_csv to read a file of comma separated values into a dataset."),
@@ -73,11 +70,8 @@ def test_a_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, lik
 
 
 @pytest.fixture
-def retriever(tmp_path: Path) -> Iterator[Retriever]:
-    lexical = LexicalIndex(tmp_path / "lexical")
-    with closing(Retriever(MemoryStore(*HITS), lambda _: WordEmbedder(), lambda _: lexical)) as made:
-        made.prepare()
-        yield made
+def store() -> MemoryStore:
+    return MemoryStore(*HITS)
 
 
 def test_the_index_weighs_what_it_found(retriever: Retriever) -> None:

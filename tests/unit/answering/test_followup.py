@@ -1,12 +1,9 @@
 """A follow-up without a language model keeps the subject of the turn before, or says that it could not."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.reader import asked_before
@@ -15,7 +12,6 @@ from pipelines.answering.conversation.smalltalk import strip_smalltalk
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
-from pipelines.lexical import LexicalIndex
 from pipelines.llm.errors import LLMFailed
 from pipelines.records import Message
 
@@ -27,11 +23,8 @@ HITS = [
 
 
 @pytest.fixture
-def retriever(tmp_path: Path) -> Iterator[Retriever]:
-    store = MemoryStore(*HITS)
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
-        made.prepare()
-        yield made
+def store() -> MemoryStore:
+    return MemoryStore(*HITS)
 
 
 def turns(*questions: str) -> tuple[Message, ...]:
@@ -176,8 +169,7 @@ def test_a_follow_up_is_answered_from_what_it_goes_on_about() -> None:
     assert quote.hit == 1
 
 
-def test_an_answer_about_another_subject_says_so(tmp_path: Path) -> None:
-    store = MemoryStore(make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
-        answer = QueryEngine(made).query("How do I clear it?", history=turns("lru_cache"))
+def test_an_answer_about_another_subject_says_so(retriever: Retriever, store: MemoryStore) -> None:
+    store.publish(1, make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
+    answer = QueryEngine(retriever).query("How do I clear it?", history=turns("lru_cache"))
     assert 'Nothing that was found is about "lru_cache".' in answer.notes and answer.confidence == "low"

@@ -1,17 +1,13 @@
 """A question in another language is told that the model reads English; an English one never is."""
 
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.language import find_language, is_foreign, reads_only_english
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.lexical import LexicalIndex
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 
@@ -74,12 +70,6 @@ def store() -> MemoryStore:
     made = MemoryStore()
     made.publish_index(1, CSV, model="all-MiniLM-L6-v2")
     return made
-
-
-@pytest.fixture
-def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
-        yield made
 
 
 def test_the_answer_says_that_the_model_reads_english(retriever: Retriever) -> None:

@@ -1,18 +1,13 @@
 """A question about "this page" is answered from it; a page that is open and not meant changes nothing."""
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.conversation.open_page import open_page
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.one_page import fragment_of, page_first, page_spellings
 from pipelines.answering.retrieval.prior import OTHER_VERSION, version_prior
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.lexical import LexicalIndex
 from pipelines.records import Filters
 from pipelines.store import Place, StoreUnavailable
 from pipelines.store.chunks import RankableChunk
@@ -132,10 +127,8 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def engine(tmp_path: Path, store: MemoryStore) -> Iterator[QueryEngine]:
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as retriever:
-        retriever.prepare()
-        yield QueryEngine(retriever)
+def engine(retriever: Retriever) -> QueryEngine:
+    return QueryEngine(retriever)
 
 
 def test_this_page_is_answered_from(engine: QueryEngine) -> None:

@@ -1,12 +1,9 @@
 """Greetings and thanks: answered as such, at once and without sources; what asks something is a question."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, make_hit
 from kit.queued_model import QueuedModel
 
 from pipelines.answering.conversation.smalltalk import find_smalltalk, strip_smalltalk
@@ -15,7 +12,6 @@ from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex
 
@@ -25,12 +21,6 @@ CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 @pytest.fixture
 def store() -> MemoryStore:
     return MemoryStore(CSV)
-
-
-@pytest.fixture
-def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
-        yield made
 
 
 @pytest.mark.parametrize(
