@@ -38,7 +38,7 @@ PARTIAL = [
 ]
 CLAIMS = [
     "Ray does not know how many GPUs a task uses.",
-    "The passages do not name NCCL, but ray.util.collective supports it as a backend [1].",
+    "The passages do not mention NCCL, but ray.util.collective supports it as a backend [1].",
     "The text field does not contain whitespace.",
     "No documents are loaded until you iterate [2].",
     "There is no need to call ray.init.",
