@@ -14,11 +14,11 @@ from kit.serving import ANSWER, COME_BACK, ENDED, ROOT, Load, Serving, ask, ask_
 
 from pipelines.indexing.settings import INDEX
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 STEPS = ("Raydex", "Retriever")
 ONE_EACH = {"autoscaling_config": None, "num_replicas": 2, "max_replicas_per_node": 1}
-PAGES, SECONDS_PER_TEXT = 1_200, 0.05  # of a run beside the service
+PAGES, SECONDS_PER_TEXT = 800, 0.05  # of a run beside the service
 ROWS: list[tuple[str, ...]] = []
 
 

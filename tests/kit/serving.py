@@ -24,6 +24,7 @@ from kit.nodes import RayNode, RayNodes, cluster
 from kit.processes import eventually
 from kit.workshop import Workshop
 
+from jobs.ask import read_events
 from pipelines import embedded
 from pipelines.store import Store
 from serve.proxy import VARIABLES
@@ -178,20 +179,22 @@ def ask(http: httpx.Client, number: int) -> tuple[str, str]:
 def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
     """As `ask`, for a streamed answer, which quotes its source: there is no language model."""
     subject = SUBJECTS[number % len(SUBJECTS)]
-    text = SITE[f"{subject}.html"]["about"]
     try:
         with http.stream("POST", "/query/stream", json={"question": f"Where are {subject} kept?"}) as reply:
             if reply.status_code == 503 and reply.headers.get("retry-after", "").isdigit():
                 return COME_BACK, ""
-            events = reply.read().decode()
+            events = dict(read_events(reply.iter_lines()))
     except httpx.TimeoutException:
         return "hang", ""
     except httpx.HTTPError as error:
         return type(error).__name__, str(error)
-    others = [name for name in SUBJECTS if name != subject and f"Text about {name}" in events.partition("delta")[2]]
-    if "event: answer" in events:
-        return (ANSWER, "") if text in events and not others else ("wrong answer", events[:500])
-    return (ENDED if "event: error" in events.splitlines() else "cut stream"), events[:500]
+    except ValueError:
+        return "cut stream", ""
+    if "answer" not in events:
+        return (ENDED if "error" in events else "cut stream"), str(events)[:500]
+    text = events["answer"]["answer"]
+    named = [name for name in SUBJECTS if SITE[f"{name}.html"]["about"] in text]
+    return (ANSWER, "") if named == [subject] else ("wrong answer", text[:500])
 
 
 class Load:

@@ -11,7 +11,7 @@ MOST, HALF = 0.8, 0.5
 # mostly the answer itself: high from WELL on. Chosen on 29 answers of a small model, whose figures are
 # in docs/citations.md.
 SURE, DOUBTFUL, WELL = 0.6, 0.1, 0.7
-# A quotation claims what its source says; how likely it answers the question decides. Of 47 high by CERTAIN 43 are
+# A quotation claims what its source says; how likely it answers the question decides. Of 45 high by CERTAIN 42 are
 # right (docs/citations.md). A quotation that fits so well needs less of the index.
 CERTAIN, RELEVANT, CERTAINLY_SURE = 0.84, 0.3, 0.4
 # The most that a quotation can have whose headings alone fit, that leaves something out, or that a leg found later.
