@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 # Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
-SECTIONING_VERSION = 5
+SECTIONING_VERSION = 6
 
 BlockKind = Literal["prose", "code", "table"]
 ChunkUnit = Literal["tokens", "characters"]
@@ -109,8 +109,9 @@ class Document:
 class Chunk:
     """A bounded piece of a section, the unit that is embedded and retrieved.
 
-    `id` depends on the url, the anchor, the text and the count of equal texts before it under that anchor, never on a
-    position or a setting. `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
+    `text` is Markdown (pipelines/markdown); all hashes and counts are of its plain text. `id` depends on the url, the
+    anchor, the plain text and the count of equal ones before it under that anchor, never on a position or a setting.
+    `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
     To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.
     """
 

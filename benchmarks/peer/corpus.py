@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.files.atomic_files import whole_folder
+from pipelines.markdown.plain import plain_text
 from pipelines.store import Store
 
 # Questions with their vectors, rows of length 1.
@@ -52,7 +53,7 @@ def _write_chunks(store: Store, index: int, folder: Path) -> None:
         for hit in hits:
             # As the chunker joins them: what the embedding model read.
             path = " > ".join(dict.fromkeys((hit.title, *hit.headings)))
-            text = f"{path}\n{hit.text}" if path else hit.text
+            text = f"{path}\n{plain_text(hit.text)}".lstrip("\n")
             print(json.dumps({"id": hit.chunk_id, "text": text, "source": hit.source}), file=lines)
             ordered.append(vectors[hit.chunk_id])
     np.save(folder / "vectors.npy", np.stack(ordered))

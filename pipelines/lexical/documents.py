@@ -10,6 +10,7 @@ import tantivy
 from tantivy import Query
 
 from pipelines.lexical.terms import plain_words, with_name_parts
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
 # Raised whenever the same chunk would be indexed with other terms: an older folder is then built anew.
@@ -52,13 +53,14 @@ def make_schema() -> tantivy.Schema:
 
 def make_document(hit: Hit) -> tantivy.Document:
     """Return a chunk as a document."""
+    text = plain_text(hit.text)
     return tantivy.Document(
         chunk_id=hit.chunk_id,
-        text=with_name_parts(hit.text),
+        text=with_name_parts(text),
         headings=with_name_parts(" ".join(hit.headings)),
         title=with_name_parts(hit.title),
         url=with_name_parts(_url_words(hit)),
-        words=plain_words(" ".join((hit.text, *hit.headings, hit.title))),
+        words=plain_words(" ".join((text, *hit.headings, hit.title))),
         tag=list(hit.tags),
         version=[hit.version] if hit.version is not None else [],
         language=hit.language,

@@ -7,9 +7,6 @@ from collections import defaultdict
 from pipelines.markdown.writing import GAP
 
 _PREFIX = re.compile(r"(?:    |[*-]   |> ?)*")
-_FENCE = re.compile(r"(`{3,})[^`]*")
-_ROW = re.compile(r"\| (.*) \|+")
-_RULE = re.compile(r"\|(?: --- \|)+")
 _TOKEN = re.compile(r"\\([!-/:-@\[-`{-~])|&#(\d{1,7});|(`+)|(\[)|\]\([^\s()]*\)")
 
 
@@ -43,11 +40,11 @@ class _Reader:
         if not rest:
             self._empty += 1
             self.end_table()
-        elif fence := _FENCE.fullmatch(rest):
+        elif rest.startswith("```") and "`" not in (info := rest.lstrip("`")):
             self.end_table()
-            self._fence, self._width = fence[1], len(prefix)
-        elif row := _ROW.fullmatch(rest):
-            self._read_row(rest, row[1])
+            self._fence, self._width = rest.removesuffix(info), len(prefix)
+        elif rest.startswith("| ") and rest.endswith("|"):
+            self._read_row(rest[2:].rstrip("|")[:-1])
         else:
             self.end_table()
             self._read_text(prefix, rest)
@@ -63,9 +60,10 @@ class _Reader:
         else:
             self._add(line[self._width :])
 
-    def _read_row(self, row: str, cells: str) -> None:
+    def _read_row(self, cells: str) -> None:
         self._rows += 1
-        if not (self._rows == 1 and not cells.strip(" |")) and not (self._rows == 2 and _RULE.fullmatch(row)):
+        is_rule = self._rows == 2 and not cells.replace("---", "").strip(" |")
+        if not is_rule and (self._rows > 1 or cells.strip(" |")):
             self._add(_plain_line(cells, cell=True))
 
     def end_table(self) -> None:

@@ -4,7 +4,6 @@ Written as Markdown, it shows them. It is a `str` for all who count, cut or comp
 loses them, and never a sign of the text.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -88,9 +87,6 @@ def join(parts: Sequence[str], gap: str = "") -> str:
     return Text(text, marks) if marks else text
 
 
-_MARKER = re.compile(r"(?:-|\d{1,9}\.) $")  # that Markdown has
-
-
 def below(text: str) -> str:
     """Return `text` as a paragraph of its own, although no empty line divides it from the one before."""
     return Text(text, [Mark(0, 1, "begin"), *marks_of(text)])
@@ -102,6 +98,7 @@ def in_list(text: str, marker: str, within: tuple[int, ...]) -> str:
         return text
     indent = "  " * (within.count(LIST) - bool(marker))
     start = len(indent) + len(marker)
-    item = [Mark(len(indent), start, "item")] if _MARKER.match(marker) else []
+    is_item = marker == "- " or (marker[:-2].isdecimal() and len(marker) <= 11)  # Markdown has no other markers
+    item = [Mark(len(indent), start, "item")] if is_item else []
     inner = [mark.moved(start) for mark in marks_of(text)]
     return Text(f"{indent}{marker}{text}", [Mark(0, start + len(text), "paragraph", "", within), *item, *inner])

@@ -24,8 +24,6 @@ _SIGN = re.compile(
 _SIGN_IN_LINK = re.compile(_SIGN.pattern + r"|[\[\]]")
 # And what would mean something where a line begins; its last sign is the one to escape.
 _BEGINS = re.compile(r"[-+](?=\s|$)|>|#(?=#{0,5}(?:\s|$))|[-=](?=[-=]*\s*$)|\d{1,9}[.)](?=\s|$)")
-_TICKS = re.compile("`+")
-_NOT_IN_LANGUAGE = re.compile(r"[^\w+#.-]")
 _NOT_IN_URL = str.maketrans({sign: f"%{ord(sign):02X}" for sign in " ()<>|\\`"})
 
 
@@ -208,22 +206,26 @@ def _escape(text: str, *, link: bool = False) -> str:
 def _code(text: str, *, cell: bool) -> str:
     if cell and "\\|" in text:  # no reader of tables agrees with another on it
         return _escape(text)
-    ticks = "`" * _fence_length(text, 1)
+    ticks = _ticks(text, 1)
     pad = " " if "`" in (text[0], text[-1]) or (text[0] == text[-1] == " " and text.strip()) else ""
     return f"{ticks}{pad}{text.replace('|', chr(92) + '|') if cell else text}{pad}{ticks}"
 
 
-def _fence_length(text: str, least: int) -> int:
-    """Return a number of backticks that `text` has not in a row."""
-    return max(least, *(len(run) + 1 for run in _TICKS.findall(text)), 0)
+def _ticks(text: str, least: int) -> str:
+    """Return more backticks than `text` has in a row."""
+    ticks = "`" * least
+    while ticks in text:
+        ticks += "`"
+    return ticks
 
 
 # ---------------------------------------------------------------------------------------------- boxes
 
 
 def _fenced(part: Part) -> list[str]:
-    ticks = "`" * _fence_length(part.text, 3)
-    return [ticks + _NOT_IN_LANGUAGE.sub("", part.language), *part.text.split("\n"), ticks]
+    ticks = _ticks(part.text, 3)
+    language = "".join(sign for sign in part.language if sign.isalnum() or sign in "_+#.-")
+    return [ticks + language, *part.text.split("\n"), ticks]
 
 
 def _table(part: Part) -> list[str]:

@@ -14,6 +14,7 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter, model_folder
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.files.model_cards import write_card
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.training import fine_tuning, mining
 from pipelines.training.card import card_entries, judge_ranks
@@ -85,7 +86,7 @@ class EmbedderKind(Kind[EmbedderPlan, EmbedderData, None]):
         """Fine-tune; an interrupted training continues from its last checkpoint."""
         model, plan = load_model(data.base.model, fine_tuning.choose_device(data.plan.device)), data.plan
         if plan.new_words:
-            words = frequent_words([hit.text for hit in data.corpus.chunks], model, plan.new_words)
+            words = frequent_words([plain_text(hit.text) for hit in data.corpus.chunks], model, plan.new_words)
             workplace.say(f"{extend_vocabulary(model, words):,} words join the vocabulary")
         fine_tune(model, data.triples, plan, workplace.checkpoints(data.base.identity))
         model.save(str(workplace.model))

@@ -18,6 +18,7 @@ from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.questions.feedback import Feedback, question_key
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
@@ -151,7 +152,8 @@ def embedding_text(hit: Hit) -> str:
     """
     names = [" ".join(name.split()) for name in (hit.title, *hit.headings)]
     path = [name for name, before in zip(names, ["", *names], strict=False) if name and name != before]
-    return f"{' > '.join(path)}\n{hit.text}" if path else hit.text
+    text = plain_text(hit.text)
+    return f"{' > '.join(path)}\n{text}" if path else text
 
 
 def positives_of(example: Example, corpus: Corpus) -> list[Hit]:

@@ -6,6 +6,7 @@ Knows chunks; no model and no database.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit, digest
 
 # Characters of a chunk from which it is worth a call: a shorter one is a heading or a signature.
@@ -29,7 +30,7 @@ def draw_chunks(chunks: Sequence[Hit], limit: int, seed: int = 0, least: int = L
     """
     by_page: dict[str, list[Hit]] = {}
     for chunk in sorted(chunks, key=lambda chunk: digest(str(seed), chunk.chunk_id)):
-        if len(chunk.text) >= least:
+        if len(plain_text(chunk.text)) >= least:
             by_page.setdefault(chunk.url, []).append(chunk)
     rounds = max(map(len, by_page.values()), default=0)
     spread = [of_page[n] for n in range(rounds) for of_page in by_page.values() if n < len(of_page)]

