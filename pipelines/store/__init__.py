@@ -48,7 +48,7 @@ from pipelines.store.keys import (
     key_hash,
 )
 from pipelines.store.migrations import MigrationFailed, Schema, give_database
-from pipelines.store.pages import READ_ATTEMPTS, Pages, PageToIndex
+from pipelines.store.page_states import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BuildResources,
     NoSuchRevision,

@@ -32,7 +32,7 @@ class RunningReplicas:
     def ports_for(self, path: str) -> list[int]:
         """Return the ports of the application that has `path`, the one with the fewest requests first."""
         if not self._polls and self._can_listen:
-            self._polls[None] = self._listen({find(ROUTES): self.take_routes})
+            self._polls[None] = self.listen({find(ROUTES): self.take_routes})
         fits = [prefix for prefix in self._prefixes if f"{path}/".startswith(prefix.rstrip("/") + "/")]
         deployment = self._prefixes[max(fits, key=len)] if fits else None
         return sorted(self._ports.get(deployment, ()), key=self._busy.__getitem__)
@@ -54,7 +54,7 @@ class RunningReplicas:
             self._ports.pop(deployment, None)
         for deployment in endpoints.keys() - self._polls.keys():
             key = (find(TARGETS), deployment)
-            self._polls[deployment] = self._listen({key: lambda targets, of=deployment: self.take(of, targets)})
+            self._polls[deployment] = self.listen({key: lambda targets, of=deployment: self.take(of, targets)})
 
     def take(self, deployment: Any, targets: Any) -> None:
         """Take the running replicas of a deployment."""
@@ -63,6 +63,7 @@ class RunningReplicas:
         self._ports[deployment] = tuple(filter(None, ports))
 
     @staticmethod
-    def _listen(listeners: dict[Any, Any]) -> Any:
+    def listen(listeners: dict[Any, Any]) -> Any:
+        """Have Serve's controller call the `listeners` at each change, until the result is stopped."""
         controller = ray.get_actor(find(CONTROLLER), find(NAMESPACE))
         return find(LISTEN)(controller, listeners, asyncio.get_running_loop(), client_id="serve.proxy")

@@ -212,7 +212,7 @@ def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monk
     asked: list[object] = []
     for name in ("is_little", "is_connected"):
         monkeypatch.setattr(gather, name, lambda *_: False)
-    monkeypatch.setattr(gather.Gatherer, "_ray_builder", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
+    monkeypatch.setattr(gather.Gatherer, "ray_builder", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
     jobs.common = jobs.common[:-1]
     assert jobs.reindex().summary["chunks"]["embedded"] == 36
     assert asked == []

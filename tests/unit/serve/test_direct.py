@@ -260,7 +260,7 @@ def test_a_replica_that_takes_no_connection_is_passed_over():
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> RunningReplicas:
     """What the proxy knows of replicas, told by the test in place of Serve's controller."""
-    monkeypatch.setattr(RunningReplicas, "_listen", staticmethod(lambda listeners: SimpleNamespace(stop=lambda: None)))
+    monkeypatch.setattr(RunningReplicas, "listen", staticmethod(lambda listeners: SimpleNamespace(stop=lambda: None)))
     monkeypatch.setattr("ray.get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: "here"))
     return RunningReplicas()
 
