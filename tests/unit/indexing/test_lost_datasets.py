@@ -29,7 +29,7 @@ class Run:
         self.datasets, self.rows, self.told = list(datasets), [], []
         self._log = SimpleNamespace(tell=self.told.append)
 
-    def _ray_builder(self) -> SimpleNamespace:
+    def ray_builder(self) -> SimpleNamespace:
         return self.datasets.pop(0)
 
     def _consume(self, stored: object) -> None:
