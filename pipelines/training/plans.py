@@ -1,4 +1,4 @@
-"""The settings of a training, as plans that declare their defaults; a field with a description is a flag."""
+"""The settings of a training: plans that declare their defaults; what has a description is a flag."""
 
 from typing import Literal, Self
 
