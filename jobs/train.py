@@ -46,6 +46,8 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "tags":
         add("--corrections", type=Path, help="CSV of question, tag, correction: labelled by people")
         add_moved(parser, {"--plain": "it is gone: it asked about the documentation of Ray"})
+    if name == "embedder":
+        add_moved(parser, {"--new-words": "it is gone: no gain was measured"})
     add_fields(parser, KINDS[name].plan)
     if name in ("adapter", "embedder", "reranker"):
         add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")

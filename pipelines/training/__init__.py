@@ -1,7 +1,7 @@
 """Training: questions become better models, each judged before it may be used.
 
-`train(kind, data, output)` (run.py) learns, judges and publishes; each of KINDS has a file. card.py holds the gate,
-mining and folds choose what to learn from and what to judge by, ranking and classification score the result.
+`train(kind, data, output)` (run.py) learns, judges and publishes; each of KINDS has a file. mining and
+folds choose what to learn from and what to judge by, ranking (with the gate) and classification score the result.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ from pipelines.training.adapter import AdapterKind
 from pipelines.training.cross_encoder import RerankerKind
 from pipelines.training.embedder import EmbedderKind
 from pipelines.training.router import RouterKind
-from pipelines.training.run import Kind, TrainingOrder, TrainingResult, check_free, train
+from pipelines.training.run import ModelKind, TrainingOrder, TrainingResult, check_free, train
 from pipelines.training.tags import TagKind
 
-KINDS: dict[str, Kind[Any, Any, Any]] = {
+KINDS: dict[str, ModelKind[Any, Any, Any]] = {
     kind.name: kind for kind in (AdapterKind(), EmbedderKind(), RerankerKind(), RouterKind(), TagKind())
 }
 
-__all__ = ["KINDS", "Kind", "TrainingOrder", "TrainingResult", "check_free", "train"]
+__all__ = ["KINDS", "ModelKind", "TrainingOrder", "TrainingResult", "check_free", "train"]

@@ -17,12 +17,10 @@ from pipelines.embedding.adapter import KIND, QueryAdapter
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.files.model_cards import write_card
 from pipelines.records import Index
-from pipelines.training.card import GateVerdict, card_entries, judge_ranks
 from pipelines.training.folds import Places
 from pipelines.training.mining import Corpus, NothingToLearn, page_folds, select_answered
-from pipelines.training.plans import TrainingPlan
-from pipelines.training.ranking import vector_ranks
-from pipelines.training.run import Judgement, Kind, TrainingOrder, Workplace
+from pipelines.training.ranking import GateVerdict, judge_ranks, vector_ranks
+from pipelines.training.run import ModelKind, TrainingOrder, TrainingPlan, TrainingScores, Workplace, card_entries
 
 Matrix = NDArray[np.float32]
 
@@ -72,7 +70,7 @@ class AdapterData:
         return judge_ranks(before, after)
 
 
-class AdapterKind(Kind[AdapterPlan, AdapterData, QueryAdapter]):
+class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
     """Judged by maps that have not learned from the pages of the questions; the one that is saved learns from all."""
 
     name, card, plan = "adapter", KIND, AdapterPlan
@@ -95,7 +93,7 @@ class AdapterKind(Kind[AdapterPlan, AdapterData, QueryAdapter]):
         """Learn from all questions."""
         return data.learn(range(len(data.examples)))
 
-    def judge(self, data: AdapterData, model: QueryAdapter, workplace: Workplace) -> Judgement:
+    def judge(self, data: AdapterData, model: QueryAdapter, workplace: Workplace) -> TrainingScores:
         """Judge all questions out of fold, and those of the check by a map that learned from none of their pages."""
         folds = page_folds(data.examples, data.corpus, data.plan.seed)
         mapped = map_out_of_fold(data.questions, folds, data.learn)
@@ -109,7 +107,7 @@ class AdapterKind(Kind[AdapterPlan, AdapterData, QueryAdapter]):
             | {"collection": index.collection, "index": index.id, "revision": index.revision},
         )
         scores = f"{verdict}\n\nchecked on further questions\n{checked}" if checked else str(verdict)
-        return Judgement(verdict.accepted, entries | {"check": asdict(checked) if checked else None}, scores, {})
+        return TrainingScores(verdict.accepted, entries | {"check": asdict(checked) if checked else None}, scores, {})
 
     def save(self, model: QueryAdapter, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the map and its card."""

@@ -12,13 +12,13 @@ import numpy as np
 
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.training.folds import Probabilities
-from pipelines.training.run import Data, Kind, Plan
+from pipelines.training.run import Data, ModelKind, Plan
 
 BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
 
 
-class ClassifierKind(Kind[Plan, Data, TextClassifier]):
+class ClassifierKind(ModelKind[Plan, Data, TextClassifier]):
     """A kind of model that is a classifier of texts: the card lies in its metadata."""
 
     def save(self, model: TextClassifier, folder: Path, card: Mapping[str, Any]) -> None:

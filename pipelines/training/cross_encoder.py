@@ -20,11 +20,10 @@ from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.files.model_cards import write_card
 from pipelines.text.cleaning import clean_for_tokenizer
 from pipelines.training import fine_tuning, mining
-from pipelines.training.card import card_entries, judge_ranks
+from pipelines.training.fine_tuning import FineTuningPlan
 from pipelines.training.mining import NegativeDraw, Triple
-from pipelines.training.plans import FineTuningPlan, RerankingPlan
-from pipelines.training.ranking import JudgingHits
-from pipelines.training.run import Judgement, Kind, TrainingOrder, Workplace
+from pipelines.training.ranking import JudgingHits, judge_ranks
+from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingScores, Workplace, card_entries
 
 KS = (1, 3, 5, 9, 18)
 # Retrieved hits among which negatives are sought: enough where a page has many of the best.
@@ -62,7 +61,7 @@ class RerankerData:
     triples: Sequence[Triple]
 
 
-class RerankerKind(Kind[RerankerPlan, RerankerData, int]):
+class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
     """Judged by the hits of held-out questions as they are served, before and after reranking."""
 
     name, card, plan = "reranker", "cross-encoder", RerankerPlan
@@ -101,7 +100,7 @@ class RerankerKind(Kind[RerankerPlan, RerankerData, int]):
         workplace.say(f"trained for {steps:,} steps; judging")
         return steps
 
-    def judge(self, data: RerankerData, model: int, workplace: Workplace) -> Judgement:
+    def judge(self, data: RerankerData, model: int, workplace: Workplace) -> TrainingScores:
         """Judge the saved model."""
         plan, started = data.plan, time.monotonic()
         device = fine_tuning.choose_device(plan.device)
@@ -116,7 +115,7 @@ class RerankerKind(Kind[RerankerPlan, RerankerData, int]):
             settings=plan.model_dump() | {"steps": model, "collection": data.collection},
         )
         scores = f"{verdict}\n{latency:.2f} s to rerank {plan.depth} hits"
-        return Judgement(verdict.accepted, entries, scores, {"rerank_s": latency})
+        return TrainingScores(verdict.accepted, entries, scores, {"rerank_s": latency})
 
     def save(self, model: int, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the card beside the model."""

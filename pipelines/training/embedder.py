@@ -14,15 +14,12 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter, model_folder
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.files.model_cards import write_card
-from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.training import fine_tuning, mining
-from pipelines.training.card import card_entries, judge_ranks
+from pipelines.training.fine_tuning import FineTuningPlan
 from pipelines.training.mining import Corpus, IndexedCollection, Triple
-from pipelines.training.plans import FineTuningPlan
-from pipelines.training.ranking import make_judging_set, prefixes_of, ranks_by_question
-from pipelines.training.run import Judgement, Kind, TrainingOrder, Workplace
-from pipelines.training.vocabulary import extend_vocabulary, frequent_words, token_embeddings
+from pipelines.training.ranking import judge_ranks, make_judging_set, prefixes_of, ranks_by_question
+from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace, card_entries
 
 # Retrieved hits among which negatives are sought: more than a page usually has among the best.
 MINED_FROM = 20
@@ -39,7 +36,6 @@ class EmbedderPlan(FineTuningPlan):
     learning_rate: float = Field(2e-5, gt=0, description="token embeddings alone: 1e-4")
     batch_size: int = Field(32, ge=2, description="questions; the other texts of a batch are negatives too")
     max_tokens: int = Field(0, ge=0, description="cut texts while training; 0: as the model does")
-    new_words: int = Field(0, ge=0, description="words of the corpus to add to the vocabulary")
     pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")
     skip: int = Field(0, ge=0, description="pass over so many of the best wrong hits")
 
@@ -62,7 +58,7 @@ class EmbedderData:
     triples: Sequence[Triple]
 
 
-class EmbedderKind(Kind[EmbedderPlan, EmbedderData, None]):
+class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
     """Judged by vectors alone, on the questions of held-out pages."""
 
     name, card, plan = "embedder", "embedding-model", EmbedderPlan
@@ -85,13 +81,10 @@ class EmbedderKind(Kind[EmbedderPlan, EmbedderData, None]):
     def fit(self, data: EmbedderData, workplace: Workplace) -> None:
         """Fine-tune; an interrupted training continues from its last checkpoint."""
         model, plan = load_model(data.base.model, fine_tuning.choose_device(data.plan.device)), data.plan
-        if plan.new_words:
-            words = frequent_words([plain_text(hit.text) for hit in data.corpus.chunks], model, plan.new_words)
-            workplace.say(f"{extend_vocabulary(model, words):,} words join the vocabulary")
         fine_tune(model, data.triples, plan, workplace.checkpoints(data.base.identity))
         model.save(str(workplace.model))
 
-    def judge(self, data: EmbedderData, model: None, workplace: Workplace) -> Judgement:
+    def judge(self, data: EmbedderData, model: None, workplace: Workplace) -> TrainingScores:
         """Judge the saved model beside its base among a pool of chunks; the evaluator's files stay with the model."""
         plan, evaluation = data.plan, workplace.model / "evaluation"
         judging = make_judging_set(data.held_out, data.corpus, plan.pool, plan.seed)
@@ -108,7 +101,7 @@ class EmbedderKind(Kind[EmbedderPlan, EmbedderData, None]):
             verdict=verdict,
             settings=plan.model_dump() | {"triples": len(data.triples), "collection": data.collection},
         )
-        return Judgement(verdict.accepted, entries, str(verdict), {})
+        return TrainingScores(verdict.accepted, entries, str(verdict), {})
 
     def save(self, model: None, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the card beside the model."""
@@ -156,7 +149,7 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpo
     if plan.layers == "embeddings":
         for weights in model.parameters():
             weights.requires_grad = False
-        token_embeddings(model).weight.requires_grad = True
+        model[0].auto_model.get_input_embeddings().weight.requires_grad = True
     own_limit, model.max_seq_length = model.max_seq_length, plan.max_tokens or model.max_seq_length
     columns = {"anchor": [t.question for t in triples], "positive": [t.positive for t in triples]}
     for place in range(len(triples[0].negatives)):

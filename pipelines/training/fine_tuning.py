@@ -9,18 +9,37 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import Example, sample
 from pipelines.records import digest
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, select_answered, split
-from pipelines.training.plans import FineTuningPlan
+from pipelines.training.run import TrainingPlan
 
 
 class TrainerMissing(RuntimeError):
     """The libraries that the trainer needs are not installed."""
+
+
+class FineTuningPlan(TrainingPlan):
+    """The settings of a fine-tuning: the model that it begins with, what it learns from, and how."""
+
+    model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
+    questions: int = Field(0, ge=0, description="questions to learn from; 0: all")
+    held_out: int = Field(0, ge=0, description="questions to judge by; 0: all that are held out")
+    negatives: int = Field(1, ge=1, description="wrong answers mined for each question")
+    epochs: float = Field(1.0, gt=0, description="passes over the questions")
+    batch_size: int
+    learning_rate: float
+    max_tokens: int
+    warmup: float = Field(0.1, ge=0)
+    precision: Literal["fp32", "fp16", "bf16"] = Field("fp32", description="fp16 and bf16 are for GPUs")
+    checkpoint_steps: int = Field(20, ge=1)
+    device: str = Field("auto", description="auto, cpu or cuda[:n]")
 
 
 def check_trainer() -> None:

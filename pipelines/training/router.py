@@ -17,8 +17,7 @@ from pipelines.evaluation.statistics import PairedTest, paired_test
 from pipelines.training import classification
 from pipelines.training.classification import ClassifierKind, markdown_table
 from pipelines.training.folds import FOLDS, group_folds, predict_out_of_fold
-from pipelines.training.plans import TrainingPlan
-from pipelines.training.run import Judgement, TrainingOrder, Workplace
+from pipelines.training.run import TrainingOrder, TrainingPlan, TrainingScores, Workplace
 
 SUFFICES, NEEDS_STRONG = "1", "0"
 LABELS = (NEEDS_STRONG, SUFFICES)
@@ -64,7 +63,7 @@ class RouterKind(ClassifierKind[RouterPlan, RouterData]):
         """Learn from all questions. Raises CannotLearn."""
         return fit_router(data.rows)
 
-    def judge(self, data: RouterData, model: TextClassifier, workplace: Workplace) -> Judgement:
+    def judge(self, data: RouterData, model: TextClassifier, workplace: Workplace) -> TrainingScores:
         """Judge by probabilities of routers that have not seen the question, in whatever wording."""
         rows, plan = data.rows, data.plan
         gain, metrics = score_router(rows, probabilities_out_of_fold(data), plan)
@@ -73,7 +72,7 @@ class RouterKind(ClassifierKind[RouterPlan, RouterData]):
             "settings": {"threshold": plan.threshold, "folds": plan.folds, "seed": plan.seed},
             "metrics": metrics,
         }
-        return Judgement(gain.low > 0, entries, describe(metrics, gain, plan.threshold), {})
+        return TrainingScores(gain.low > 0, entries, describe(metrics, gain, plan.threshold), {})
 
 
 def fit_router(rows: Sequence[LabelledQuestion]) -> TextClassifier:

@@ -1,29 +1,58 @@
 """Trains a model: `train(kind, data, output)` learns, judges, and publishes the model with its card.
 
-Knows no kind of model: each is a `Kind` in a file of its own. What stands between the four steps is here: the folder
-that is whole or not there, the card, the verdict and who overrules it.
+Knows no kind of model: each is a `ModelKind` in a file of its own. What stands between its steps is here: the
+folder that is whole or not there, the card, the verdict and who overrules it.
 """
 
 import contextlib
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipelines.answering.settings import AnswerSettings, change
+from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
 from pipelines.files.atomic_files import replace_folder
 from pipelines.files.model_cards import CARD_FILE, VERSION
 from pipelines.records import digest
 from pipelines.store import Store
-from pipelines.training.card import acceptance
 from pipelines.training.mining import open_collection
-from pipelines.training.plans import TrainingPlan
+from pipelines.training.ranking import GateVerdict
 
 Progress = Callable[[str], object]
+
+
+class TrainingPlan(BaseModel):
+    """The settings of a training; a value that can't be used is a ValidationError.
+
+    A field with a description is a flag of `raydex train`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    seed: int = Field(0, description="of everything that is drawn by chance")
+
+
+class RerankingPlan(TrainingPlan):
+    """The settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
+
+    depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
+    k: int = Field(9, ge=1, description="the gate compares so many hits")
+
+    @model_validator(mode="after")
+    def _check_depth(self) -> Self:
+        if self.k > self.depth:
+            raise ValueError(f"k is {self.k} and depth {self.depth}: k must not be above depth")
+        return self
+
+
 Plan = TypeVar("Plan", bound=TrainingPlan)
 Data = TypeVar("Data")
 Model = TypeVar("Model")
@@ -96,7 +125,7 @@ class Workplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class TrainingScores:
     """Whether a model gained on what it has not learned from, the entries of its card, and the scores for a person.
 
     `figures` are for the summary alone.
@@ -108,7 +137,7 @@ class Judgement:
     figures: Mapping[str, Any]
 
 
-class Kind(ABC, Generic[Plan, Data, Model]):
+class ModelKind(ABC, Generic[Plan, Data, Model]):
     """A kind of model: the examples that it learns from, how it learns, and what it is judged by.
 
     `name` is that of the command, `card` that of the card.
@@ -128,7 +157,7 @@ class Kind(ABC, Generic[Plan, Data, Model]):
         """Return the model that learned from the examples."""
 
     @abstractmethod
-    def judge(self, data: Data, model: Model, workplace: Workplace) -> Judgement:
+    def judge(self, data: Data, model: Model, workplace: Workplace) -> TrainingScores:
         """Judge on examples that were not learned from."""
 
     @abstractmethod
@@ -159,7 +188,7 @@ class TrainingResult:
 
 
 def train(
-    kind: Kind[Any, Data, Any], data: Data, output: Path, *, accept: bool = False, progress: Progress = silent
+    kind: ModelKind[Any, Data, Any], data: Data, output: Path, *, accept: bool = False, progress: Progress = silent
 ) -> TrainingResult:
     """Learn, judge on what was not learned from, and put the model into the folder `output`.
 
@@ -175,3 +204,34 @@ def train(
     workplace.publish()
     figures = {"seconds": round(time.monotonic() - started, 1), **judged.figures}
     return TrainingResult(output, card, judged.scores, figures)
+
+
+# ------------------------------------------------------------------------------------------- the card
+
+
+def card_entries(
+    *, base: Mapping[str, Any], examples: Sequence[Example], verdict: GateVerdict, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the entries of a card of a model that was trained and judged on `examples`.
+
+    `base` names the embedding model that it belongs to or was made from.
+    """
+    pages = {page_of(source) for example in examples for source in example.sources}
+    return {
+        "base": dict(base),
+        "data": {"fingerprint": dataset_fingerprint(examples), "questions": len(examples), "pages": len(pages)},
+        "settings": dict(settings),
+        "metrics": asdict(verdict),
+    }
+
+
+def acceptance(gained: bool, accept: bool) -> dict[str, Any]:
+    """Return the entries of a card that decide whether the model may be used, with today's date.
+
+    `accept`: a person accepts it whatever the verdict is.
+    """
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "accepted": gained or accept,
+        "forced": accept and not gained,
+    }

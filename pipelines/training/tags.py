@@ -23,12 +23,10 @@ from pipelines.evaluation.questions.labelled import (
     tag_by_url,
 )
 from pipelines.training import classification, folds
-from pipelines.training.card import GateVerdict, judge_ranks, within
 from pipelines.training.classification import ClassifierKind, markdown_table
 from pipelines.training.folds import FOLDS
-from pipelines.training.plans import RerankingPlan
-from pipelines.training.ranking import JudgingHits
-from pipelines.training.run import Judgement, TrainingOrder, Workplace
+from pipelines.training.ranking import GateVerdict, JudgingHits, judge_ranks, within
+from pipelines.training.run import RerankingPlan, TrainingOrder, TrainingScores, Workplace
 
 # A part with fewer labelled questions is "other": docs/training.md has what other bounds give.
 AT_LEAST = 100
@@ -80,7 +78,7 @@ class TagKind(ClassifierKind[TagPlan, TagData]):
         """Learn from all questions. Raises CannotLearn."""
         return fit_tags(data.rows)
 
-    def judge(self, data: TagData, model: TextClassifier, workplace: Workplace) -> Judgement:
+    def judge(self, data: TagData, model: TextClassifier, workplace: Workplace) -> TrainingScores:
         """Judge over folds that share no page and no question, and by the gain in the hits."""
         plan, metrics = data.plan, score_tags(data.rows, data.plan.folds, data.plan.seed)
         workplace.say(f"accuracy on {plan.folds} folds: {_numbers(metrics['accuracy'])}")
@@ -100,7 +98,7 @@ class TagKind(ClassifierKind[TagPlan, TagData]):
         scores = [describe(metrics)]
         if verdict:
             scores += ["", markdown_table(by_threshold), f"\nthreshold {threshold:g}", str(verdict)]
-        return Judgement(verdict is not None and verdict.accepted, entries, "\n".join(scores), {})
+        return TrainingScores(verdict is not None and verdict.accepted, entries, "\n".join(scores), {})
 
 
 def _with_hits(data: TagData, examples: Sequence[Example], order: TrainingOrder) -> TagData:

@@ -12,7 +12,6 @@ from pipelines.embedding.tokens import ModelNotAccepted
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
-from pipelines.training.card import acceptance, card_entries, judge_ranks
 from pipelines.training.embedder import EmbedderPlan, fine_tune
 from pipelines.training.fine_tuning import TrainerMissing
 from pipelines.training.mining import (
@@ -25,9 +24,8 @@ from pipelines.training.mining import (
     select_answered,
     split,
 )
-from pipelines.training.ranking import make_judging_set, ranks_by_question
-from pipelines.training.run import Workplace
-from pipelines.training.vocabulary import extend_vocabulary, frequent_words
+from pipelines.training.ranking import judge_ranks, make_judging_set, ranks_by_question
+from pipelines.training.run import Workplace, acceptance, card_entries
 
 SITE = "https://docs.test/"
 
@@ -193,21 +191,6 @@ def tiny(tmp_path: Path) -> Any:
     tokenizer.save_pretrained(str(tmp_path / "bert"))
     module = Transformer(str(tmp_path / "bert"), max_seq_length=32)
     return SentenceTransformer(modules=[module, Pooling(16)], device="cpu")
-
-
-def test_words_of_the_corpus_become_one_token_that_begins_as_the_mean_of_its_pieces(tiny: Any, tmp_path: Path) -> None:
-    corpus = ["KubeRay schedules tasks, kuberay"] * 15 + ["one unfathomableword"]
-    assert frequent_words(corpus, tiny, most=5) == ["kuberay"]
-    weights = tiny[0].auto_model.get_input_embeddings().weight.detach().clone()
-    pieces = tiny.tokenizer("kuberay", add_special_tokens=False)["input_ids"]
-    assert extend_vocabulary(tiny, ["kuberay"]) == 1
-    grown = tiny[0].auto_model.get_input_embeddings().weight.detach()
-    assert grown[-1].tolist() == pytest.approx(weights[pieces].mean(dim=0).tolist())
-    assert grown[: len(weights)].equal(weights) and len(grown) == len(weights) + 1
-    assert tiny.tokenizer.tokenize("The KubeRay, kuberays")[:3] == ["the", "kuberay", ","]
-    tiny.save(str(tmp_path / "saved"))
-    before, after = load_tokenizer("all-MiniLM-L6-v2"), load_tokenizer(str(tmp_path / "saved"))
-    assert after.count_tokens(["a kuberay"])[0] == before.count_tokens(["a kuberay"])[0] - len(pieces) + 1
 
 
 def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) -> None:
