@@ -1,4 +1,4 @@
-"""Ranks the right hit of held-out questions, as served, by vectors or by a model; judges ranks by the gate.
+"""Ranks the right hit of held-out questions, as served or by vectors, and judges ranks by the gate.
 
 Knows questions, hits and models that are given; not how any of them came to be.
 """
