@@ -1,7 +1,6 @@
 """rustdoc: an item becomes a section with its id, its name and its signature as code.
 
-rustdoc puts id and signature of an item into the summary of a `<details>` and its text beside the summary. An
-implementation without text becomes a line of the list it stands in.
+Id and signature stand in the summary of a `<details>`, the text beside it; an implementation without text is a line.
 """
 
 from bs4 import BeautifulSoup, Tag
@@ -16,15 +15,23 @@ def _rewrite(soup: BeautifulSoup) -> None:
     tags = by_class(soup)
     for frame in soup.find_all(id="main-content"):
         frame.name = "div"
-    for text in tags["docblock"]:
-        for link in text.find_all("a", string="Read more"):
-            link.decompose()
+    for link in (link for text in tags["docblock"] for link in text.find_all("a", string="Read more")):
+        link.decompose()
     for header in tags["code-header"]:
         _rewrite_item(soup, header)
     for field in tags["structfield"]:
-        _rewrite_field(soup, field)
-    for table in tags["item-table"]:
-        _rewrite_table(table)
+        declaration = lines_of(field)
+        field.name, field.string = "section", ""
+        field.extend([soup.new_tag("h3", string=declaration.partition(":")[0]), listing(soup, declaration)])
+        _adopt_text(field)
+    for table in (table for table in tags["item-table"] if table.name != "dl"):
+        table.name = "table"
+        for mark in table.find_all("span", class_="stab"):
+            mark.string = f" ({mark.get_text()})"
+        for row in children(table):
+            row.name = "tr"
+            for cell in children(row):
+                cell.name = "td"
 
 
 def _rewrite_item(soup: BeautifulSoup, header: Tag) -> None:
@@ -47,13 +54,8 @@ def _rewrite_item(soup: BeautifulSoup, header: Tag) -> None:
     else:
         details.name, holder.name, summary.name = "section", "div", "div"
         details["id"] = holder.attrs.pop("id")
-    _merge_headings(details or holder)
-
-
-def _merge_headings(item: Tag) -> None:
-    """Make paragraphs of the headings in the text of an item (Examples, Panics): it is one section."""
-    for text in item.find_all("div", class_="docblock", recursive=False):
-        for heading in text.find_all(["h2", "h3", "h4", "h5", "h6"]):
+    for text in (details or holder).find_all("div", class_="docblock", recursive=False):
+        for heading in text.find_all(["h2", "h3", "h4", "h5", "h6"]):  # Examples, Panics: an item is one section
             heading.name, heading.string = "p", f"{heading.get_text().strip()}:"
 
 
@@ -61,26 +63,6 @@ def _adopt_text(holder: Tag) -> None:
     text = holder.find_next_sibling()
     if isinstance(text, Tag) and "docblock" in text.get_attribute_list("class"):
         holder.append(text)
-
-
-def _rewrite_field(soup: BeautifulSoup, field: Tag) -> None:
-    declaration = lines_of(field)
-    field.name, field.string = "section", ""
-    field.extend([soup.new_tag("h3", string=declaration.partition(":")[0]), listing(soup, declaration)])
-    _adopt_text(field)
-
-
-def _rewrite_table(table: Tag) -> None:
-    """Make a table of the items of a module: name, description."""
-    if table.name == "dl":
-        return
-    for mark in table.find_all("span", class_="stab"):
-        mark.string = f" ({mark.get_text()})"
-    table.name = "table"
-    for row in children(table):
-        row.name = "tr"
-        for cell in children(row):
-            cell.name = "td"
 
 
 GENERATOR = Generator(
