@@ -15,8 +15,8 @@ from markdown_it.token import Token
 
 from pipelines.markdown.plain import plain_text
 
-# Without what a chunk never has: in a plain text "# x" is a comment, and "---" below a line no heading. To read nine
-# chunks with their neighbours takes 6 ms.
+# Without what a chunk never has: in a plain text "# x" is a comment, and "---" below a line no heading. To read the
+# passages of nine hits takes 0.7 ms, of fifty 4 ms.
 _PARSER = (
     MarkdownIt("commonmark").enable("table").disable(["inline", "heading", "lheading", "hr", "html_block", "reference"])
 )

@@ -103,11 +103,11 @@ def sentences(block: str) -> Iterator[str]:
 
 
 def split_sentences(block: str) -> Iterator[str]:
-    """Yield the sentences of a block of prose."""
+    """Yield the sentences of a block of prose, none with half of the code in a line."""
     sentence = ""
     for part in _SENTENCE_END.split(" ".join(block.split())):
         sentence = f"{sentence} {part}" if sentence else part
-        if not _ABBREVIATION.search(sentence):
+        if not _ABBREVIATION.search(sentence) and sentence.count("`") % 2 == 0:
             yield sentence
             sentence = ""
     if sentence:

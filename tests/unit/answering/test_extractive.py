@@ -156,8 +156,16 @@ def test_long_code_is_cut() -> None:
     assert "…\n```" in made and made.count("\n") < MOST_CODE_LINES + 9
 
 
-def test_what_nothing_fits_is_not_known_with_the_closest_sources() -> None:
-    assert answer("How do I bake sourdough bread?", CSV, TUNE) == f"{UNKNOWN} The closest that it holds: [1] [2]"
+@pytest.mark.parametrize(
+    ("asked", "hits", "said"),
+    [
+        ("How do I bake sourdough bread?", (CSV, TUNE), f"{UNKNOWN} The closest that it holds: [1] [2]"),
+        ("what is it?", (CSV,), f"{UNKNOWN} The closest that it holds: [1]"),
+        ("anything", (), UNKNOWN),
+    ],
+)
+def test_what_nothing_fits_is_not_known_with_the_closest_sources(asked: str, hits: Sequence[Hit], said: str) -> None:
+    assert answer(asked, *hits) == said
 
 
 def test_a_question_that_the_index_hardly_answers_is_not_known_but_shows_what_comes_closest() -> None:
@@ -179,14 +187,6 @@ def test_the_section_of_an_object_that_is_named_comes_first() -> None:
     )
     assert answer("what does ray.put do", guide, entry).startswith("**ray.put**")
     assert answer("what do tasks share", guide, entry).startswith("**Arguments**")
-
-
-def test_without_hits_it_is_not_known() -> None:
-    assert answer("anything") == UNKNOWN
-
-
-def test_a_question_of_stop_words_alone_is_not_known() -> None:
-    assert answer("what is it?", CSV).startswith(UNKNOWN)
 
 
 @pytest.mark.parametrize(

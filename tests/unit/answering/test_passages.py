@@ -65,6 +65,10 @@ def test_a_passage_takes_in_the_sentence_it_refers_to_and_no_aside() -> None:
         ("A whole sentence is here. This one was cut in the", ["A whole sentence is here."]),
         ("Use a file format, e.g. Parquet or CSV files.", ["Use a file format, e.g. Parquet or CSV files."]),
         ("ray.data.read_csv reads many files.", ["ray.data.read_csv reads many files."]),
+        (
+            "It runs `x. Y()` before the end. Then it has ended.",
+            ["It runs `x. Y()` before the end.", "Then it has ended."],
+        ),
         ("Short one.", []),
         ("", []),
     ],

@@ -7,13 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.llm.tokens import estimate
+from pipelines.markdown.blocks import fence
 from serve.mcp.markdown import MarkdownSection, write_sections
 from serve.mcp.quoting import HeadingLine, clean, cut, pack, quote, quote_answer
-
-
-def fence(code: str) -> str:
-    return f"````python\n{code}\n````"
-
 
 CLOSERS = (
     "</documentation>", "</ documentation >", "< /documentation>", "</DOCUMENTATION>", "</documentation\n>",
@@ -70,9 +66,18 @@ def test_what_is_cut_is_a_beginning(text, most):
 
 
 def test_a_long_block_of_code_is_fenced_in_each_part():
-    parts = pack([fence("\n".join(f"line_{n} = {n}" for n in range(300)))], 300)
+    parts = pack([fence("\n".join(f"line_{n} = {n}" for n in range(300)), "python")], 300)
     assert len(parts) > 3
-    assert all(part[0].startswith("````python\n") and part[0].endswith("\n````") for part in parts)
+    assert all(part[0].startswith("```python\n") and part[0].endswith("\n```") for part in parts)
+
+
+def test_what_is_cut_goes_on_within_a_list_and_is_closed_within_its_code():
+    item = "- Await it:\n\n    ```py\n" + "\n".join(f"    line_{n} = {n}" for n in range(99)) + "\n    ```"
+    kept, shortened = cut(f"There are two ways:\n\n- Call it.\n{item}", 120)
+    assert shortened and kept.startswith(
+        "There are two ways:\n\n- Call it.\n- Await it:\n\n    ```py\n    line_0 = 0\n"
+    )
+    assert kept.endswith("\n    ```\n…")
 
 
 def test_a_long_table_has_its_head_in_each_part():

@@ -45,6 +45,9 @@ def rendered(markdown: str) -> str:
     ("- a\n- b\n\n1. c", "• a\n\n• b\n\n1. c"),
     ("---", "———"),
     ("<b>x</b>", "&lt;b&gt;x&lt;/b&gt;"),
+    ("| name | 漢字 |\n|---|---|\n| **a** `b` | 1 |\n| c | [x](https://d.test) |",
+     "```\nname | 漢字\n-----+-----\na b  | 1\nc    | x\n```"),
+    ("```python\nif a < b:\n\treturn `x[1]`\n```", "```\nif a &lt; b:\n    return `x[1]`\n```"),
 ])  # fmt: skip
 def test_markdown_is_written_in_slacks_markup(markdown, mrkdwn):
     assert rendered(markdown) == mrkdwn
@@ -53,16 +56,6 @@ def test_markdown_is_written_in_slacks_markup(markdown, mrkdwn):
 def test_lists_are_nested_and_hold_code():
     fragments = to_fragments("3. one\n   - inner\n\n     ```python\n     x = 1\n     ```\n4. two", {})
     assert pack_sections(fragments) == ["3. one\n    ◦ inner\n```\nx = 1\n```\n4. two"]
-
-
-def test_a_table_is_preformatted_with_equal_columns():
-    assert rendered("| name | 漢字 |\n|---|---|\n| **a** `b` | 1 |\n| c | [x](https://d.test) |") == (
-        "```\nname | 漢字\n-----+-----\na b  | 1\nc    | x\n```"
-    )
-
-
-def test_code_is_literal_and_its_language_is_no_line_of_it():
-    assert rendered("```python\nif a < b:\n\treturn `x[1]`\n```") == "```\nif a &lt; b:\n    return `x[1]`\n```"
 
 
 def test_a_fence_within_code_does_not_end_it():
