@@ -69,7 +69,7 @@ class _Reader:
     def end_table(self) -> None:
         """End the table that is open, if one is: its last row has no spaces at its end."""
         if self._rows:
-            self.texts[-1:] = [text.rstrip() for text in self.texts[-1:]]
+            self.texts[-1:] = [text.rstrip(" ") for text in self.texts[-1:]]
             self._rows = 0
 
     def _read_text(self, prefix: str, text: str) -> None:

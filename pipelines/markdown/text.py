@@ -4,7 +4,7 @@ Written as Markdown, it shows them. It is a `str` for all who count, cut or comp
 loses them, and never a sign of the text.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 LIST = 0  # in Mark.within: a level of lists; notes have numbers from 1 on
@@ -27,7 +27,12 @@ class Mark(NamedTuple):
 
     def moved(self, by: int) -> "Mark":
         """Return this mark `by` signs further on."""
-        return self._replace(start=self.start + by, end=self.end + by)
+        return Mark(self.start + by, self.end + by, self.kind, self.target, self.within)
+
+    def clipped(self, start: int, end: int) -> "Mark":
+        """Return its part of a text from `start` to `end`."""
+        first, last = max(self.start, start) - start, min(self.end, end) - start
+        return Mark(first, last, self.kind, self.target, self.within)
 
 
 class Text(str):
@@ -65,15 +70,10 @@ def divide(text: str, parts: Iterable[str]) -> list[str]:
             open_marks.append(marks[place])
             place += 1
         open_marks = [mark for mark in open_marks if mark.end > at]
-        found.append(Text(part, _clipped(open_marks, at, end)))
+        here = [mark.clipped(at, end) for mark in open_marks if mark.start < end]
+        found.append(Text(part, here) if here else part)
         at = end
     return found
-
-
-def _clipped(marks: Iterable[Mark], start: int, end: int) -> Iterator[Mark]:
-    for mark in marks:
-        if mark.start < end and mark.end > start:
-            yield mark._replace(start=max(mark.start, start) - start, end=min(mark.end, end) - start)
 
 
 def join(parts: Sequence[str], gap: str = "") -> str:
@@ -82,7 +82,8 @@ def join(parts: Sequence[str], gap: str = "") -> str:
     marks: list[Mark] = []
     at = 0
     for part in parts:
-        marks += [mark.moved(at) for mark in marks_of(part)]
+        if isinstance(part, Text):
+            marks += [mark.moved(at) for mark in part.marks] if at else part.marks
         at += len(part) + len(gap)
     return Text(text, marks) if marks else text
 

@@ -51,8 +51,10 @@ class Pack:
     def markdown(self) -> str:
         """The Markdown of the chunk, whose plain text is `text`."""
         parts = list(_parts(chain.from_iterable(atom.parts for atom in self.atoms)))
-        parts[0] = _stripped(parts[0])
-        parts[-1] = replace(parts[-1], text=_without_end(parts[-1].text))
+        if parts[0].text[:1].isspace():
+            parts[0] = _stripped(parts[0])
+        if parts[-1].text[-1:].isspace():
+            parts[-1] = replace(parts[-1], text=_without_end(parts[-1].text))
         return write(_with_repeated(parts, self.repeated))
 
 
@@ -70,7 +72,7 @@ def _parts(atoms: Iterable[Atom]) -> Iterator[Part]:
 
 def _part(run: Sequence[Atom]) -> Part:
     first = run[0]
-    text = join([piece for atom in run for piece in (atom.gap, atom.text)][1:])
+    text = first.text if len(run) == 1 else join([piece for atom in run for piece in (atom.gap, atom.text)][1:])
     if first.kind == "table" and first.scope and first.has_header:
         (rows,) = divide(text, [text[len(first.scope[0]) :].removeprefix("\n")])
         return Part("table", rows, first.gap, first.scope[0], within=first.within)

@@ -174,7 +174,7 @@ def parts(draw: st.DrawFn) -> Part:
         )
     if kind == "code":
         return Part("code", draw(CODE), gap, language=draw(st.sampled_from(["", "python", "c++"])), within=draw(WITHIN))
-    row = st.lists(LINES, min_size=1, max_size=3).map(" | ".join)
+    row = st.lists(LINES, min_size=1, max_size=3).map(" | ".join).filter(lambda cells: cells.strip(" |"))
     header = draw(st.sampled_from(["", "a | b", "`x` | "]))
     return Part("table", "\n".join(draw(st.lists(row, min_size=1, max_size=3))), gap, header, within=draw(WITHIN))
 
