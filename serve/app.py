@@ -29,7 +29,6 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.answering.writing.agents import Agent, AgentPart
 from pipelines.records import Hit, Index
 from pipelines.store import Place, Store
-from serve.api.routes import create_app
 from serve.bots import Bot, wanted_bots
 from serve.chat.running import BackgroundBot
 from serve.guard.policy import Policy, protect
@@ -38,6 +37,7 @@ from serve.proxy.listening import keep_ports_on_loopback, running_address
 from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
+from serve.routes import create_app
 from serve.settings import Settings
 from serve.telemetry import log_as_json, process_metrics
 

@@ -1,4 +1,4 @@
 """The HTTP API.
 
-routes.py lists every route; the other files hold their handlers, requests and replies.
+serve/routes.py lists every route; these files hold their handlers, requests and replies.
 """

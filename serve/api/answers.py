@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BaseModel
 from starlette.exceptions import HTTPException
 
 from pipelines.store import RecordedQuestion, Store
+from serve.api.inquiry import key_name
 from serve.api.replies import AnswerOut, FeedbackOut
 from serve.api.requests import FeedbackIn, Name, without_completion_prefix
 from serve.api.sessions import check_reader
 from serve.guard.keys import READER, key_of
-from serve.session import key_name
 from serve.threads import DatabaseThreads
 
 AnswerId = Annotated[

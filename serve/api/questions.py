@@ -13,11 +13,11 @@ from pipelines.llm.session import Status
 from pipelines.store import Store
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
+from serve.api.inquiry import Inquiries, Inquiry, Origin
 from serve.api.replies import AnswerOut, CitationOut, SearchOut, StatusOut
 from serve.api.requests import QueryIn, SearchIn
 from serve.api.sessions import AskedCollections, check_reader
 from serve.api.stream import StreamedAnswer, first_event, make_event
-from serve.session import Origin, QuestionSession, SessionFactory
 from serve.threads import DatabaseThreads
 
 
@@ -29,27 +29,27 @@ class QuestionRoutes:
         engine: QueryEngine,
         store: Store,
         threads: DatabaseThreads,
-        sessions: SessionFactory,
+        inquiries: Inquiries,
         collections: AskedCollections,
         heartbeat_s: float,
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads
-        self._sessions, self._collections, self._heartbeat_s = sessions, collections, heartbeat_s
+        self._inquiries, self._collections, self._heartbeat_s = inquiries, collections, heartbeat_s
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
         reading = check_reader(question, request)
         asked = await self._collections.question(question, request)
-        session = await self._sessions.open(request, asked, _origin(question))
-        answer = await session.answer(request)
-        return AnswerOut.of(answer, session.conversation, question.prompts, reading=reading)
+        inquiry = await self._inquiries.open(request, asked, _origin(question))
+        answer = await inquiry.answer(request)
+        return AnswerOut.of(answer, inquiry.conversation, question.prompts, reading=reading)
 
     async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
         reading = check_reader(question, request)
         asked = await self._collections.question(question, request)
-        session = await self._sessions.open(request, asked, _origin(question))
-        events = session.stream()
+        inquiry = await self._inquiries.open(request, asked, _origin(question))
+        events = inquiry.stream()
         first = await first_event(request, events)
-        return StreamedAnswer(AnswerEvents(session, question.prompts, reading), first, events, self._heartbeat_s)
+        return StreamedAnswer(AnswerEvents(inquiry, question.prompts, reading), first, events, self._heartbeat_s)
 
     async def search(self, question: SearchIn, request: Request) -> SearchOut:
         check_reader(question, request)
@@ -65,8 +65,8 @@ class AnswerEvents:
 
     heartbeat = make_event("heartbeat", {})
 
-    def __init__(self, session: QuestionSession, prompts: bool, reading: bool) -> None:
-        self._session, self._prompts, self._reading = session, prompts, reading
+    def __init__(self, inquiry: Inquiry, prompts: bool, reading: bool) -> None:
+        self._inquiry, self._prompts, self._reading = inquiry, prompts, reading
 
     def begin(self) -> Iterable[ServerSentEvent]:
         return ()
@@ -80,9 +80,9 @@ class AnswerEvents:
             return [
                 make_event("delta", {"text": clean_for_storage(event.text), **({"reset": True} if event.reset else {})})
             ]
-        answer = self._session.finish(event)
+        answer = self._inquiry.finish(event)
         citations = [make_event("citation", CitationOut.model_validate(citation)) for citation in answer.citations]
-        whole = AnswerOut.of(answer, self._session.conversation, self._prompts, reading=self._reading)
+        whole = AnswerOut.of(answer, self._inquiry.conversation, self._prompts, reading=self._reading)
         return [*citations, make_event("answer", whole)]
 
     def end(self) -> Iterable[ServerSentEvent]:

@@ -25,11 +25,11 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.settings import describe_errors
 from pipelines.llm.servers import find_llm
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
+from serve.api.inquiry import Inquiries
 from serve.mcp.forwarder import Forwarder
 from serve.mcp.server import Handlers, make_server
 from serve.mcp.toolbox import Toolbox
 from serve.recorder import Recorder
-from serve.session import SessionFactory
 from serve.settings import Settings
 from serve.threads import DatabaseThreads
 
@@ -96,7 +96,7 @@ def open_toolbox() -> Iterator[Toolbox]:
         engine, threads = make_engine(settings, retriever, store=store), DatabaseThreads()
         recorder = Recorder(store, enabled=settings.record_questions, retention_days=settings.retention_days)
         with contextlib.closing(recorder):
-            sessions = SessionFactory(engine, store, threads, recorder)
+            sessions = Inquiries(engine, store, threads, recorder)
             yield Toolbox(engine, store, threads, sessions, settings.collection)
 
 

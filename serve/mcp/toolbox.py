@@ -21,11 +21,11 @@ from pipelines.indexing.site_name import SiteNames
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
+from serve.api.inquiry import Inquiries, Origin
 from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
 from serve.mcp.pages import NoSuchPage, PageShelf
 from serve.mcp.quoting import clean
 from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, FoundSections, PagePart, count_sections
-from serve.session import Origin, SessionFactory
 from serve.threads import DatabaseThreads
 
 CHANNEL = "mcp"
@@ -52,7 +52,7 @@ class Toolbox:
         engine: QueryEngine,
         store: Store,
         threads: DatabaseThreads,
-        sessions: SessionFactory,
+        sessions: Inquiries,
         collection: str = "",
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads

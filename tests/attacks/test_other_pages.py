@@ -15,7 +15,7 @@ from kit.web import Site
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import Key
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.guard.policy import Policy, protect
 
 pytestmark = [pytest.mark.slow, needs_browser]

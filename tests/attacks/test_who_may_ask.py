@@ -32,7 +32,7 @@ from kit.reporting import leave_table
 from starlette.testclient import TestClient
 
 from pipelines.store import key_hash
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.guard.sessions import NO_KEY, SESSION_S, ServiceSecret, SessionTokens
 from serve.threads import DatabaseThreads
 

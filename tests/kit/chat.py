@@ -19,7 +19,7 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.recorder import QuestionContext, abridged, recorded_question
 
 QUESTION = "How do I load csv files?"

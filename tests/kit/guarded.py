@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from pipelines.store import Key, TokenGrant, key_hash
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.guard.policy import Policy, protect
 from serve.telemetry import Metrics
 

@@ -11,7 +11,7 @@ from kit.web import Answer, Site
 from starlette.types import Message, Receive, Scope, Send
 
 from pipelines.store import ASK, Key, TokenGrant, key_hash
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.guard.policy import Policy, protect
 
 ICON = '<link rel="icon" href="data:,">'

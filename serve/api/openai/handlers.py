@@ -25,6 +25,7 @@ from pipelines.records import Answer
 from pipelines.store import NoLiveIndex, Store
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
+from serve.api.inquiry import Inquiries, Inquiry, Origin
 from serve.api.openai.schemas import (
     DEFAULT_MODEL,
     ChatIn,
@@ -41,7 +42,6 @@ from serve.api.openai.sources import BY_PERSON, SourcesPlace, SourceWriter, make
 from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
-from serve.session import Origin, QuestionSession, SessionFactory
 from serve.threads import DatabaseThreads
 
 MOST_NAMED = 20  # models in an error: enough to see a misspelt name
@@ -55,28 +55,28 @@ class OpenAIRoutes:
         engine: QueryEngine,
         store: Store,
         threads: DatabaseThreads,
-        sessions: SessionFactory,
+        inquiries: Inquiries,
         sources: SourcesPlace,
         heartbeat_s: float,
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads
-        self._sessions, self._sources, self._heartbeat_s = sessions, sources, heartbeat_s
+        self._inquiries, self._sources, self._heartbeat_s = inquiries, sources, heartbeat_s
 
     async def chat(self, body: ChatIn, request: Request) -> ChatOut | StreamedAnswer:
         options = body.raydex or RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
-        session = await self._sessions.open(request, body.to_question(), Origin(options.conversation, "openai"))
+        inquiry = await self._inquiries.open(request, body.to_question(), Origin(options.conversation, "openai"))
         asked = ChatRequest(
             body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages])
         )
         try:
             if not body.stream:
-                return _completion(await session.answer(request), session, asked)
-            events = session.stream()
+                return _completion(await inquiry.answer(request), inquiry, asked)
+            events = inquiry.stream()
             first = await first_event(request, events)
         except NoLiveIndex as error:
             raise await self._no_model(body.model) from error
-        return StreamedAnswer(ChatChunks(session, asked), first, events, self._heartbeat_s)
+        return StreamedAnswer(ChatChunks(inquiry, asked), first, events, self._heartbeat_s)
 
     async def models(self) -> ModelsOut:
         return ModelsOut(data=[_model(row["name"], row) for row in await self._published()])
@@ -131,7 +131,7 @@ class ChatRequest:
     tokens: int
 
 
-def _completion(answer: Answer, session: QuestionSession, asked: ChatRequest) -> ChatOut:
+def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> ChatOut:
     writer = make_writer(asked.place)
     text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, asked.place)
     return ChatOut(
@@ -142,7 +142,7 @@ def _completion(answer: Answer, session: QuestionSession, asked: ChatRequest) ->
             ChatOut.Choice(message=ChatOut.Choice.AssistantMessageOut(content=text), finish_reason=answer.finish_reason)
         ],
         usage=_token_counts(answer, asked),
-        raydex=_sources(answer, session.conversation, asked),
+        raydex=_sources(answer, inquiry.conversation, asked),
     )
 
 
@@ -174,12 +174,12 @@ class ChatChunks:
 
     heartbeat = ServerSentEvent(comment="still here", sep="\n")
 
-    def __init__(self, session: QuestionSession, asked: ChatRequest) -> None:
+    def __init__(self, inquiry: Inquiry, asked: ChatRequest) -> None:
         options = asked.body.stream_options
-        self._session, self._asked, self._usage = session, asked, bool(options and options.include_usage)
+        self._inquiry, self._asked, self._usage = inquiry, asked, bool(options and options.include_usage)
         self._place, self._writer = asked.place, make_writer(asked.place)
         self._frame = {
-            "id": f"{COMPLETION_PREFIX}{session.question.id}",
+            "id": f"{COMPLETION_PREFIX}{inquiry.question.id}",
             "object": "chat.completion.chunk",
             "created": int(time.time()),
             "model": asked.body.model,
@@ -195,9 +195,9 @@ class ChatChunks:
             return [self._chunk({}, raydex={"status": StatusOut.of(event).model_dump()})]
         if isinstance(event, Delta):
             return self._text(self._delta(event))
-        answer = self._session.finish(event)
+        answer = self._inquiry.finish(event)
         rest = self._writer.close() + _below(answer, self._writer, self._place)
-        raydex = _sources(answer, self._session.conversation, self._asked)
+        raydex = _sources(answer, self._inquiry.conversation, self._asked)
         last = self._chunk({}, answer.finish_reason, raydex=raydex)
         usage = _token_counts(answer, self._asked).model_dump()
         used = [self._event({"choices": [], "usage": usage})] if self._usage else []

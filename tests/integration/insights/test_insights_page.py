@@ -14,7 +14,7 @@ from kit.xss import KINDS, PAYLOADS
 from pipelines.insights.report import as_html
 from pipelines.insights.run import gather_insights
 from pipelines.store import AskedQuestion, Key, TokenGrant
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.guard.policy import Policy, protect
 from serve.telemetry import Metrics
 

@@ -13,7 +13,7 @@ from kit.scripted_llm import ScriptedLLM
 from kit.workshop import Workshop, small_site
 
 from pipelines.store import Store
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
 

@@ -16,7 +16,7 @@ from mcp import Client
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.lexical import LexicalIndex
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.settings import AnswerSettings
 from pipelines.store import Store
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from kit.chat import LAST, Site
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.question import Question
 from pipelines.records import Claims
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
 ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"

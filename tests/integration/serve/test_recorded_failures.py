@@ -9,7 +9,7 @@ from kit.api import FakeEngine, FakeStore
 
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import Store
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.recorder import Recorder
 
 WORDS = "How do I load csv files?"

@@ -13,7 +13,7 @@ from kit.slack_bot import RunningBot, answer, run_slack_bot, start_slack_command
 from kit.slack_server import HTML, Limit, SlackServer
 
 from pipelines.store import StoreUnavailable
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.slack.text.answer import RATE_DOWN, RATE_UP
 from serve.slack.workspaces import WorkspaceFile, Workspaces
 

@@ -8,7 +8,7 @@ from kit.guarded import SilentMetrics, bearer, client, open_session
 from starlette.testclient import TestClient
 
 from pipelines.store import Store
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.guard.policy import Policy, protect
 from serve.recorder import Recorder
 

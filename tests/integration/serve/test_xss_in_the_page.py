@@ -17,7 +17,7 @@ from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.llm.client import LLM
 from pipelines.records import Citation
 from pipelines.store import RecordedQuestion
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.recorder import abridged
 
 pytestmark = [pytest.mark.slow, needs_browser]

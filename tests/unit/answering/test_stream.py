@@ -14,8 +14,8 @@ from kit.api import TEXT, FakeEngine, FakeStore, MemoryRecorder, run_server, wai
 from pipelines.answering.events import Delta
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import StoreUnavailable
-from serve.api.routes import create_app
 from serve.api.stream import EventStream
+from serve.routes import create_app
 
 QUESTION = {"question": "How do I load csv files?"}
 CHAT = {"model": "docs", "messages": [{"role": "user", "content": "csv?"}]}

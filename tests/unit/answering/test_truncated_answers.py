@@ -16,7 +16,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.llm.client import LLM
 from pipelines.llm.protocol import finish_reason
 from pipelines.records import Index, IndexSettings
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 INDEX = Index(1, "docs", IndexSettings("words"), "live", 1)
 HITS = tuple(make_hit(f"https://d.test/csv#{n}", f"Load csv files in {n} steps.") for n in range(2))

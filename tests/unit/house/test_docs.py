@@ -12,7 +12,7 @@ from kit.api import FakeEngine, FakeStore
 
 from jobs.__main__ import VERBS
 from pipelines.answering.settings import flatten
-from serve.api.routes import create_app
+from serve.routes import create_app
 from serve.settings import Settings
 
 ROOT = Path(__file__).parents[3]

@@ -9,9 +9,9 @@ from kit.api import FakeEngine, FakeStore, MemoryRecorder
 
 from pipelines.records import Answer, Claims
 from pipelines.store import Key
-from serve.api.routes import create_app
 from serve.guard.keys import READER
 from serve.recorder import QuestionContext, abridged, recorded_question
+from serve.routes import create_app
 
 ANN, BOB, ADMIN = Key("ann", ("query",)), Key("bob", ("query",)), Key("op", ("admin",))
 

@@ -17,7 +17,7 @@ from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, NoLiveIndex, SectionStart, StoreUnavailable
 from serve.api.replies import ErrorOut
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 JSON = {"content-type": "application/json"}
 

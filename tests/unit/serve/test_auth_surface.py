@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 
 from pipelines.store import Key, TokenGrant, key_hash
-from serve.api.routes import create_app
 from serve.guard.access import is_open, scope_of
 from serve.guard.policy import Policy, protect
+from serve.routes import create_app
 
 QUERY, ADMIN = "rdx_" + "a" * 43, "rdx_" + "b" * 43
 KEYS = {key_hash(QUERY): Key("ci", ("query",)), key_hash(ADMIN): Key("boss", ("admin",))}

@@ -11,7 +11,7 @@ from pipelines.answering.retrieval.live import ModelNotReady
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import Key, StoreUnavailable
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 WORDS = "How do I load csv files?"
 WAYS = ["query", "query/stream", "chat", "chat streamed"]

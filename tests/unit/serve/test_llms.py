@@ -10,8 +10,8 @@ from kit.api import FakeEngine
 from test_mcp import PAGES, PagedStore
 
 from pipelines.store import ListedPage
-from serve.api.routes import create_app
 from serve.mcp.llms import MOST_FULL, write_links
+from serve.routes import create_app
 
 LISTED = [
     ListedPage("https://d.test/data", "Data [1]", "How to load data.\u200b It has more."),

@@ -15,10 +15,10 @@ from mcp.shared.exceptions import MCPError
 from pipelines.llm.tokens import estimate
 from pipelines.records import Hit, Index, Page
 from pipelines.store import ListedPage, Outline
-from serve.api.routes import create_app
 from serve.mcp.pages import PAGE_TOKENS
 from serve.mcp.results import SEARCH_TOKENS
 from serve.mcp.server import list_tools
+from serve.routes import create_app
 
 LONG = "<h1>Long</h1>" + "".join(
     f'<section id="s{n}"><h2>Part {n}</h2><p>{"Word. " * 200}</p><pre>code_{n}()</pre></section>' for n in range(30)

@@ -9,8 +9,8 @@ from test_auth_surface import QUERY, Guarded, SilentMetrics
 from test_mcp import PagedStore
 
 from pipelines.store import Key, TokenGrant, key_hash
-from serve.api.routes import create_app
 from serve.guard.policy import Policy, protect
+from serve.routes import create_app
 
 PUBLISHABLE = "pk_" + "p" * 43
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

@@ -16,7 +16,7 @@ from kit.api import CSV, TEXT, FakeEngine, FakeStore, run_server
 from pipelines.records import Citation, Message, Usage
 from pipelines.store import StoreUnavailable
 from serve.api.openai.sources import Footnotes, SourceList
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 USER: Any = {"role": "user", "content": "How do I load csv files?"}
 

@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 
 from pipelines.store import Key, TokenGrant, key_hash
 from serve.api.requests import MOST_READER_CHARACTERS
-from serve.api.routes import create_app
 from serve.guard.limits import FORGET_EVERY_S, LIGHT_PER_ANSWER
 from serve.guard.origin import network_of, parse_networks
 from serve.guard.policy import PUBLIC_RATE, Policy, UnsafePolicy, protect
+from serve.routes import create_app
 from serve.settings import Settings
 
 TOKEN = "rdx_" + "a" * 43

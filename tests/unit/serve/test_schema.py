@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from kit.api import FakeEngine, FakeStore
 from schemathesis.checks import not_a_server_error
 
-from serve.api.routes import create_app
+from serve.routes import create_app
 
 store = FakeStore()
 config = schemathesis.Config.from_dict({"generation": {"mode": "all", "allow-x00": True}})

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from pipelines.answering.settings import flatten
 from pipelines.answering.settings.names import Group
 from pipelines.store import Store
+from serve.api.inquiry import TURNS
 from serve.api.openai.schemas import RaydexOptions
 from serve.api.requests import MOST_MESSAGES, QueryIn, SearchIn
 from serve.guard.policy import Policy
 from serve.recorder import Recorder
-from serve.session import TURNS
 from serve.settings import Settings
 
 

@@ -15,6 +15,7 @@ from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
+from serve.api.inquiry import Inquiries, Observer, QuestionLog
 from serve.api.openai.handlers import OpenAIRoutes
 from serve.api.openai.schemas import ChatOut, OpenAIErrorOut
 from serve.api.openai.sources import SourcesPlace
@@ -28,7 +29,6 @@ from serve.mcp.endpoint import METHODS, McpEndpoint
 from serve.mcp.llms import LlmsRoutes
 from serve.mcp.server import Handlers, make_server
 from serve.mcp.toolbox import Toolbox
-from serve.session import Observer, QuestionLog, SessionFactory
 from serve.threads import DatabaseThreads
 from serve.web.pages import add_pages
 
@@ -82,17 +82,17 @@ def create_app(
     """
     app = FastAPI(title="Raydex", description=DESCRIPTION, docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
-    sessions = SessionFactory(engine, store, threads, recorder, observer)
+    inquiries = Inquiries(engine, store, threads, recorder, observer)
     collections = AskedCollections(store, threads, collection)
-    _add_question_routes(app, QuestionRoutes(engine, store, threads, sessions, collections, heartbeat_s))
+    _add_question_routes(app, QuestionRoutes(engine, store, threads, inquiries, collections, heartbeat_s))
     _add_answer_routes(app, AnswerRoutes(store, threads))
     _add_session_routes(app, SessionRoutes(store, threads))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
-    openai = OpenAIRoutes(engine, store, threads, sessions, v1_sources, heartbeat_s)
+    openai = OpenAIRoutes(engine, store, threads, inquiries, v1_sources, heartbeat_s)
     _add_openai_routes(app, openai)
     _add_llms_routes(app, LlmsRoutes(store, threads, collection))
     _add_admin_routes(app, AdminRoutes(engine, store, threads))
-    toolbox = Toolbox(engine, store, threads, sessions, collection)
+    toolbox = Toolbox(engine, store, threads, inquiries, collection)
     app.router.routes.append(
         Route(MCP_PATH, McpEndpoint(make_server(Handlers(toolbox))), methods=METHODS, include_in_schema=False)
     )

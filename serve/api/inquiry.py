@@ -1,6 +1,6 @@
-"""Sessions: one question each, from the look-up of its conversation to its record.
+"""Inquiries: one question each, from the look-up of its conversation to its record.
 
-All APIs ask through a session; it knows no shape of requests or replies.
+All APIs ask through an inquiry; it knows no shape of requests or replies.
 """
 
 import logging
@@ -70,8 +70,8 @@ class Origin:
     after: Sequence[str] | None = None
 
 
-class SessionFactory:
-    """Opens sessions with one engine; `recorder` records their questions, `observer` counts their answers."""
+class Inquiries:
+    """Opens inquiries with one engine; `recorder` records their questions, `observer` counts their answers."""
 
     def __init__(
         self,
@@ -84,30 +84,30 @@ class SessionFactory:
         self.engine, self.recorder, self.observer = engine, recorder, observer
         self._conversations, self._threads = conversations, threads
 
-    async def open(self, request: Request, question: Question, origin: Origin = Origin()) -> "QuestionSession":
-        """Return a session for `question`, with the last turns of its conversation unless it brings a history.
+    async def open(self, request: Request, question: Question, origin: Origin = Origin()) -> "Inquiry":
+        """Return the inquiry for `question`, with the last turns of its conversation unless it brings a history.
 
         A question and a conversation without an id get one.
         """
         question, key = replace(question, id=question.id or uuid.uuid4().hex), key_name(request)
         if origin.conversation is None or question.history:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
-            return QuestionSession(self, question, origin, key)
+            return Inquiry(self, question, origin, key)
         try:
             read = self._conversations.conversation
             turns = await self._threads.run(read, origin.conversation, TURNS, key, origin.after)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
-            return QuestionSession(self, question, origin, key, (CONVERSATION,))
+            return Inquiry(self, question, origin, key, (CONVERSATION,))
         question = replace(question, history=_messages(turns), previous=turns[-1].cited if turns else ())
-        return QuestionSession(self, question, origin, key)
+        return Inquiry(self, question, origin, key)
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionSession:
+class Inquiry:
     """One question to the engine; `key` is the name of its API key, `degraded` the parts missing before it starts."""
 
-    factory: SessionFactory
+    factory: Inquiries
     question: Question
     origin: Origin
     key: str = ""
