@@ -72,7 +72,7 @@ class ModelCheck:
 def damaged_files(model: str, folder: Path) -> Iterator[str]:
     """Yield the files of a packaged model that differ from the digests in its package."""
     for path, digest in recorded_digests(model):
-        if folder not in path.parents:
+        if folder.resolve() not in path.resolve().parents:
             continue
         if not path.is_file():
             yield f"{path.name} (missing)"

@@ -55,7 +55,8 @@ def _models(result: Result) -> dict[str, str]:
     """Return the language model of each agent as it stands behind its name."""
     configuration = result.get("configuration", {})
     models = {agent["name"]: agent["model"] for agent in configuration.get("agents", ())}
-    models |= {"llm": configuration["llm_model"]} if configuration.get("llm_model") else {}
+    model = configuration.get("llm.model") or configuration.get("llm_model")  # which evaluations of before have
+    models |= {"llm": model} if model else {}
     return {name: f" ({model})" for name, model in models.items()}
 
 

@@ -15,8 +15,8 @@ from kit.web import Site
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import Key
-from serve.routes import create_app
 from serve.guard.policy import Policy, protect
+from serve.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
 

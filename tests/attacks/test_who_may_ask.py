@@ -32,8 +32,8 @@ from kit.reporting import leave_table
 from starlette.testclient import TestClient
 
 from pipelines.store import key_hash
-from serve.routes import create_app
 from serve.guard.sessions import NO_KEY, SESSION_S, ServiceSecret, SessionTokens
+from serve.routes import create_app
 from serve.threads import DatabaseThreads
 
 # What each route is. Open to all; for readers to see, and for them to do; for programs of readers; for keys to see, and

@@ -19,8 +19,8 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion
-from serve.routes import create_app
 from serve.recorder import QuestionContext, abridged, recorded_question
+from serve.routes import create_app
 
 QUESTION = "How do I load csv files?"
 LAST = "[...document.querySelectorAll('.turn')].at(-1)"

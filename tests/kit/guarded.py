@@ -7,8 +7,8 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from pipelines.store import Key, TokenGrant, key_hash
-from serve.routes import create_app
 from serve.guard.policy import Policy, protect
+from serve.routes import create_app
 from serve.telemetry import Metrics
 
 SECRET, ADMIN, SITE, OTHER_SITE = ("rdx_" + "a" * 43, "rdx_" + "b" * 43, "pk_" + "a" * 43, "pk_" + "b" * 43)

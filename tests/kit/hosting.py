@@ -11,8 +11,8 @@ from kit.web import Answer, Site
 from starlette.types import Message, Receive, Scope, Send
 
 from pipelines.store import ASK, Key, TokenGrant, key_hash
-from serve.routes import create_app
 from serve.guard.policy import Policy, protect
+from serve.routes import create_app
 
 ICON = '<link rel="icon" href="data:,">'
 PUBLISHABLE, SECRET = "pk_" + "p" * 43, "rdx_" + "s" * 43

@@ -29,8 +29,8 @@ from pipelines import embedded  # noqa: E402
 from pipelines.answering.factory import make_engine, make_retriever  # noqa: E402
 from pipelines.answering.settings import AnswerSettings  # noqa: E402
 from pipelines.store import Store  # noqa: E402
-from serve.routes import create_app  # noqa: E402
 from serve.recorder import Recorder  # noqa: E402
+from serve.routes import create_app  # noqa: E402
 from serve.slack.text.answer import RATE_DOWN  # noqa: E402
 from serve.slack.workspaces import WorkspaceFile, Workspaces  # noqa: E402
 

@@ -75,7 +75,8 @@ def price_or_free(model: str, prices: Mapping[str, Price]) -> Price:
 def add_prices(configuration: AnswerSettings, prices: Mapping[str, Price]) -> AnswerSettings:
     """Return `configuration` with the known prices of agents that have none, so that each call records its cost."""
     agents = [_add_price(agent, prices) for agent in all_agents(configuration)]
-    return configuration.model_copy(update={"agents": agents, "llm_model": "", "llm_url": "", "llm_key": ""})
+    none = configuration.llm.model_copy(update={"model": "", "url": "", "key": ""})  # it is among the agents now
+    return configuration.model_copy(update={"agents": agents, "llm": none})
 
 
 def _add_price(agent: AgentSettings, prices: Mapping[str, Price]) -> AgentSettings:

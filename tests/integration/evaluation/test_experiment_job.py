@@ -52,8 +52,8 @@ def test_a_sweep_builds_each_index_once_beside_the_live_one_and_survives_a_run_t
     assert first.code == 0
     states = {run["name"]: run["state"] for run in first.summary["runs"]}
     assert states == {
-        "chunk_size=32, bm25_weight=0.5": "done",
-        "chunk_size=32, bm25_weight=1": "done",
+        "chunk_size=32, retrieval.bm25_weight=0.5": "done",
+        "chunk_size=32, retrieval.bm25_weight=1": "done",
         "live": "done",
         "broken": "failed",
     }

@@ -314,7 +314,7 @@ def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
             embedded.set()
 
         threading.Thread(target=watch, daemon=True).start()
-        ray_builder.configure(slow_source=True)
+        ray_builder.configure(slow_source=True, held={"CPU": 0, "GPU": 0})
         context = DataContext.get_current()
         kept, context.execution_no_progress_timeout_s = context.execution_no_progress_timeout_s, 8
         try:

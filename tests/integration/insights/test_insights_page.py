@@ -14,8 +14,8 @@ from kit.xss import KINDS, PAYLOADS
 from pipelines.insights.report import as_html
 from pipelines.insights.run import gather_insights
 from pipelines.store import AskedQuestion, Key, TokenGrant
-from serve.routes import create_app
 from serve.guard.policy import Policy, protect
+from serve.routes import create_app
 from serve.telemetry import Metrics
 
 pytestmark = [pytest.mark.slow, needs_browser]

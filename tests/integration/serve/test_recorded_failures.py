@@ -9,8 +9,8 @@ from kit.api import FakeEngine, FakeStore
 
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import Store
-from serve.routes import create_app
 from serve.recorder import Recorder
+from serve.routes import create_app
 
 WORDS = "How do I load csv files?"
 CHAT = {"model": "docs", "messages": [{"role": "user", "content": WORDS}], "raydex": {"conversation": "c1"}}

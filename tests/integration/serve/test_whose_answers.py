@@ -8,9 +8,9 @@ from kit.guarded import SilentMetrics, bearer, client, open_session
 from starlette.testclient import TestClient
 
 from pipelines.store import Store
-from serve.routes import create_app
 from serve.guard.policy import Policy, protect
 from serve.recorder import Recorder
+from serve.routes import create_app
 
 ORIGIN = "https://docs.test"
 QUESTION = {"question": "How do I load csv files?", "collection": "docs"}

@@ -17,8 +17,8 @@ from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.llm.client import LLM
 from pipelines.records import Citation
 from pipelines.store import RecordedQuestion
-from serve.routes import create_app
 from serve.recorder import abridged
+from serve.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
 

@@ -2,10 +2,13 @@
 
 import pytest
 
+from pipelines.answering.settings import AnswerSettings, all_agents
+from pipelines.answering.settings.steps import ModelSettings
 from pipelines.evaluation.experiments.prices import (
     BadPrices,
     Price,
     UnknownPrice,
+    add_prices,
     bill,
     load_prices,
     price_of,
@@ -64,3 +67,9 @@ def test_a_bill_is_of_one_question_and_of_a_thousand():
     assert (recorded.prompt_tokens, recorded.completion_tokens, recorded.calls) == (2_000, 200, 2)
     assert bill(usages, embedding=0.5).total == pytest.approx(recorded.total + 0.5)
     assert bill([]).per_1000 == 0
+
+
+def test_a_single_model_becomes_an_agent_with_its_price() -> None:
+    settings = AnswerSettings(llm=ModelSettings(url="http://127.0.0.1:9/v1", model="m"))
+    [agent] = all_agents(add_prices(settings, {"m": Price(prompt=1.0, completion=2.0)}))
+    assert (agent.name, agent.model, agent.prompt_price, agent.completion_price) == ("llm", "m", 1.0, 2.0)

@@ -358,7 +358,7 @@ def test_marks_do_not_depend_on_how_the_text_was_cut(pieces: list[str]) -> None:
     text = "".join(pieces)
     assert marked(*pieces) == marked(text) == marked(*text)
     shown, asked = (one.replace("[^", "[") for one in (marked(text), text))
-    assert shown.startswith(asked) and not shown.removeprefix(asked).strip("\n`")  # open code is closed
+    assert shown.startswith(asked) and not shown.removeprefix(asked).strip("\n `")  # open code is closed
 
 
 @pytest.mark.parametrize(
