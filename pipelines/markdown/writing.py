@@ -129,6 +129,9 @@ def _prefix(within: Sequence[int], known: int, opener: str = "-") -> str:
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a prose text with what stands before each, "" for the first."""
+    if "\n" not in text:
+        yield "", text
+        return
     lines = text.split("\n")
     gaps = ["", *(GAP if not before else "\n" for before, line in pairwise(lines) if line)]
     yield from zip(gaps, divide(text, filter(None, lines)), strict=False)
@@ -151,6 +154,8 @@ def _line(line: str, indent: int, item: Mark | None) -> str:
 
 def _inline(line: str, start: int, end: int, marks: Sequence[Mark], *, cell: bool = False) -> str:
     """Return `line[start:end]` with its code, its links and its escapes."""
+    if not marks:
+        return _escape(line[start:end])
     written = ""
     for target, group in groupby(_spans(line, start, end, marks), key=lambda span: span[2]):
         shown = "".join(_code(text, cell=cell) if code else _escape(text, link=target != "") for text, code, _ in group)

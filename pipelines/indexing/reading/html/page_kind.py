@@ -136,11 +136,15 @@ def leads_away(href: str, site: str) -> bool:
 
 def text_outside(element: Element, *tags: str) -> Iterator[str]:
     """Yield the text of `element` in order, without that of elements with one of `tags`."""
-    if element.tag not in tags:
-        yield element.text or ""
-        for child in element:
-            yield from text_outside(child, *tags)
-            yield child.tail or ""
+    walk = etree.iterwalk(element, events=("start", "end"))
+    for event, inner in walk:
+        if event == "end":
+            if inner is not element and inner.tail:
+                yield inner.tail
+        elif inner.tag in tags:
+            walk.skip_subtree()
+        elif inner.text:
+            yield inner.text
 
 
 def prose_size(element: Element) -> int:
