@@ -90,9 +90,8 @@ def test_a_run_survives_its_actor_a_sinks_session_and_postgres(bench):
     survive(bench, kills, [(0.05, 0.2), (0.25, 0.4), (0.45, 0.6)])
 
 
-@pytest.mark.parametrize(
-    "hit", [kill_actor, *(pytest.param(hit, marks=pytest.mark.exhaustive) for hit in (end_session, kill_postgres))]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("hit", [kill_actor, end_session, kill_postgres])
 def test_a_run_survives_one_kill_at_any_moment(bench, hit):
     survive(bench, [hit], [(0.05, 0.7)])
 

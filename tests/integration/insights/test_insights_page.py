@@ -135,8 +135,12 @@ def check(browser: Browser, own: str) -> None:
     assert len(missing) < len(PAYLOADS) / 4  # the lists are bounded; what is masked reads otherwise
 
 
+# axe looks at thousands of elements: half a minute each.
+@pytest.mark.parametrize(
+    ("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.exhaustive)], ids=["narrow", "wide"]
+)
 def test_nothing_runs_on_the_page_and_axe_finds_nothing(
-    browser: Browser, url: str, request: pytest.FixtureRequest
+    browser: Browser, url: str, request: pytest.FixtureRequest, width: int, dark: bool
 ) -> None:
     browser.renew()
     browser.open(f"{url}/insights", dark=True)
@@ -144,10 +148,9 @@ def test_nothing_runs_on_the_page_and_axe_finds_nothing(
     enter(browser, KEY)
     browser.wait_for("!document.getElementById('report').hidden")
     check(browser, url)
-    for width, dark in ((1280, False), (390, True)):
-        browser.emulate(width, dark=dark)
-        assert browser.violations("document") == []
-        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    browser.emulate(width, dark=dark)
+    assert browser.violations("document") == []
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
     rows = [(kind, str(len(payloads)), str(len(payloads))) for kind, payloads in KINDS.items()]
     leave_table(request.config, "XSS suite in chromium (insights)", ("payloads", "tried", "held"), rows)
 
@@ -183,6 +186,7 @@ def test_collection_and_time_narrow_the_page(browser: Browser, url: str, store: 
     browser.wait_for("document.getElementById('about').textContent.startsWith('0 questions')")
 
 
+@pytest.mark.exhaustive
 def test_nothing_runs_in_the_report_file(browser: Browser, store: AskedStore, tmp_path: Path) -> None:
     file = tmp_path / "insights.html"
     file.write_text(as_html(gather_insights(store, lambda _: None)), encoding="utf-8")
