@@ -24,7 +24,7 @@ EXTRAS ?= [dev]
 install: $(VENV)/.installed models
 
 # The default model as ONNX Runtime reads it, made once and kept under RAYDEX_HOME: else the first run makes it.
-MODELS := from jobs.environment import home; from pipelines.embedding.embedder import load_embedder; \
+MODELS := from jobs.environment import home; from pipelines.embedding import load_embedder; \
   from pipelines.indexing.settings import choose_model; load_embedder(choose_model("auto"), device="cpu", cache=home() / "models")
 models: $(VENV)/.installed
 	@$(BIN)/python -c '$(MODELS)'

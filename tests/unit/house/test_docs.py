@@ -110,6 +110,12 @@ def flags_of(parser: ArgumentParser) -> set[str]:
     return found
 
 
+def test_what_the_makefile_imports_exists():
+    imported = re.findall(r"from ([\w.]+) import (\w+)", (ROOT / "Makefile").read_text())
+    assert len(imported) >= 3
+    assert [each for each in imported if not hasattr(importlib.import_module(each[0]), each[1])] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_of_a_page_exists_with_its_flags(page):
     for module, words in commands(page.read_text()):
