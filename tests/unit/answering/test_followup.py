@@ -62,10 +62,14 @@ def test_a_follow_up_keeps_the_subject(before: str, question: str, alone: str) -
         "What is VACUUM?", "How do I make sure an index is used when it is rebuilt?", "is it possible to use conda?",
         "How do I open a file and write to it?", "What does a query return when nothing is in it?",
         "How do I read a CSV file in parallel?", "Which one of the isolation levels is the default level?",
+        "What is the maximum size of a table?", "Which isolation levels are there in PostgreSQL?", "window functions",
+        "How does the garbage collector work when it finds a cycle?", "How do I install Ray on Windows?", "The GIL?",
     ],
 )  # fmt: skip
-def test_a_question_that_stands_alone_stays(question: str) -> None:
-    assert complete(question, ["how do I create an index in PostgreSQL?"]).question == question
+def test_a_question_that_stands_alone_stays_after_one_question_and_after_a_chain(question: str) -> None:
+    chain = ["How do I scale a Serve deployment?", "its minimum number of replicas?", "the maximum?"]
+    for before in (["how do I create an index in PostgreSQL?"], chain):
+        assert complete(question, before).question == question
 
 
 def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
@@ -99,18 +103,6 @@ def test_a_subject_is_kept_over_several_turns_and_over_thanks() -> None:
 )  # fmt: skip
 def test_a_chain_is_completed_by_its_topic_and_what_came_last(before: list[str], question: str, alone: str) -> None:
     assert complete(question, before).question == alone
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "What is the maximum size of a table?", "Which isolation levels are there in PostgreSQL?", "window functions",
-        "How does the garbage collector work when it finds a cycle?", "How do I install Ray on Windows?", "The GIL?",
-    ],
-)  # fmt: skip
-def test_a_question_that_stands_alone_stays_after_a_chain(question: str) -> None:
-    before = ["How do I scale a Serve deployment?", "its minimum number of replicas?", "the maximum?"]
-    assert complete(question, before).question == question
 
 
 def test_the_answer_says_what_was_searched_for(retriever: Retriever) -> None:
