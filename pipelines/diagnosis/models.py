@@ -12,7 +12,7 @@ from pathlib import Path
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedding import EmbeddingFailed, ModelNotFound, ModelUnsupported, TokenCounter, load_tokenizer
 from pipelines.embedding.embedder import Embedder
-from pipelines.embedding.load import is_here, load_embedder, runs_int8
+from pipelines.embedding.load import is_here, is_remote, load_embedder, runs_int8
 from pipelines.embedding.onnx.export import export_path
 from pipelines.embedding.tokens import INT8, PACKAGED, weights_digest
 
@@ -45,7 +45,7 @@ class ModelCheck:
 
     def _load(self, model: str) -> tuple[Embedder, str]:
         """Return the embedder of a model, and where its files are. Raises ModelNotFound, ModelUnsupported."""
-        if model.startswith("openai:"):
+        if is_remote(model):
             return self._endpoint(model), "at its endpoint"
         counter = load_tokenizer(model)
         if counter.folder is None:
@@ -103,7 +103,7 @@ def _sha256(path: Path) -> str:
 
 
 def _remedy_for(model: str) -> str:
-    if model.startswith("openai:"):
+    if is_remote(model):
         return (
             "set RAYDEX_EMBEDDING_URL and RAYDEX_EMBEDDING_KEY (else OPENAI_BASE_URL, OPENAI_API_KEY) to its endpoint"
         )

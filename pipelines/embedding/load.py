@@ -30,16 +30,18 @@ class Engine:
     """Who has the models of a prefix: `count` makes the counter of one and `embed` its embedder.
 
     `embed` gets the counter, the address and key of an endpoint, and the texts in a batch, None for its default.
+    `remote`: an endpoint computes, reached over the network.
     """
 
     count: Callable[[str, int], TokenCounter]
     embed: Callable[[TokenCounter, str | None, str | None, int | None], Embedder]
+    remote: bool = False
 
 
 # By the prefix of a model's name; a name without one is a model of files.
 ENGINES = {
     "hash": Engine(count_for_hash, lambda counter, *_: HashEmbedder(counter)),
-    "openai": Engine(count_for_openai, OpenAIEmbedder),
+    "openai": Engine(count_for_openai, OpenAIEmbedder, remote=True),
 }
 
 
@@ -106,6 +108,12 @@ def _load_onnx(
                 raise
             warnings.warn(f"embedding slower on a CPU: {error}", RuntimeWarning, stacklevel=2)
     return None
+
+
+def is_remote(model: str) -> bool:
+    """Return whether an endpoint embeds with `model`, not this machine."""
+    engine = _engine_of(model)
+    return engine is not None and engine.remote
 
 
 def is_here(model: str) -> bool:

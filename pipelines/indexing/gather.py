@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
+from pipelines.embedding.load import is_remote
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.estimate import PAGE_BYTES, Costs, Estimate, actors_for, costs_of, estimate
 from pipelines.indexing.building.local import LocalBuilder
@@ -139,7 +140,7 @@ class Gatherer:
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):
             self._consume(self._local.mixed(ranges))
-        elif self._wants_ray() or self._settings.model.startswith("openai:"):  # an endpoint bears so many clients
+        elif self._wants_ray() or is_remote(self._settings.model):  # an endpoint bears so many clients
             self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(ranges, on_ray.embedders)))
         else:
             self._embed_in_both(deque(ranges))

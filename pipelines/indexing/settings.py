@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
-from pipelines.embedding.load import Backend, load_embedder, load_tokenizer
+from pipelines.embedding.load import Backend, is_remote, load_embedder, load_tokenizer
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
@@ -74,7 +74,7 @@ def index_settings(choices: IndexChoices, options: ReindexOptions, live: Index |
     counter = load_tokenizer(settings.model)
     Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses sizes that cannot be
     dimension = counter.dimension
-    if settings.model.startswith("openai:"):
+    if is_remote(settings.model):
         embedder = load_embedder(settings.model, base_url=options.embedding_url, api_key=options.embedding_key)
         dimension = dimension or settings.dimension or len(embedder.embed_query("dimension"))
     if settings.dimension not in (0, dimension):
