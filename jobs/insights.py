@@ -15,8 +15,8 @@ from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_r
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_embedder
 from pipelines.insights.groups import EmbedderOf
+from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.report import write_report
-from pipelines.insights.run import Period, gather_insights
 from pipelines.store import Store
 from pipelines.text.progress import describe_seconds
 

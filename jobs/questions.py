@@ -47,7 +47,7 @@ from pipelines.evaluation.dataset import (
     write_rows,
 )
 from pipelines.evaluation.questions.feedback import add_drafts, corrected_row, put_row, review_rows
-from pipelines.evaluation.questions.run import (
+from pipelines.evaluation.questions.making import (
     DatasetDraft,
     QuestionOptions,
     answer_questions,

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pipelines.insights.run import Insights
+from pipelines.insights.insights import Insights
 from pipelines.standalone import StandalonePage
 
 FOLDER = resources.files("pipelines.insights") / "page"

@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import BaseModel
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.insights.run import Period, gather_insights
+from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.vectors import RememberingEmbedder, VectorMemory
 from pipelines.store import NoLiveIndex, Store, is_copy
 from serve.api.requests import Name

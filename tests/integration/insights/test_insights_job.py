@@ -13,7 +13,7 @@ from kit.workshop import Workshop, small_site
 from jobs import insights as command
 from jobs.cli import BAD_INPUT, run_job
 from pipelines.embedding import load_embedder
-from pipelines.insights.run import Period, gather_insights
+from pipelines.insights.insights import Period, gather_insights
 from pipelines.records import Hit, Usage
 from pipelines.store import RecordedQuestion, Store
 

@@ -11,8 +11,8 @@ from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
 from kit.xss import KINDS, PAYLOADS
 
+from pipelines.insights.insights import gather_insights
 from pipelines.insights.report import as_html
-from pipelines.insights.run import gather_insights
 from pipelines.store import AskedQuestion, Key, TokenGrant
 from serve.guard.policy import Policy, protect
 from serve.routes import create_app

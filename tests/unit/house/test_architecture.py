@@ -137,7 +137,7 @@ LAYERS = {
     "pipelines/evaluation/questions": (
         "alike feedback headings labelled replies sections selection",
         "examples writer",
-        "run",
+        "making",
     ),
     "pipelines/evaluation/experiments": (
         "prices sweep",

@@ -92,3 +92,8 @@ def test_a_class_name_has_one_meaning():
         if isinstance(node, ast.ClassDef)
     )
     assert {name for name, count in names.items() if count > 1} == set()
+
+
+def test_no_module_name_is_used_four_times():
+    names = Counter(path.name for path in SOURCES)
+    assert {name: n for name, n in names.items() if n > 3 and not name.startswith("__")} == {}

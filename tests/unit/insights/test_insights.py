@@ -18,9 +18,9 @@ from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import Quantiles, count, count_by, count_by_day
 from pipelines.insights.gaps import Trouble, is_elsewhere, nearest_source
 from pipelines.insights.groups import Meanings, wording_of
+from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.pages import use_of_areas, use_of_pages
 from pipelines.insights.report import as_html, live_page, write_report
-from pipelines.insights.run import Period, gather_insights
 from pipelines.insights.vectors import RememberingEmbedder, VectorMemory
 from pipelines.store import AskedQuestion, NoSuchCollection
 
