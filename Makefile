@@ -63,6 +63,7 @@ test-cluster: $(VENV)/.installed
 check: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/oxlint --quiet pipelines serve
 	@$(BIN)/mypy pipelines serve jobs
 	@$(BIN)/python -m pytest -q tests/unit/house/test_architecture.py
 

@@ -28,6 +28,7 @@ else mountChat(main, client, {store, tab, sidebar: true, place, onPlace: keepPla
 function keepPlace(chosen) {
   const url = new URL(location);
   for (const [name, value] of Object.entries(chosen))
-    value ? url.searchParams.set(name, value) : url.searchParams.delete(name);
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
   history.replaceState(null, "", url);
 }
