@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("onnx")
 MODEL = "all-MiniLM-L6-v2"
-TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * (n % 40)}" for n in range(0, 60, 4)] + ["短い", "\ud800"]
+TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * (n % 40)}" for n in range(60)] + ["短い", "\ud800"]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """What a reader of Markdown takes for raw HTML is held as such, wherever the text says that code begins and ends."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
 
 READERS = [MarkdownIt("commonmark", {"html": True}), MarkdownIt("commonmark", {"html": True}).enable("table")]
 ACTIVE = ("<script", "<img", "<svg", "<!", "<?")
+VALUE = re.compile(r"<b title='[^']*'")  # what stands in the value of an attribute is text
 HTML = [
     "<script>x</script>",
     "<img src=x onerror=y>",
@@ -58,11 +60,13 @@ def streamed(text: str, sizes: list[int]) -> str:
 @example("~~~ | a |\n|--|\n<svg onload=y>", [1])
 @example("``[9]`<script>x</script>`", [1])
 @example("`" * 100 + "<script>x</script>`", [99])
+@example("<b title='<!-- c -->'>", [])
 def test_no_reader_finds_html_that_runs(text: str, sizes: list[int]) -> None:
     left = sanitize(text, 0, ())
     assert streamed(text, sizes) == left
     for reader in READERS:
-        assert not [html for html in raw_html(reader.parse(left)) if any(tag in html for tag in ACTIVE)]
+        shown = [VALUE.sub("<b", html) for html in raw_html(reader.parse(left))]
+        assert not [html for html in shown if any(tag in html for tag in ACTIVE)]
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "`````"])
