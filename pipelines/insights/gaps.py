@@ -23,17 +23,15 @@ OF_DOCUMENTATION = {"incomplete", "outdated"}
 # lacks one: such a question is better shown in vain than lost.
 NEAR, SHARED = 0.45, 0.4
 
+# Not known, of low confidence, rated down.
 Kind = Literal["missing", "thin", "disliked"]
-MISSING: Kind = "missing"
-THIN: Kind = "thin"
-DISLIKED: Kind = "disliked"
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """How badly some questions were answered.
 
-    `kind` is the sort that weighs most: MISSING (not known), THIN (low confidence), DISLIKED (rated down).
+    `kind` is the sort that weighs most.
     """
 
     weight: float
@@ -56,10 +54,10 @@ def _weigh(row: AskedQuestion) -> tuple[Kind, float]:
     if row.downs > row.ups:
         disliked = LACKING if OF_DOCUMENTATION & set(row.reasons) else RATED_DOWN
     if is_unknown(row):
-        return MISSING, max(UNKNOWN, disliked)
+        return "missing", max(UNKNOWN, disliked)
     if disliked:
-        return DISLIKED, disliked
-    return THIN, DOUBTFUL if is_low(row) and row.ups <= row.downs else 0.0
+        return "disliked", disliked
+    return "thin", DOUBTFUL if is_low(row) and row.ups <= row.downs else 0.0
 
 
 def is_troubled(row: AskedQuestion) -> bool:

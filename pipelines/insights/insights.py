@@ -4,16 +4,15 @@ Knows the store's interface; no HTTP, no command line.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any, Protocol
+from functools import lru_cache, partial
+from typing import Any
 
 from pipelines.insights.groups import MOST_WORDINGS, EmbedderOf, Meanings
 from pipelines.insights.masking import mask
-from pipelines.insights.view import AskedSite, as_record, make_view
-from pipelines.store import AskedQuestion, NoSuchCollection
+from pipelines.insights.view import AskedSite, make_view
+from pipelines.store import AskedQuestion, NoSuchCollection, Store
 from pipelines.text.progress import Passing
 
 # Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
@@ -24,22 +23,6 @@ WINDOWS = (30, 7)
 MOST_VIEWS_OF = 12
 
 Say = Callable[[str], None]
-
-
-class InsightStore(Protocol):
-    """The part of the store that insights read."""
-
-    def count_asked(self, collection: str | None, since: datetime | None, until: datetime | None, /) -> int: ...
-
-    def asked(
-        self, collection: str | None, since: datetime | None, until: datetime | None, most: int | None, /
-    ) -> AbstractContextManager[Iterator[AskedQuestion]]: ...
-
-    def collections(self) -> Sequence[Mapping[str, Any]]: ...
-
-    def indexed_pages(self, index: int, /) -> Mapping[str, str]: ...
-
-    def indexed_sections(self, index: int, sources: Sequence[str], /) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +50,7 @@ class Insights:
         """Return the view of one collection ("": of all), from `since` on if that is later than the period's start."""
         start = max((time for time in (since, self._period.since) if time), default=None)
         found = make_view(self._rows, self._sites, collection, start, self._period.until)
-        return {"created": self.created.isoformat(timespec="seconds"), "notes": self._notes, **as_record(found)}
+        return {"created": self.created.isoformat(timespec="seconds"), "notes": self._notes, **found}
 
     def views(self) -> list[dict[str, Any]]:
         """Return the views of a report: of all and of each collection, of the whole time and its last days."""
@@ -89,7 +72,7 @@ class Insights:
 
 
 def gather_insights(
-    store: InsightStore,
+    store: Store,
     embedder_of: EmbedderOf,
     period: Period = Period(),
     collection: str | None = None,
@@ -106,16 +89,13 @@ def gather_insights(
     return Insights(rows, sites, period, [*_notes(total, sites)])
 
 
-def _read(store: InsightStore, collection: str | None, period: Period, total: int, say: Say) -> list[AskedQuestion]:
+def _read(store: Store, collection: str | None, period: Period, total: int, say: Say) -> list[AskedQuestion]:
     """Return the rows, newest first, their texts masked."""
-    masked: dict[str, str] = {}
+    mask_question = lru_cache(None)(mask)
     rows = []
     with store.asked(collection, period.since, period.until, MOST_QUESTIONS) as found:
         for row in found:
-            question = masked.get(row.question)
-            if question is None:
-                question = masked[row.question] = mask(row.question)
-            comments = tuple(map(mask, row.comments))
+            question, comments = mask_question(row.question), tuple(map(mask, row.comments))
             rows.append(replace(row, question=question, comments=comments, answer=mask(row.answer)))
             if len(rows) % 1_000 == 0:
                 say(Passing(f"read {len(rows):,} of {min(total, MOST_QUESTIONS):,} questions"))
@@ -123,7 +103,7 @@ def _read(store: InsightStore, collection: str | None, period: Period, total: in
 
 
 def _site(
-    store: InsightStore, name: str, index: int | None, rows: Sequence[AskedQuestion], embedder_of: EmbedderOf, say: Say
+    store: Store, name: str, index: int | None, rows: Sequence[AskedQuestion], embedder_of: EmbedderOf, say: Say
 ) -> AskedSite:
     own = [row for row in rows if row.collection == name]
     say(f"{name or 'no collection'}: clustering {len(own):,} questions")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from pipelines.insights.figures import Figures, count, count_by, count_by_day, is_smalltalk
@@ -31,35 +32,14 @@ class AskedSite:
     headings: Callable[[Sequence[str]], Mapping[str, str]] = lambda sources: {}
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """What some questions teach; `asdict` gives what the report and the API show."""
-
-    collection: str
-    since: str | None
-    until: str | None
-    totals: Figures
-    smalltalk: int
-    days: Mapping[str, Figures]
-    gaps: list[dict[str, Any]]
-    others: list[dict[str, Any]]
-    top: list[dict[str, Any]]
-    pages: dict[str, Any]
-    rated: list[dict[str, Any]]
-    reasons: Mapping[str, int]
-    agents: Mapping[str, Figures]
-    channels: Mapping[str, Figures]
-    collections: Mapping[str, Figures]
-
-
 def make_view(
     rows: Sequence[AskedQuestion],
     sites: Mapping[str, AskedSite],
     collection: str = "",
     since: datetime | None = None,
     until: datetime | None = None,
-) -> View:
-    """Return the view of those of `rows` that were asked of `collection` ("": of any) in that time."""
+) -> dict[str, Any]:
+    """Return what those of `rows` teach that were asked of `collection` ("": of any) in that time, as JSON takes it."""
     chosen = [row for row in rows if collection in ("", row.collection) and _within(row.asked_at, since, until)]
     groups = [
         (site, group)
@@ -67,28 +47,25 @@ def make_view(
         for group in site.meanings.groups(row for row in chosen if row.collection == name)
     ]
     gaps, others = _find_gaps(groups)
-    return View(
-        collection,
-        since.isoformat() if since else None,
-        until.isoformat() if until else None,
-        count(chosen),
-        sum(map(is_smalltalk, chosen)),
-        count_by_day(chosen),
-        gaps,
-        others,
-        _find_top(groups),
-        _count_pages(chosen, sites),
-        [_rated_down(row) for row in chosen if row.downs > row.ups][:RATED],
-        _count_reasons(chosen),
-        count_by(chosen, lambda row: row.agent),
-        count_by(chosen, lambda row: row.channel),
-        count_by(chosen, lambda row: row.collection),
-    )
+    return {
+        "collection": collection,
+        "since": since.isoformat() if since else None,
+        "until": until.isoformat() if until else None,
+        "totals": asdict(count(chosen)),
+        "smalltalk": sum(map(is_smalltalk, chosen)),
+        "days": _as_dicts(count_by_day(chosen)),
+        "gaps": gaps,
+        "others": others,
+        "top": _find_top(groups),
+        "pages": _count_pages(chosen, sites),
+        "rated": [_rated_down(row) for row in chosen if row.downs > row.ups][:RATED],
+        "reasons": _count_reasons(chosen),
+        **{f"{name}s": _as_dicts(count_by(chosen, attrgetter(name))) for name in ("agent", "channel", "collection")},
+    }
 
 
-def as_record(view: View) -> dict[str, Any]:
-    """Return a view as JSON takes it."""
-    return asdict(view)
+def _as_dicts(figures: Mapping[str, Figures]) -> dict[str, dict[str, Any]]:
+    return {name: asdict(each) for name, each in figures.items()}
 
 
 def _within(asked_at: datetime, since: datetime | None, until: datetime | None) -> bool:
