@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.tiny_model import tiny_model
 from kit.workshop import BASE, Workshop, nearest_hits
 
 from jobs import train as job
@@ -16,7 +17,6 @@ from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
 from pipelines.embedding.load import load_embedder, load_tokenizer
-from pipelines.embedding.tokens import model_folder
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
 from pipelines.training.run import Workplace
@@ -106,21 +106,6 @@ def test_what_cannot_be_trained_is_said_before_anything_is_spent(train, question
     write_dataset(other, [Example("?", ("https://elsewhere.test/x#y",))])
     done = train("adapter", "--dataset", str(other), "--output", str(tmp_path / "new"))
     assert done.code == 2 and "belong to this collection" in done.err and not (tmp_path / "new").exists()
-
-
-def tiny_model(folder: Path) -> Path:
-    """A new BERT of one small layer with the packaged model's tokenizer."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import AutoTokenizer, BertConfig, BertModel
-
-    tokenizer = AutoTokenizer.from_pretrained(str(model_folder("all-MiniLM-L6-v2")))
-    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertModel(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(str(folder / "bert"))
-    tokenizer.save_pretrained(str(folder / "bert"))
-    modules = [Transformer(str(folder / "bert"), max_seq_length=32), Pooling(16)]
-    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "tiny"))
-    return folder / "tiny"
 
 
 def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(train, questions: Path, tmp_path: Path) -> None:

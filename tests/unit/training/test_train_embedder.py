@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.tiny_model import tiny_model
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import ModelNotAccepted
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
-from pipelines.training.embedder import EmbedderPlan, fine_tune
+from pipelines.training.embedder import EmbedderPlan, fine_tune, load_model
 from pipelines.training.fine_tuning import TrainerMissing
 from pipelines.training.mining import (
     Corpus,
@@ -177,20 +178,8 @@ def test_the_card_says_what_it_was_made_from_and_whether_it_may_be_used(tmp_path
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Any:
-    """A new BERT of one small layer with the packaged model's tokenizer, as sentence-transformers loads it."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import AutoTokenizer, BertConfig, BertModel
-
-    torch.manual_seed(0)
-    counter = load_tokenizer("all-MiniLM-L6-v2")
-    tokenizer = AutoTokenizer.from_pretrained(str(counter.folder))
-    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertModel(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(str(tmp_path / "bert"))
-    tokenizer.save_pretrained(str(tmp_path / "bert"))
-    module = Transformer(str(tmp_path / "bert"), max_seq_length=32)
-    return SentenceTransformer(modules=[module, Pooling(16)], device="cpu")
+    """A new model of a few thousand weights, as sentence-transformers loads it."""
+    return load_model(str(tiny_model(tmp_path)))
 
 
 def test_a_model_that_was_not_accepted_is_not_loaded(tiny: Any, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from kit.answering import make_hit
+from kit.tiny_model import tiny_model
 
 from pipelines.answering.reranking.base import document
 from pipelines.evaluation.dataset import Example
@@ -66,27 +67,7 @@ def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():
 
 @pytest.fixture(scope="module")
 def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of a few thousand weights, saved as sentence-transformers saves one."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("bert")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "how", "right", "wrong", "guide", "a", "b", "c"]
-    (folder / "vocab.txt").write_text("\n".join(words))
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-    )
-    BertModel(config).save_pretrained(folder)
-    encoder = Transformer(str(folder), max_seq_length=32)
-    SentenceTransformer(modules=[encoder, Pooling(16)], device="cpu").save(str(folder / "model"))
-    return folder / "model"
+    return tiny_model(tmp_path_factory.mktemp("model"))
 
 
 TRIPLES = [Triple("how", "right " * n, ("wrong a " * n, "wrong b " * n)) for n in range(1, 9)]
