@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.evaluation.experiments.table import split_between
+from pipelines.text.tables import split_between
 
 
 def write_table(page: Path, name: str, markdown: str) -> None:

@@ -7,7 +7,7 @@ failed are counted), 1 failed (every question did, or no language model replied)
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from jobs.cli import (
 )
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents, change
-from pipelines.evaluation.dataset import count_left_out, name_datasets, read_datasets, sample
+from pipelines.evaluation.dataset import Example, count_left_out, name_datasets, read_datasets, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.gate import judge_floors, read_floors
 from pipelines.evaluation.experiments.record import flatten_scores
@@ -85,11 +85,29 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def choose_judge(named: str | None, wanted: bool, settings: AnswerSettings) -> str:
-    """Return the agent whose model judges: the named one, or the first if one is `wanted`; "" for none."""
-    if named or not wanted:
-        return "" if named == NO_JUDGE else named or ""
-    agents = all_agents(settings)
-    return agents[0].name if agents else ""
+    """Return the agent whose model judges: the named one, or the first if one is `wanted`; "" for none.
+
+    Raises BadInput where one is wanted and there is none.
+    """
+    default = next((agent.name for agent in all_agents(settings)), "") if wanted else ""
+    judge = "" if named == NO_JUDGE else named or default
+    if wanted and not judge:
+        raise BadInput("there is no agent to judge: configure one, or leave out --dimensions")
+    return judge
+
+
+def read_questions(
+    paths: Sequence[Path], limit: int | None, seed: int, answers: bool
+) -> tuple[list[Example], dict[str, int]]:
+    """Return the questions to ask, and how many are left out by their state. Raises BadInput and BadDataset."""
+    examples, left = read_datasets(paths), count_left_out(paths)
+    if left:
+        counts = ", ".join(f"{count:,} {state}" for state, count in left.items())
+        say(f"left out, as nobody has accepted them: {counts} (`raydex questions review FILE`)")
+    examples = sample(examples, limit or len(examples), seed)
+    if not (answers or any(example.answerable for example in examples)):
+        raise BadInput("every question is about other things (answerable is false): only --answers measures them")
+    return examples, left
 
 
 def make_folder(folder: Path) -> None:
@@ -112,17 +130,9 @@ def run(args: argparse.Namespace) -> int:
         settings = change(settings, {"verified.enabled": False})
     if args.out:
         make_folder(args.out)
-    examples, left = read_datasets(args.dataset), count_left_out(args.dataset)
-    if left:
-        counts = ", ".join(f"{count:,} {state}" for state, count in left.items())
-        say(f"left out, as nobody has accepted them: {counts} (`raydex questions review FILE`)")
-    examples = sample(examples, args.limit or len(examples), args.seed)
-    if not (args.answers or any(example.answerable for example in examples)):
-        raise BadInput("every question is about other things (answerable is false): only --answers measures them")
-    wanted, dimensions = bool(args.dimensions), parse_dimensions(args.dimensions or "quality")
-    judge = choose_judge(args.judge, wanted, settings)
-    if wanted and not judge:
-        raise BadInput("there is no agent to judge: configure one, or leave out --dimensions")
+    examples, left = read_questions(args.dataset, args.limit, args.seed, args.answers)
+    dimensions = parse_dimensions(args.dimensions or "quality")
+    judge = choose_judge(args.judge, bool(args.dimensions), settings)
     judged = [dimension.name for dimension in dimensions] if judge else []
     floors = read_floors(args.at_least, score_names(ks, args.answers, judged, args.component))
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())

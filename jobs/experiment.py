@@ -8,6 +8,7 @@ did), 2 bad input, 4 the gate (--fail-below, --at-least) did not pass.
 import argparse
 import contextlib
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,10 @@ from jobs.cli import (
 from jobs.environment import embedding_endpoint, home, open_store, ray_address, read_configuration
 from pipelines.evaluation.dataset import describe_dataset, name_datasets, read_datasets
 from pipelines.evaluation.experiments import table
-from pipelines.evaluation.experiments.comparison import check_names, main_metric, run_of
+from pipelines.evaluation.experiments.comparison import check_names, main_metric
 from pipelines.evaluation.experiments.gate import (
-    FloorResult,
-    GateResult,
     check_same_questions,
-    gate,
-    judge_floors,
+    judge_runs,
     read_floors,
     read_results,
 )
@@ -92,16 +90,21 @@ def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
     raise BadInput(f"--baseline {baseline!r} is neither a file nor a run; runs are: {'; '.join(sweep.names)}")
 
 
+def check_gate(baseline: str | None, drop: float | None, challenger: str, floors: Sequence[str]) -> None:
+    """Raise BadInput for flags of the gate that lack what they need."""
+    if drop is not None and not baseline:
+        raise BadInput("--fail-below needs --baseline: a run of this sweep, or a results.json")
+    if challenger and drop is None and not floors:
+        raise BadInput("--candidate needs --fail-below or --at-least: there is nothing else to judge it by")
+
+
 def run(args: argparse.Namespace) -> int:
     environment = read_configuration().model_dump()
     sweep = read_sweep(args.file, environment)
     # What would otherwise fail when everything is measured is checked first.
     if args.write:
         table.split_page(args.write, sweep.name)
-    if args.fail_below is not None and not args.baseline:
-        raise BadInput("--fail-below needs --baseline: a run of this sweep, or a results.json")
-    if args.challenger and args.fail_below is None and not args.at_least:
-        raise BadInput("--candidate needs --fail-below or --at-least: there is nothing else to judge it by")
+    check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
     check_names(sweep, args.metric, args.challenger)
     floors = read_floors(args.at_least, score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ()))
     earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
@@ -125,11 +128,7 @@ def run(args: argparse.Namespace) -> int:
         found = run_experiment(store, sweep, examples, indexes, options, say)
         if args.drop_indexes:
             say(f"dropped: {', '.join(indexes.drop()) or 'nothing'}")
-    judged = [run_of(found["runs"], args.challenger)] if args.challenger else found["runs"]
-    results: list[GateResult | FloorResult] = [
-        *gate(found, earlier, options.metric, args.fail_below, args.challenger),
-        *judge_floors(judged, floors),
-    ]
+    results = judge_runs(found, earlier, args.fail_below, args.challenger, floors)
     summary = write_report(args.out or home() / "experiments" / table.file_name(sweep.name), found, results)
     if args.write:
         table.write_into_page(args.write, sweep.name, table.as_markdown(found, study))

@@ -3,12 +3,13 @@
 Knows an evaluation's object, its questions and the metrics' labels; no database.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pipelines.evaluation.dataset import page_of
 from pipelines.evaluation.evaluator import ATTEMPTS
 from pipelines.evaluation.metrics import METRICS, Metric, hit_metrics, label_of
+from pipelines.text.tables import as_columns, with_interval
 
 Result = Mapping[str, Any]
 
@@ -76,16 +77,11 @@ def _questions(result: Result) -> str:
 def _hit_lines(result: Result) -> list[str]:
     shown = [metric for metric in hit_metrics() if metric.shown != "no" and metric.name in result]
     by_k, single = [m for m in shown if m.by_k], [m for m in shown if not m.by_k]
-    widths = [max(22 if metric.shown == "interval" else 8, len(metric.label) + 2) for metric in by_k]
-
-    def line(k: str, cells: Sequence[str]) -> str:
-        return f"  {k:>3}  {''.join(f'{cell:{width}}' for cell, width in zip(cells, widths, strict=True))}".rstrip()
-
-    return [
-        *([line("k", [metric.label for metric in by_k])] if by_k else []),
-        *(line(k, [_cell(result, metric, k) for metric in by_k]) for k in (result[by_k[0].name] if by_k else ())),
-        *(f"  {metric.label} {_cell(result, metric)}" for metric in single),
-    ]
+    ks = result[by_k[0].name] if by_k else ()
+    rows = [[k, *(_cell(result, metric, k) for metric in by_k)] for k in ks]
+    least = [3, *(20 if metric.shown == "interval" else 6 for metric in by_k)]
+    table = as_columns([["k", *(metric.label for metric in by_k)], *rows], "><", least) if by_k else []
+    return [f"  {line}" for line in [*table, *(f"{metric.label} {_cell(result, metric)}" for metric in single)]]
 
 
 def _cell(result: Result, metric: Metric, k: str = "") -> str:
@@ -96,8 +92,7 @@ def _cell(result: Result, metric: Metric, k: str = "") -> str:
 
 def _with_interval(result: Result, name: str, k: str = "") -> str:
     value, bounds = result[name], result["intervals"][name]
-    value, (low, high) = (value[k], bounds[k]) if k else (value, bounds)
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return with_interval([value[k], *bounds[k]] if k else [value, *bounds])
 
 
 # ------------------------------------------------------------------------------------------- answers

@@ -5,7 +5,7 @@ usable from a notebook: `evaluate(store, settings, examples, plan)`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,39 +65,27 @@ def evaluate(
     """
     began = time.perf_counter()
     index, judge = store.live_index(plan.collection), make_judge(settings, plan, store)
-    verified = (
-        str(store.verified_mark(plan.collection).changed or "") if plan.answers and settings.verified.enabled else ""
-    )
-    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "", verified)
-    configuration = public_settings(settings)
-    number = store.begin_evaluation(
-        fingerprint, index.collection, index.id, index.revision, describe_dataset(dataset, examples), configuration,
-        options.fresh,
-    )  # fmt: skip
-    at_once = options.at_once or questions_at_once(plan, all_agents(settings))
-    job = EvaluationJob(store.url, settings, plan, index, number, at_once)
+    judged = judge.identity if judge else ""
+    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judged, _verified_mark(store, settings, plan))
+    job = _begin(store, settings, plan, index, fingerprint, describe_dataset(dataset, examples), options)
     kept = _ask(job, examples, store, options, progress)
-    rows = _answered_rows(store, number)
-    absent = examples_not_indexed(store, index, examples)
-    if absent:
-        first = absent[0].sources[0]
-        progress(f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {first}")
+    rows, absent = _answered_rows(store, job.evaluation), _count_not_indexed(store, index, examples, progress)
     result = {
         "collection": index.collection,
         "dataset": dataset,
         **summarise(examples, rows, plan),
-        "num_not_indexed": len(absent),
+        "num_not_indexed": absent,
         "judge": plan.judge or None,
         "num_kept": kept,
         "seconds": round(time.perf_counter() - began, 3),
         "index": index.id,
         "revision": index.revision,
-        "evaluation": number,
+        "evaluation": job.evaluation,
         "fingerprint": fingerprint,
         "seed": plan.seed,
-        "configuration": configuration,
+        "configuration": public_settings(settings),
     }
-    store.finish_evaluation(number, result)
+    store.finish_evaluation(job.evaluation, result)
     return result
 
 
@@ -115,6 +103,29 @@ def describe_work(plan: EvaluationPlan, agents: Sequence[AgentSettings], count: 
     each = ["an answer", *["one from its reference"] * plan.component, *["judgements"] * bool(plan.judge)]
     calls = answers * (1 + len(plan.dimensions) * bool(plan.judge))
     return f"asking {count:,} questions ({', '.join(each)}): about {calls * count:,} calls of language models"
+
+
+def _begin(
+    store: Store,
+    settings: AnswerSettings,
+    plan: EvaluationPlan,
+    index: Index,
+    fingerprint: str,
+    described: Mapping[str, Any],
+    options: EvaluationOptions,
+) -> EvaluationJob:
+    """Return the evaluation of that fingerprint, begun or continued."""
+    number = store.begin_evaluation(
+        fingerprint, index.collection, index.id, index.revision, described, public_settings(settings), options.fresh
+    )
+    at_once = options.at_once or questions_at_once(plan, all_agents(settings))
+    return EvaluationJob(store.url, settings, plan, index, number, at_once)
+
+
+def _verified_mark(store: Store, settings: AnswerSettings, plan: EvaluationPlan) -> str:
+    """Return when a verified answer last changed, "" where none is given."""
+    given = plan.answers and settings.verified.enabled
+    return str(store.verified_mark(plan.collection).changed or "") if given else ""
 
 
 def _ask(
@@ -159,6 +170,15 @@ def _answered_rows(store: Store, evaluation: int) -> dict[str, EvaluatedQuestion
     if len(errors) == len(rows):
         raise NothingAnswered(f"every question failed, the first with: {errors[0]}")
     return rows
+
+
+def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], progress: Callable[[str], None]) -> int:
+    """Return how many examples `examples_not_indexed` has, and tell a person of them."""
+    absent = examples_not_indexed(store, index, examples)
+    if absent:
+        first = absent[0].sources[0]
+        progress(f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {first}")
+    return len(absent)
 
 
 def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:

@@ -20,6 +20,7 @@ from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import Hit
+from pipelines.text.tables import with_interval
 from pipelines.training.mining import Corpus, IndexedCollection, embedding_text, pages_of
 
 Hits = Sequence[Hit]
@@ -95,7 +96,7 @@ def within(ranks: Ranks, k: int) -> list[float]:
 
 def _row(name: str, scores: GateScores) -> str:
     values = [*scores.retrieval_score.values(), scores.mrr]
-    return f"| {name} | " + " | ".join(f"{v.value:.3f} [{v.low:.3f}, {v.high:.3f}]" for v in values) + " |"
+    return f"| {name} | " + " | ".join(with_interval((v.value, v.low, v.high)) for v in values) + " |"
 
 
 # ------------------------------------------------------------------------------------------- as served

@@ -13,6 +13,7 @@ from typing import Any
 
 from pipelines.evaluation.experiments.comparison import FORMAT, UnknownRun, difference, run_of
 from pipelines.evaluation.experiments.record import Record
+from pipelines.text.tables import with_interval
 
 
 class NotComparable(ValueError):
@@ -60,8 +61,7 @@ class FloorResult:
         if self.error or not self.score:
             why = self.error or "no question or answer has this score"
             return f"{verdict}: {self.run}: {self.metric} could not be measured ({why}); {wanted}"
-        value, low, high = self.score
-        return f"{verdict}: {self.run}: {self.metric} {value:.4f} [{low:.4f}, {high:.4f}]; {wanted}"
+        return f"{verdict}: {self.run}: {self.metric} {with_interval(self.score, '.4f')}; {wanted}"
 
 
 def read_floors(texts: Sequence[str], known: Sequence[str]) -> list[Floor]:
@@ -125,6 +125,18 @@ def gate(
     if not runs:
         raise UnknownRun("there is nothing to judge: the baseline is the only run")
     return [_judge(run, own or _earlier_run(earlier or {}, run["name"]), metric, drop) for run in runs]
+
+
+def judge_runs(
+    found: Mapping[str, Any],
+    earlier: Mapping[str, Any] | None,
+    drop: float | None,
+    challenger: str,
+    floors: Sequence[Floor],
+) -> list[GateResult | FloorResult]:
+    """Judge `challenger`, or every run, by the gate and by each floor. Raises UnknownRun and NotComparable."""
+    judged = [run_of(found["runs"], challenger)] if challenger else found["runs"]
+    return [*gate(found, earlier, found["metric"], drop, challenger), *judge_floors(judged, floors)]
 
 
 def check_same_questions(earlier: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.evaluation.experiments.comparison import summarise_experiment
 from pipelines.evaluation.experiments.gate import FloorResult, GateResult
 from pipelines.evaluation.experiments.record import Record
+from pipelines.evaluation.experiments.table import score_names_of
 from pipelines.evaluation.metrics import answer_score_order, is_of_hits, label_of
 from pipelines.standalone import StandalonePage
 
@@ -52,7 +53,7 @@ def as_html(found: Mapping[str, Any], gate: Sequence[str] = ()) -> str:
 
 def _metric_data(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page knows of metrics: their labels, which are of hits, and which may stand for the answers."""
-    columns = dict.fromkeys(name for run in found["runs"] for name in run["scores"])
+    columns = score_names_of(found)
     return {
         "labels": {name: label_of(name) for name in columns},
         "of_hits": [name for name in columns if is_of_hits(name)],

@@ -21,6 +21,7 @@ from pipelines.evaluation.experiments.sweep import Cell, Sweep
 from pipelines.evaluation.fingerprint import public_settings
 from pipelines.evaluation.run import EvaluationOptions, evaluate
 from pipelines.store import Store
+from pipelines.text.tables import with_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,10 @@ class CellRunner:
             message = self.options.explain(error)
             self.progress(f"{where}: failed: {message}")
             return failed_record(cell, self._settings(cell, {}), error, message)
-        value, low, high = record["scores"].get(self.metric, (math.nan,) * 3)
+        score = with_interval(record["scores"].get(self.metric, (math.nan,) * 3))
         remarks = "".join(f", {count:,} {what}" for what, count in shortcomings(record).items() if count)
         seconds = time.perf_counter() - began
-        self.progress(f"{where}: {self.metric} {value:.3f} [{low:.3f}, {high:.3f}]{remarks}, {seconds:.1f} s")
+        self.progress(f"{where}: {self.metric} {score}{remarks}, {seconds:.1f} s")
         return record
 
     def _measure(self, cell: Cell) -> Record:

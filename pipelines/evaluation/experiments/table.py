@@ -1,32 +1,36 @@
-"""Tables of an experiment's runs, as text and as Markdown in a page.
+"""Turns an experiment's runs into tables, for a terminal and for a page of Markdown.
 
 Knows results.json and nothing else.
 """
 
-import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits, label_of
+from pipelines.text.tables import Table, as_columns, in_cell, split_between, with_interval
+from pipelines.text.tables import as_markdown as table_as_markdown
 
-# The study's columns at its own numbers of chunks.
-STUDY = ("experiment", "embedding_model_name", "chunk_size", "num_chunks", "retrieval_score", "quality_score")
+# The study's columns at its own numbers of chunks, with their headings.
+STUDY = {
+    "experiment": "the study's run", "embedding_model_name": "embedding model", "chunk_size": "chunk size",
+    "num_chunks": "chunks", "retrieval_score": "retrieval score", "quality_score": "quality score",
+}  # fmt: skip
 
-
-class NoPlace(ValueError):
-    """A page exists, but has no place for the table."""
+# A heading, and what stands below it for a measured run.
+Column = tuple[str, Callable[[Record], str]]
 
 
 class BadStudy(ValueError):
     """A file can't be read as the study's results."""
 
 
-def best_first(found: Mapping[str, Any]) -> list[Record]:
-    """Return the runs by their score in the experiment's metric; failed ones last."""
-    return sorted(found["runs"], key=lambda run: -run["scores"].get(found["metric"], [-1])[0])
+def score_names_of(found: Mapping[str, Any]) -> list[str]:
+    """Return the scores that any run has."""
+    return list(dict.fromkeys(name for run in found["runs"] for name in run["scores"]))
 
 
 def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
@@ -34,7 +38,7 @@ def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
     The experiment's metric at each k, or whatever it is, and the metrics that stand beside it.
     """
-    names = dict.fromkeys(name for run in found["runs"] for name in run["scores"])
+    names = score_names_of(found)
     family, _, k = found["metric"].partition("@")
     columns = {name: name.removeprefix(family) for name in names if name.startswith(f"{family}@")}
     columns = columns or {found["metric"]: label_of(found["metric"])}
@@ -45,9 +49,61 @@ def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
 def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
     """Return the scores of answers that any run has, with their headings."""
-    names = dict.fromkeys(name for run in found["runs"] for name in run["scores"])
+    names = score_names_of(found)
     ordered = dict.fromkeys([*(metric.name for metric in answer_metrics()), *names])
     return {name: label_of(name) for name in ordered if name in names and not is_of_hits(name)}
+
+
+def metric_of_answers(found: Mapping[str, Any]) -> bool:
+    """Return whether the runs are ranked by a score of their answers."""
+    return not is_of_hits(found["metric"])
+
+
+# ------------------------------------------------------------------------------------------- cells
+
+
+def _tabulate(found: Mapping[str, Any], title: str, columns: Sequence[Column]) -> Table:
+    """Return a row for each run by its score in the experiment's metric; failed ones last, with their errors."""
+    runs = sorted(found["runs"], key=lambda run: -run["scores"].get(found["metric"], [-1])[0])
+    rows = [
+        [run["name"], *(cell(run) for _, cell in columns)]
+        if run["state"] == "done"
+        else [run["name"], _failure(run), *[""] * (len(columns) - 1)]
+        for run in runs
+    ]
+    return Table(title, ["run", *(heading for heading, _ in columns)], rows)
+
+
+def _failure(run: Record) -> str:
+    return f"failed: {run['error'].splitlines()[0]}"
+
+
+def _shown(part: str, name: str, form: Callable[[Any], str], missing: str = "") -> Callable[[Record], str]:
+    """Return what stands in a cell of a run's `part`, such as its scores, for `name`."""
+    return lambda run: missing if (value := (run.get(part) or {}).get(name)) is None else form(value)
+
+
+def _seconds(step: str) -> Callable[[Record], str]:
+    """Return the median seconds of the questions that a model replied to, or of all where none did."""
+
+    def cell(run: Record) -> str:
+        timings = (run.get("model") or run)["timings"]
+        return f"{timings[step]['p50']:.1f}" if step in timings else ""
+
+    return cell
+
+
+def _cost(missing: str) -> Column:
+    return "$/1000", lambda run: missing if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}"
+
+
+MEAN = "{0[0]:.3f}".format
+MILLISECONDS: Column = ("ms", lambda run: f"{run['timings']['total']['p50'] * 1000:.0f}")
+
+
+def _bold(form: str) -> Callable[[Sequence[float]], str]:
+    """Return how the score looks that the runs are ranked by: its value is bold."""
+    return lambda score: "**{}** {}".format(*with_interval(score, form).split(" ", 1))
 
 
 # ------------------------------------------------------------------------------------------- text
@@ -55,18 +111,21 @@ def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
 def as_text(found: Mapping[str, Any]) -> str:
     """Return the runs as aligned columns for a terminal, best first; `*` marks the baseline."""
-    columns, metric = score_columns(found) | answer_columns(found), found["metric"]
-    head = ["run", *columns.values(), f"95 % {columns[metric]}", "to baseline", "p", "ms", "$/1000"]
-    runs = best_first(found)
-    rows = [head, *(_text_row(run, columns, found) for run in runs if run["state"] == "done")]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
-        for row in rows
+    names, metric, runs = score_columns(found) | answer_columns(found), found["metric"], found["runs"]
+    columns: list[Column] = [
+        *((heading, _shown("scores", name, MEAN, "–")) for name, heading in names.items()),
+        (f"95 % {names[metric]}", _shown("scores", metric, "{0[1]:.2f} – {0[2]:.2f}".format)),
+        ("to baseline", _shown("against", metric, partial(with_interval, form="+.3f", bounds="+.2f"))),
+        ("p", _shown("against", metric, "{0[3]:.3f}".format)),
+        MILLISECONDS,
+        _cost("–"),
     ]
-    failed = [f"{run['name']}: failed: {run['error'].splitlines()[0]}" for run in runs if run["state"] != "done"]
+    marked = [{**run, "name": f"{run['name']} *"} if run["name"] == found["baseline"] else run for run in runs]
     title = f"{found['name']}: {metric.partition('@')[0]}, {found['dataset']['questions']:,} questions"
-    return "\n".join(f"  {line}" if line != title else line for line in [title, *lines, *failed, *stand_ins(found)])
+    table = _tabulate({**found, "runs": [run for run in marked if run["state"] == "done"]}, title, columns)
+    failed = [f"{run['name']}: {_failure(run)}" for run in runs if run["state"] != "done"]
+    lines = [*as_columns([table.head, *table.rows]), *failed, *stand_ins(found)]
+    return "\n".join([title, *(f"  {line}" for line in lines)])
 
 
 def stand_ins(found: Mapping[str, Any]) -> list[str]:
@@ -75,20 +134,6 @@ def stand_ins(found: Mapping[str, Any]) -> list[str]:
         f"WARNING: {run['name']}: a model failed for {run['stand_ins']:,} questions, which another agent answered"
         for run in found["runs"]
         if run.get("stand_ins")
-    ]
-
-
-def _text_row(run: Record, columns: Mapping[str, str], found: Mapping[str, Any]) -> list[str]:
-    metric = found["metric"]
-    score, against = run["scores"].get(metric), run.get("against", {}).get(metric)
-    return [
-        run["name"] + (" *" if run["name"] == found["baseline"] else ""),
-        *(f"{run['scores'][name][0]:.3f}" if name in run["scores"] else "–" for name in columns),
-        f"{score[1]:.2f} – {score[2]:.2f}" if score else "",
-        f"{against[0]:+.3f} [{against[1]:+.2f}, {against[2]:+.2f}]" if against else "",
-        f"{against[3]:.3f}" if against else "",
-        f"{run['timings']['total']['p50'] * 1000:.0f}",
-        "–" if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}",
     ]
 
 
@@ -108,25 +153,29 @@ def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = (
 
     An experiment that is ranked by a score of the answers has no table of hits.
     """
-    parts = ["" if metric_of_answers(found) else _hit_table(found), _answer_table(found), _study_table(study)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    of_answers = bool(answer_columns(found))
+    parts = [
+        *([] if metric_of_answers(found) else [table_as_markdown(_hit_table(found))]),
+        *([table_as_markdown(_answer_table(found)), *map(in_cell, stand_ins(found))] if of_answers else []),
+        *([table_as_markdown(_study_table(study))] if study else []),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
-def metric_of_answers(found: Mapping[str, Any]) -> bool:
-    """Return whether the runs are ranked by a score of their answers."""
-    return not is_of_hits(found["metric"])
-
-
-def _hit_table(found: Mapping[str, Any]) -> str:
-    columns, metric = score_columns(found), found["metric"]
-    head = ["run", *columns.values(), f"to {found['baseline'] or 'none'}", "ms"]
-    rows = [_row(run, list(columns), metric) for run in best_first(found)]
+def _hit_table(found: Mapping[str, Any]) -> Table:
+    metric = found["metric"]
+    forms = {metric: _bold(".3f")}
+    columns: list[Column] = [
+        *((head, _shown("scores", name, forms.get(name, MEAN))) for name, head in score_columns(found).items()),
+        (f"to {found['baseline'] or 'none'}", _shown("against", metric, partial(with_interval, form="+.3f"))),
+        MILLISECONDS,
+    ]
     family, _, k = metric.partition("@")
     title = (
         f"{_described(found)}: {label_of(family)} at each number of chunks, with the 95 % interval at {k or 'all'}; "
         "differences are paired."
     )
-    return f"{title}\n\n{_table(head, rows)}"
+    return _tabulate(found, title, columns)
 
 
 def _described(found: Mapping[str, Any]) -> str:
@@ -138,60 +187,25 @@ def _described(found: Mapping[str, Any]) -> str:
     )
 
 
-def _row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
-    if run["state"] != "done":
-        return [run["name"], f"failed: {run['error'].splitlines()[0]}", *[""] * (len(columns) + 1)]
-    against = run.get("against", {}).get(metric)
-    return [
-        run["name"],
-        *(_score(run["scores"].get(name), name == metric) for name in columns),
-        f"{against[0]:+.3f} [{against[1]:+.3f}, {against[2]:+.3f}]" if against else "",
-        f"{run['timings']['total']['p50'] * 1000:.0f}",
+def _answer_table(found: Mapping[str, Any]) -> Table:
+    """Return the scores of the answers with their intervals, and what an answer took."""
+    metric, plain, forms = found["metric"], partial(with_interval, form=".2f"), {found["metric"]: _bold(".2f")}
+    to_baseline = f"{label_of(metric)} to {found['baseline'] or 'none'}"
+    difference = _shown("against", metric, partial(with_interval, form="+.2f"))
+    columns: list[Column] = [
+        *((head, _shown("scores", name, forms.get(name, plain))) for name, head in answer_columns(found).items()),
+        *([(to_baseline, difference)] if metric_of_answers(found) else []),
+        ("seconds", _seconds("total")),
+        ("first word", _seconds("first_delta")),
+        ("tokens read", _shown("model", "prompt_tokens", "{:,.0f}".format)),
+        ("written", _shown("model", "completion_tokens", "{:,.0f}".format)),
+        _cost(""),
     ]
-
-
-def _score(score: Sequence[float] | None, with_interval: bool = False) -> str:
-    if score is None:
-        return ""
-    return f"**{score[0]:.3f}** [{score[1]:.3f}, {score[2]:.3f}]" if with_interval else f"{score[0]:.3f}"
-
-
-def _answer_table(found: Mapping[str, Any]) -> str:
-    """Return the scores of the answers with their intervals, and what an answer took; "" without answers."""
-    columns, metric = answer_columns(found), found["metric"]
-    if not columns:
-        return ""
-    against = [f"{label_of(metric)} to {found['baseline'] or 'none'}"] if metric_of_answers(found) else []
-    head = ["run", *columns.values(), *against, "seconds", "first word", "tokens read", "written", "$/1000"]
-    rows = [_answer_row(run, list(columns), metric if against else "") for run in best_first(found)]
     title = (
         f"{_described(found)}: answers, with 95 % intervals; seconds (medians) and tokens (means) are those of the "
         "questions that a language model replied to; differences are paired."
     )
-    return "\n\n".join([title, _table(head, rows), *map(_cell, stand_ins(found))])
-
-
-def _answer_row(run: Record, columns: Sequence[str], metric: str) -> list[str]:
-    if run["state"] != "done":
-        return [run["name"], f"failed: {run['error'].splitlines()[0]}", *[""] * (len(columns) + 4 + bool(metric))]
-    against, model = run.get("against", {}).get(metric), run.get("model") or {}
-    seconds = model["timings"] if model else run["timings"]
-    difference = f"{against[0]:+.2f} [{against[1]:+.2f}, {against[2]:+.2f}]" if against else ""
-    return [
-        run["name"],
-        *(_mean(run["scores"].get(name), name == metric) for name in columns),
-        *([difference] if metric else []),
-        *(f"{seconds[step]['p50']:.1f}" if step in seconds else "" for step in ("total", "first_delta")),
-        *(f"{model[tokens]:,.0f}" if model else "" for tokens in ("prompt_tokens", "completion_tokens")),
-        "" if run["cost_per_1000"] is None else f"{run['cost_per_1000']:.2f}",
-    ]
-
-
-def _mean(score: Sequence[float] | None, ranked_by: bool) -> str:
-    if score is None:
-        return ""
-    value = f"{score[0]:.2f}"
-    return f"{f'**{value}**' if ranked_by else value} [{score[1]:.2f}, {score[2]:.2f}]"
+    return _tabulate(found, title, columns)
 
 
 def read_study(path: Path) -> list[dict[str, Any]]:
@@ -203,28 +217,15 @@ def read_study(path: Path) -> list[dict[str, Any]]:
         raise BadStudy(f"--study {path} can't be read as a list of runs with retrieval_score: {error!r}") from error
 
 
-def _study_table(study: Sequence[Mapping[str, Any]]) -> str:
+def _study_table(study: Sequence[Mapping[str, Any]]) -> Table:
     """Return the study's runs, best first."""
-    if not study:
-        return ""
-    head = ["the study's run", "embedding model", "chunk size", "chunks", "retrieval score", "quality score"]
     ranked = sorted(study, key=lambda run: -run["retrieval_score"])
     rows = [[_number(run.get(name)) for name in STUDY] for run in ranked]
-    return f"The study's {len(rows)} published runs (its own 177 questions):\n\n{_table(head, rows)}"
+    return Table(f"The study's {len(rows)} published runs (its own 177 questions):", list(STUDY.values()), rows)
 
 
 def _number(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *([_cell(text) for text in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """Return a text that stays in its cell of a Markdown table."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
 
 
 # ------------------------------------------------------------------------------------------- the page
@@ -244,14 +245,6 @@ def split_page(path: Path, name: str) -> tuple[str, str]:
     begin, end = (f"<!-- experiment {name}: {mark} -->" for mark in ("begin", "end"))
     page = path.read_text(encoding="utf-8") if path.exists() else f"# Quality\n\n{begin}\n{end}\n"
     return split_between(page, begin, end, path)
-
-
-def split_between(page: str, begin: str, end: str, path: Path) -> tuple[str, str]:
-    """Return what stands before and after the place between two marks, the marks included. Raises NoPlace."""
-    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
-        raise NoPlace(f"{path} has no place for the table: put the lines {begin} and {end} where it goes")
-    before, rest = page.split(begin)
-    return f"{before}{begin}\n", f"{end}{rest.split(end)[1]}"
 
 
 def file_name(name: str) -> str:

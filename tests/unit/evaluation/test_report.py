@@ -13,8 +13,9 @@ from test_experiment import EXAMPLES, SWEEP, compared, failed_record, record, ro
 from pipelines.evaluation.experiments.comparison import check_names
 from pipelines.evaluation.experiments.report import MOST_QUESTIONS, as_html, write_report
 from pipelines.evaluation.experiments.sweep import Cell
-from pipelines.evaluation.experiments.table import NoPlace, as_markdown, as_text, write_into_page
+from pipelines.evaluation.experiments.table import as_markdown, as_text, write_into_page
 from pipelines.evaluation.metrics import METRICS, Metric
+from pipelines.text.tables import NoPlace
 
 EVIL = "</script><script>document.title='x'</script><img src=x onerror=\"document.title='x'\"> & <b>bold</b> \u2028"
 

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import __main__ as runner
 from benchmarks.common import interleave, ratio
 from benchmarks.tables import as_table, check_place, write_table
-from pipelines.evaluation.experiments.table import NoPlace
+from pipelines.text.tables import NoPlace
 
 PAGE = "# Page\n\n<!-- bench: one -->\nold\n<!-- /bench: one -->\n\n<!-- bench: two -->\n<!-- /bench: two -->\n\nEnd.\n"
 
