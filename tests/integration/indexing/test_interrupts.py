@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ def test_a_run_that_a_person_ends_is_interrupted_not_failed(
         run = subprocess.Popen([sys.executable, "-m", "jobs", *words], cwd=ROOT, text=True, stderr=subprocess.PIPE,
                                env=os.environ | {"DATABASE_URL": jobs.url, "RAYDEX_HOME": str(tmp_path)})  # fmt: skip
         assert asked.wait(60)
+        while not store.known_page("docs", f"{site.url}/"):  # a run that stored no page is forgotten, not recorded
+            assert run.poll() is None
+            time.sleep(0.02)
         run.send_signal(number)
         said = run.communicate(timeout=30)[1]
         over.set()
