@@ -41,7 +41,31 @@ class BadInput(ValueError):
     """Something the user gave can't be used; the message names it, its value and the remedy."""
 
 
-def command(verb: str, doc: str | None) -> argparse.ArgumentParser:
+class CommandParser(argparse.ArgumentParser):
+    """Reads words and flags in any order: `dump docs --json docs.dump` is `dump --json docs docs.dump`."""
+
+    needs_name = False  # whether NAME or --collection NAME must be given, see `add_name`
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Return what the words say, or end the process with a message about them."""
+        words = sys.argv[1:] if args is None else args
+        ordered = any(one.nargs in (argparse.PARSER, argparse.REMAINDER) for one in self._get_positional_actions())
+        # After `--` all are words, which argparse knows only where it reads them in their order.
+        read = super().parse_args if ordered or "--" in words else super().parse_intermixed_args
+        parsed = read(words, namespace)
+        if self.needs_name and parsed.collection is None:
+            self.error("the collection is missing: give NAME or --collection NAME")
+        return parsed
+
+
+class _NameOnce(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, _: str | None = None) -> None:
+        if namespace.collection is not None:
+            parser.error(f"two collections are named, {namespace.collection} and {values}: give one")
+        namespace.collection = values
+
+
+def command(verb: str, doc: str | None) -> CommandParser:
     """Return the parser of `raydex <verb>`, described by the first paragraph of `doc`.
 
     It names itself as it was called: by `python -m jobs.<file>` if that is what runs.
@@ -50,7 +74,7 @@ def command(verb: str, doc: str | None) -> argparse.ArgumentParser:
     module = spec.name if spec else ""
     as_module = module.startswith("jobs.") and module != "jobs.__main__"
     prog = f"python -m {module}" if as_module else f"raydex {verb}"
-    return argparse.ArgumentParser(prog=prog, description=(doc or "").split("\n\n")[0])
+    return CommandParser(prog=prog, description=(doc or "").split("\n\n")[0])
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -63,12 +87,13 @@ def add_collection(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--collection", metavar="NAME", help=help)
 
 
-def add_name(parser: argparse.ArgumentParser, help: str | None = None) -> None:
+def add_name(parser: CommandParser, help: str | None = None) -> None:
     """Add the collection that a command is about: NAME, or --collection NAME; required unless `help` is given."""
-    either = parser.add_mutually_exclusive_group(required=help is None)
+    parser.needs_name = help is None
     missing = argparse.SUPPRESS  # else the absent one of the two would overwrite the other with its default
-    either.add_argument("collection", nargs="?", metavar="NAME", default=missing, help=help or "name of the collection")
-    either.add_argument("--collection", metavar="NAME", help="another way to write NAME")
+    parser.add_argument("collection", nargs="?", metavar="NAME", action=_NameOnce, default=missing,
+                        help=help or "name of the collection")  # fmt: skip
+    parser.add_argument("--collection", metavar="NAME", action=_NameOnce, help="another way to write NAME")
 
 
 def add_asking(group: "argparse._ArgumentGroup") -> None:

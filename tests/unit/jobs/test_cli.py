@@ -1,6 +1,7 @@
 """`raydex`: one screen of help, one verb a file, exit codes and messages that a shell and a person can rely on."""
 
 import importlib
+import itertools
 import json
 import os
 import subprocess
@@ -92,20 +93,35 @@ def test_a_closed_pipe_is_no_error_message(words):
 
 
 @pytest.mark.parametrize("verb", ["status", "default", "publish", "rollback", "prune", "drop", "dump"])
-def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb):
-    """The name may stand before and after flags; two names are refused, and none where one is needed."""
+def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb, capsys):
+    """Words and flags may stand in any order; two names are refused, and none where one is needed."""
     parser = importlib.import_module(VERBS[verb][0]).arguments()
     rest = ["docs.dump"] if verb == "dump" else []
-    for words in (["docs", *rest, "--json"], ["--json", "docs", *rest], ["--collection", "docs", "--json", *rest],
-                  ["--json", *rest, "--collection", "docs"]):  # fmt: skip
-        assert parser.parse_args(words).collection == "docs", words
+    for name in (["docs"], ["--collection", "docs"]):
+        for parts in itertools.permutations([name, ["--json"], *([rest] if rest else [])]):
+            if name == ["docs"] and rest and parts.index(rest) < parts.index(name):
+                continue  # of two words the first is the name
+            args = parser.parse_args([*itertools.chain(*parts)])
+            assert args.collection == "docs" and args.json, parts
+            assert not rest or str(args.file) == "docs.dump", parts
     with pytest.raises(SystemExit):
         parser.parse_args(["docs", *rest, "--collection", "other"])
+    assert "two collections are named" in capsys.readouterr().err
     if verb in ("status", "default"):
         assert parser.parse_args([]).collection is None
     else:
         with pytest.raises(SystemExit):
             parser.parse_args(rest)
+        assert "the collection is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["restore docs.dump --json --collection docs", "restore --json docs.dump --replace",
+                                   "ask --json hello --collection docs", "ask --json -- --hello",
+                                   "index --json docs --base-url https://x.test/", "keys revoke --json reader",
+                                   "prune docs --keep 3 --json", "rollback docs --to 3 --json"])  # fmt: skip
+def test_words_and_flags_of_other_verbs_stand_in_any_order(words):
+    verb, *rest = words.split()
+    assert importlib.import_module(VERBS[verb][0]).arguments().parse_args(rest).json
 
 
 HOMELESS = {"index": ["x", "--base-url", "https://x.test/"], "ask": ["hi"], "keys": ["list"], "answers": ["list"],
