@@ -356,8 +356,9 @@ def test_a_reranker_orders_and_a_broken_one_is_named(make: Make) -> None:
 
 
 def test_one_page_is_not_all_of_the_answer(make: Make) -> None:
-    hits = make(settings=EngineSettings(max_per_page=1)).search("topic datasets", k=4).hits
-    assert len({hit.url for hit in hits}) == 4
+    engine = make(settings=EngineSettings(max_per_page=1, k=2))
+    assert len({hit.url for hit in engine.search("topic datasets", k=4).hits}) == 4  # k of the question goes before
+    assert len(engine.query("topic datasets", k=4).hits) == 4 and len(engine.search("topic datasets").hits) == 2
 
 
 class Obeys(Says):
@@ -391,11 +392,6 @@ def test_planted_pages_change_nothing_in_any_style(make: Make, rules: str, marks
     assert "evil.test" not in re.sub("`[^`]*`", "", answer.text)
     assert "SECRET" not in answer.text and "<img" not in answer.text and "[9]" not in answer.text
     assert max(citation.n for citation in answer.citations) <= 3
-
-
-def test_k_of_the_question_beats_the_engines(make: Make) -> None:
-    engine = make()
-    assert len(engine.query("datasets topic", k=5).hits) == 5 and len(engine.search("datasets").hits) == 3
 
 
 def test_questions_are_answered_concurrently(make: Make) -> None:

@@ -95,11 +95,6 @@ def test_both_legs_find_and_are_fused(make: Make) -> None:
     assert {"index", "embed", "bm25", "search", "fuse"} <= found.timings.keys()
 
 
-def test_a_question_looks_at_the_store_once(make: Make, store: MemoryStore) -> None:
-    make().retrieve(search_for("files"))
-    assert store.searches == 1
-
-
 def test_which_index_is_live_is_asked_apart_only_after_a_publish(make: Make, store: MemoryStore) -> None:
     retriever = make()
     retriever.prepare()
@@ -125,36 +120,6 @@ def test_a_publish_while_the_legs_run_mixes_no_revisions(make: Make, store: Memo
     assert found.hits[0].source == TUNE.source and found.hits[0].ranks["bm25"] == 1
 
 
-def test_another_default_is_meant_at_once(make: Make, store: MemoryStore) -> None:
-    retriever = make()
-    assert retriever.retrieve(search_for("x")).index.id == 1
-    store.publish_index(2, TUNE, collection="tune")
-    store.default = "tune"
-    assert retriever.retrieve(search_for("x")).index.id == 2
-    store.default = None
-    with pytest.raises(CollectionNotNamed):
-        retriever.retrieve(search_for("x"))
-
-
-def test_k_bounds_the_hits(make: Make) -> None:
-    assert len(make().retrieve(search_for("files", k=1)).hits) == 1
-
-
-def test_a_publish_is_followed_by_both_legs(make: Make, store: MemoryStore) -> None:
-    retriever = make()
-    retriever.retrieve(search_for("asha"))
-    store.publish(1, CSV, TUNE)
-    found = retriever.retrieve(search_for("asha"))
-    assert found.revision == 2 and found.degraded == ()
-    assert found.hits[0].source == TUNE.source and found.hits[0].ranks["bm25"] == 1
-
-
-def test_a_failing_model_leaves_bm25(make: Make, models: Models) -> None:
-    models.embedder.fails = True
-    found = make().retrieve(search_for("read_csv"))
-    assert found.degraded == ("vector",) and found.hits[0].source == CSV.source
-
-
 def test_a_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, models: Models) -> None:
     models.broken = {"words"}
     retriever = make()
@@ -162,22 +127,24 @@ def test_a_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, mod
     assert retriever.retrieve(search_for("read_csv")).hits and models.loads == ["words"]
     with pytest.raises(ModelNotReady):
         retriever.ready()
+    with pytest.raises(ModelNotReady):
+        retriever.embed(["x"])
 
 
-def test_a_vector_of_another_dimension_leaves_bm25(make: Make, models: Models) -> None:
-    models.embedder.dimension = 8
-    assert make().retrieve(search_for("read_csv")).degraded == ("vector",)
-
-
-def test_a_broken_bm25_leaves_vectors(make: Make, tmp_path: Path) -> None:
-    found = make(lexical=lambda index: BrokenLexical(tmp_path / "x")).retrieve(search_for("read_csv files"))
-    assert found.degraded == ("bm25",) and found.hits[0].ranks == {"vector": 1}
-
-
-def test_both_legs_down_is_still_an_answer(make: Make, models: Models, tmp_path: Path) -> None:
-    models.embedder.fails = True
-    found = make(lexical=lambda index: BrokenLexical(tmp_path / "x")).retrieve(search_for("read_csv"))
-    assert found.degraded == ("vector", "bm25") and found.hits == ()
+@pytest.mark.parametrize(("broken", "names"), [
+    ({"fails": True}, ("vector",)), ({"dimension": 8}, ("vector",)), ({"slow": True}, ("vector",)),
+    ({"bm25": None}, ("bm25",)), ({"fails": True, "bm25": None}, ("vector", "bm25")),
+])  # fmt: skip
+def test_a_leg_that_is_down_leaves_the_other_and_both_leave_an_answer(
+    make: Make, store: MemoryStore, models: Models, tmp_path: Path, broken: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    for name in broken.keys() - {"bm25"}:
+        setattr(store if name == "slow" else models.embedder, name, broken[name])
+    lexical = (lambda index: BrokenLexical(tmp_path / "x")) if "bm25" in broken else None
+    found = make(lexical=lexical).retrieve(search_for("read_csv files"))
+    assert found.degraded == names
+    left = {name: 1 for name in ("vector", "bm25") if name not in names}
+    assert [(hit.source, hit.ranks) for hit in found.hits[:1]] == ([(CSV.source, left)] if left else [])
 
 
 class GatedLexical(LexicalIndex):
@@ -312,20 +279,16 @@ def test_an_old_index_that_is_pruned_is_not_missed(make: Make, store: MemoryStor
     assert retriever.retrieve(search_for("asha")).index.id == 2
 
 
-def test_a_model_is_loaded_once_for_many_indexes(make: Make, store: MemoryStore, models: Models) -> None:
+def test_a_new_index_and_a_rollback_are_followed_with_one_load_of_their_model(
+    make: Make, store: MemoryStore, models: Models
+) -> None:
     retriever = make()
     retriever.retrieve(search_for("x"))
     store.publish_index(2, TUNE)
-    assert retriever.retrieve(search_for("asha")).index.id == 2 and models.loads == ["words"]
-
-
-def test_a_rollback_is_followed(make: Make, store: MemoryStore) -> None:
-    retriever = make()
-    retriever.retrieve(search_for("x"))
-    store.publish_index(2, TUNE)
-    retriever.retrieve(search_for("x"))
+    assert retriever.retrieve(search_for("asha")).index.id == 2
     store.live["docs"] = 1
     assert retriever.retrieve(search_for("read_csv")).hits[0].source == CSV.source
+    assert models.loads == ["words"]
 
 
 def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) -> None:
@@ -336,23 +299,20 @@ def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) ->
         make().retrieve(search_for("x", "docs"))
 
 
-def test_the_only_collection_is_meant_and_two_are_named(make: Make, store: MemoryStore) -> None:
+def test_the_only_collection_is_meant_or_the_default_and_of_two_one_is_named(make: Make, store: MemoryStore) -> None:
     retriever = make()
-    assert retriever.name() == "docs"
+    assert retriever.name() == "docs" and retriever.retrieve(search_for("x")).index.id == 1
     store.publish_index(2, TUNE, collection="tune")
-    with pytest.raises(CollectionNotNamed, match="docs, tune"):
-        retriever.retrieve(search_for("x"))
-    assert retriever.retrieve(search_for("x", "tune")).index.id == 2
-    assert make(collection="tune").retrieve(search_for("x")).index.id == 2
-
-
-def test_the_default_is_meant_where_none_is_named(make: Make, store: MemoryStore) -> None:
-    store.publish_index(2, TUNE, collection="tune")
-    store.default = "tune"
-    retriever = make()
-    assert retriever.retrieve(search_for("x")).index.id == 2
-    assert retriever.retrieve(search_for("x", "docs")).index.id == 1
-    assert make(collection="docs").retrieve(search_for("x")).index.id == 1
+    for default in (None, "tune", None):
+        store.default = default  # meant at once
+        if default:
+            assert retriever.retrieve(search_for("x")).index.id == 2
+        else:
+            with pytest.raises(CollectionNotNamed, match="docs, tune"):
+                retriever.retrieve(search_for("x"))
+        for index, name in enumerate(("docs", "tune"), 1):
+            assert retriever.retrieve(search_for("x", name)).index.id == index
+            assert make(collection=name).retrieve(search_for("x")).index.id == index
 
 
 def collection_rows(**indexes: int | None) -> list[dict[str, Any]]:
@@ -406,8 +366,8 @@ def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
 
 def test_the_question_itself_can_weigh_more(make: Make) -> None:
     search = Search(("csv", "actors state", "actors calls"), k=1)
-    assert make().retrieve(search).hits[0].source == ACTORS.source
-    assert make(fusion=Fusion(original_weight=5)).retrieve(search).hits[0].source == CSV.source
+    assert [hit.source for hit in make().retrieve(search).hits] == [ACTORS.source]
+    assert [hit.source for hit in make(fusion=Fusion(original_weight=5)).retrieve(search).hits] == [CSV.source]
 
 
 def test_a_query_that_fails_costs_only_itself(make: Make, models: Models) -> None:
@@ -529,12 +489,6 @@ def test_the_studys_fusion_can_be_chosen(make: Make) -> None:
     assert {hit.score_kind for hit in found.hits} == {"insert"}
 
 
-def test_a_slow_store_costs_the_vectors(make: Make, store: MemoryStore) -> None:
-    store.slow = True
-    found = make().retrieve(search_for("read_csv"))
-    assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
-
-
 def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
     gate = threading.Event()
 
@@ -608,12 +562,6 @@ def test_texts_are_embedded_by_the_live_indexs_model(make: Make, models: Models)
     assert vectors.shape == (2, 64) and vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1])
     assert retriever.embed([]).shape == (0, 64)
-
-
-def test_texts_cannot_be_embedded_without_the_model(make: Make, models: Models) -> None:
-    models.broken = {"words"}
-    with pytest.raises(ModelNotReady):
-        make().embed(["x"])
 
 
 def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Models) -> None:

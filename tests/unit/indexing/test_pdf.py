@@ -1,42 +1,45 @@
 """PDFs: sections by outline or headings, cited by page; no contents, running headers or page numbers; code as lines."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
 
-TEXT = [
-    ["Preface to the guide."],
-    ["1 Installing", "Unpack the archive.", "1.1 On Linux", "Run the script."],
-    ["More on the script.", "2 Using", "Call the tool."],
-]
-# Title, page, children: as a table of contents nests them.
-OUTLINE = [("Installing", 1, [("On Linux", 1, [])]), ("Using", 2, [])]
+FONTS = {"prose": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
+# A line of a page: font, size, left and lower edge, text.
+Shown = tuple[str, float, float, float, str]
 
 
-def pdf_with_outline() -> bytes:
-    """A PDF of TEXT, a line of text each, with OUTLINE; object numbers are given out as objects are made."""
+def pdf_of(pages: list[list[Shown]], title: str | None = None, outline: Sequence[tuple] = ()) -> bytes:
+    """A PDF of lines at their places; an outline holds title, page and children, as a table of contents nests them."""
     objects: dict[int, bytes] = {}
-    count = len(TEXT)
-    pages = [10 + 2 * number for number in range(count)]
-    for number, lines in zip(pages, TEXT, strict=True):
-        shown = " T* ".join(f"({line}) Tj" for line in lines)
-        stream = f"BT /F1 12 Tf 14 TL 72 720 Td {shown} ET".encode()
+    numbers = [20 + 2 * place for place in range(len(pages))]
+    for number, lines in zip(numbers, pages, strict=True):
+        shown = "".join(
+            f"BT /{font} {size} Tf {left} {base} Td ({_escaped(text)}) Tj ET\n"
+            for font, size, left, base, text in lines
+        ).encode("cp1252")
         objects[number] = f"<< /Type /Page /Parent 2 0 R /Contents {number + 1} 0 R >>".encode()
-        objects[number + 1] = b"<< /Length %d >> stream\n%s\nendstream" % (len(stream), stream)
-    kids = " ".join(f"{number} 0 R" for number in pages)
-    objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Outlines 4 0 R >>"
-    objects[2] = (
-        f"<< /Type /Pages /Kids [{kids}] /Count {count} /MediaBox [0 0 612 792]"
-        " /Resources << /Font << /F1 3 0 R >> >> >>"
-    ).encode()
-    objects[3] = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
-    first, last = _entries(OUTLINE, 4, pages, objects)
-    objects[4] = f"<< /Type /Outlines /First {first} 0 R /Last {last} 0 R >>".encode()
-    return _file(objects)
+        objects[number + 1] = b"<< /Length %d >> stream\n%s\nendstream" % (len(shown), shown)
+    kids = " ".join(f"{number} 0 R" for number in numbers)
+    fonts = " ".join(f"/{name} {3 + place} 0 R" for place, name in enumerate(FONTS))
+    shared = f"/MediaBox [0 0 612 792] /Resources << /Font << {fonts} >> >>"
+    objects[2] = f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} {shared} >>".encode()
+    for place, base in enumerate(FONTS.values()):
+        objects[3 + place] = f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>".encode()
+    objects[1] = b"<< /Type /Catalog /Pages 2 0 R >>"
+    if outline:
+        objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Outlines 6 0 R >>"
+        first, last = _entries(outline, 6, numbers, objects)
+        objects[6] = f"<< /Type /Outlines /First {first} 0 R /Last {last} 0 R >>".encode()
+    if title is not None:
+        objects[10] = f"<< /Title ({_escaped(title)}) >>".encode()
+    return _file(objects).replace(b"/Root 1 0 R", b"/Root 1 0 R /Info 10 0 R" if title is not None else b"/Root 1 0 R")
 
 
-def _entries(outline: list, parent: int, pages: list[int], objects: dict[int, bytes]) -> tuple[int, int]:
+def _entries(outline: Sequence[tuple], parent: int, pages: list[int], objects: dict[int, bytes]) -> tuple[int, int]:
     numbers = [max([*objects, 30]) + 1 + place for place in range(len(outline))]
     objects |= dict.fromkeys(numbers, b"")
     for place, (number, (title, page, children)) in enumerate(zip(numbers, outline, strict=True)):
@@ -62,46 +65,6 @@ def _file(objects: dict[int, bytes]) -> bytes:
     return bytes(out + b"trailer << /Root 1 0 R /Size %d >>\nstartxref\n%d\n%%%%EOF" % (size, start))
 
 
-def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() -> None:
-    document = read_page(Page("https://x.org/guide.pdf", pdf_with_outline(), "application/pdf"))
-    found = [(s.anchors, s.headings, " ".join(block.text for block in s.blocks)) for s in document.sections]
-    assert found == [
-        (("page=1",), (), "Preface to the guide."),
-        (("page=2",), ("Installing",), "Unpack the archive."),
-        (("page=2",), ("Installing", "On Linux"), "Run the script."),
-        (("page=3",), ("Installing", "On Linux"), "More on the script."),
-        (("page=3",), ("Using",), "Call the tool."),
-    ]
-
-
-FONTS = {"prose": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
-# A line of a page: font, size, left and lower edge, text.
-Shown = tuple[str, float, float, float, str]
-
-
-def pdf_of(pages: list[list[Shown]], title: str | None = None) -> bytes:
-    """A PDF of lines at their places."""
-    objects: dict[int, bytes] = {}
-    numbers = [20 + 2 * place for place in range(len(pages))]
-    for number, lines in zip(numbers, pages, strict=True):
-        shown = "".join(
-            f"BT /{font} {size} Tf {left} {base} Td ({_escaped(text)}) Tj ET\n"
-            for font, size, left, base, text in lines
-        ).encode("cp1252")
-        objects[number] = f"<< /Type /Page /Parent 2 0 R /Contents {number + 1} 0 R >>".encode()
-        objects[number + 1] = b"<< /Length %d >> stream\n%s\nendstream" % (len(shown), shown)
-    kids = " ".join(f"{number} 0 R" for number in numbers)
-    fonts = " ".join(f"/{name} {3 + place} 0 R" for place, name in enumerate(FONTS))
-    objects[1] = b"<< /Type /Catalog /Pages 2 0 R >>"
-    shared = f"/MediaBox [0 0 612 792] /Resources << /Font << {fonts} >> >>"
-    objects[2] = f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} {shared} >>".encode()
-    for place, base in enumerate(FONTS.values()):
-        objects[3 + place] = f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>".encode()
-    if title is not None:
-        objects[10] = f"<< /Title ({_escaped(title)}) >>".encode()
-    return _file(objects).replace(b"/Root 1 0 R", b"/Root 1 0 R /Info 10 0 R" if title is not None else b"/Root 1 0 R")
-
-
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
 
@@ -110,12 +73,30 @@ def prose(base: float, text: str, left: float = 72, size: float = 10) -> Shown:
     return "prose", size, left, base, text
 
 
-def read(pages: list[list[Shown]], title: str | None = None):
-    return read_page(Page("https://x.org/guide.pdf", pdf_of(pages, title), "application/pdf"))
+def read(pages: list[list[Shown]], title: str | None = None, outline: Sequence[tuple] = ()):
+    return read_page(Page("https://x.org/guide.pdf", pdf_of(pages, title, outline), "application/pdf"))
 
 
 def words(document) -> str:
     return "\n\n".join(block.text for section in document.sections for block in section.blocks)
+
+
+def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() -> None:
+    lines = [
+        ["Preface to the guide."],
+        ["1 Installing", "Unpack the archive.", "1.1 On Linux", "Run the script."],
+        ["More on the script.", "2 Using", "Call the tool."],
+    ]
+    pages = [[prose(720 - 14 * line, text, size=12) for line, text in enumerate(texts)] for texts in lines]
+    document = read(pages, outline=[("Installing", 1, [("On Linux", 1, [])]), ("Using", 2, [])])
+    found = [(s.anchors, s.headings, " ".join(block.text for block in s.blocks)) for s in document.sections]
+    assert found == [
+        (("page=1",), (), "Preface to the guide."),
+        (("page=2",), ("Installing",), "Unpack the archive."),
+        (("page=2",), ("Installing", "On Linux"), "Run the script."),
+        (("page=3",), ("Installing", "On Linux"), "More on the script."),
+        (("page=3",), ("Using",), "Call the tool."),
+    ]
 
 
 BODY = [

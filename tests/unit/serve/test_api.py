@@ -46,6 +46,12 @@ def ask(client: TestClient, **body: Any) -> Any:
     return client.post("/query", json={"question": "How do I load csv files?", **body})
 
 
+def body_for(path: str) -> dict[str, Any]:
+    """Return what asks a question of a route."""
+    chat = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
+    return chat if path.startswith("/v1") else {"question": "x"}
+
+
 # ---------------------------------------------------------------------------------------------- replies
 
 
@@ -68,15 +74,12 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     assert reply["route"] == {"agent": "an agent", "why": "the default"}
 
 
-def test_prompts_are_in_the_reply_when_asked_for(client: TestClient) -> None:
-    (exchange,) = ask(client, prompts=True).json()["exchanges"]
-    assert exchange["messages"] == [{"role": "user", "content": "How do I load csv files?"}]
-
-
-def test_every_answer_has_its_own_id_and_conversation(client: TestClient) -> None:
-    first, second = ask(client).json(), ask(client).json()
+def test_every_answer_has_its_own_id_and_conversation_and_its_prompts_when_asked_for(client: TestClient) -> None:
+    first, second = ask(client).json(), ask(client, prompts=True).json()
     assert first["id"] != second["id"] and first["conversation"] != second["conversation"]
     assert len(first["conversation"]) > 16
+    (exchange,) = second["exchanges"]
+    assert exchange["messages"] == [{"role": "user", "content": "How do I load csv files?"}]
 
 
 def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngine) -> None:
@@ -166,8 +169,7 @@ def test_where_it_was_asked_is_written_down(client: TestClient, recorder: Memory
     body = {"question": "How?", "channel": "widget", "page": "https://d.test/data"}
     assert client.post(path, json=body).status_code == 200
     assert client.post(path, json={"question": "How?"}).status_code == 200
-    chat = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
-    client.post("/v1/chat/completions", json=chat)
+    client.post("/v1/chat/completions", json=body_for("/v1"))
     assert [(row["channel"], row["page"]) for row in recorder.rows] == [
         ("widget", "https://d.test/data"), ("api", ""), ("openai", ""),
     ]  # fmt: skip
@@ -271,13 +273,10 @@ def test_what_no_question_can_be_is_refused(client: TestClient, path: str, conte
     assert reply.status_code in (400, 422) and reply.json()["error"]
 
 
-def test_a_body_of_another_type_is_422(client: TestClient) -> None:
+def test_a_missing_question_is_named_and_a_body_of_another_type_refused(client: TestClient) -> None:
+    assert client.post("/search", json={}).json()["field"] == "question"
     reply = client.post("/query", content=b"question=x", headers={"content-type": "text/plain"})
     assert reply.status_code == 422
-
-
-def test_a_missing_question_is_named(client: TestClient) -> None:
-    assert client.post("/search", json={}).json()["field"] == "question"
 
 
 # ---------------------------------------------------------------------------------------------- failures
@@ -304,8 +303,7 @@ def test_variables_that_no_template_has_are_422(client: TestClient, engine: Fake
 @pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])
 def test_a_question_that_is_too_long_is_413_with_the_limit(client: TestClient, engine: FakeEngine, path: str) -> None:
     engine.fails = QuestionTooLong("the question has 8,001 characters, and at most 8,000 are answered: shorten it")
-    body = {"messages": [{"role": "user", "content": "x"}], "model": "docs"} if "v1" in path else {"question": "x"}
-    reply = client.post(path, json=body)
+    reply = client.post(path, json=body_for(path))
     assert reply.status_code == 413 and "at most 8,000" in reply.text
 
 
@@ -315,8 +313,7 @@ def test_what_passes_is_503_with_retry_after(
     client: TestClient, engine: FakeEngine, path: str, error: Exception
 ) -> None:
     engine.fails = error
-    asked = {"messages": [{"role": "user", "content": "x"}], "model": "docs"} if "v1" in path else {"question": "x"}
-    reply = client.post(path, json=asked)
+    reply = client.post(path, json=body_for(path))
     assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0 and reply.json()["error"]
     if "v1" not in path:
         assert reply.json()["retry_after"] == int(reply.headers["retry-after"])
@@ -376,10 +373,8 @@ def test_health_is_of_the_process_and_readiness_of_all(
     store.away, engine.fails = False, ModelNotReady("words")
     reply = client.get("/health/ready")
     assert reply.status_code == 503 and "words" in reply.json()["error"] and reply.headers["retry-after"]
-
-
-def test_nothing_published_is_not_ready(client: TestClient, store: FakeStore) -> None:
-    store.live.clear()
+    engine.fails = None
+    store.live.clear()  # nothing is published
     assert client.get("/health/ready").status_code == 503
 
 
@@ -525,6 +520,5 @@ def test_a_mode_that_needs_a_model_says_what_to_set(client: TestClient, engine: 
     reply = ask(client)
     assert reply.status_code == 400 and reply.json()["field"] == "mode"
     assert "RAYDEX_LLM_URL" in reply.json()["error"] and reply.json()["choices"] == ["compact", "no_text"]
-    body = {"messages": [{"role": "user", "content": "x"}], "model": "docs"}
-    refused = client.post("/v1/chat/completions", json=body)
+    refused = client.post("/v1/chat/completions", json=body_for("/v1"))
     assert refused.status_code == 400 and "RAYDEX_LLM_MODEL" in refused.json()["error"]["message"]

@@ -120,7 +120,7 @@ def test_a_client_of_either_revision_finds_the_tools(service, mode):
     assert set(tools[0].input_schema["properties"]) == {"query", "collection", "version", "k"}
 
 
-def test_tools_are_listed_while_the_database_is_away(service):
+def test_while_the_database_is_away_tools_are_listed_and_a_call_says_so(service):
     service.store.away = True
 
     async def look():
@@ -128,6 +128,8 @@ def test_tools_are_listed_while_the_database_is_away(service):
             return (await client.list_tools()).tools
 
     assert len(asyncio.run(look())) == 4
+    result = service.ask("list_collections")
+    assert result.is_error and "the database is unavailable, try again" in text_of(result)
 
 
 def test_many_collections_are_named_in_part():
@@ -137,7 +139,7 @@ def test_many_collections_are_named_in_part():
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_search_returns_sections_with_their_sources(service, mode):
-    result = service.ask("search_docs", mode, query="csv", version="2.0", k=3)
+    result = service.ask("search_docs", mode, query="csv", version="2.0", k=3, collection=None)
     (section,) = result.structured_content["sections"]
     assert section["source"] == "https://d.test/data#csv"
     assert section["source"] in text_of(result)
@@ -314,17 +316,6 @@ def test_a_page_of_another_collection_names_that_one(service, monkeypatch):
     assert result.is_error and "has no section 'none'" in text_of(result)
 
 
-def test_arguments_that_are_left_out_may_be_null(service):
-    assert not service.ask("search_docs", query="x", collection=None, version=None).is_error
-
-
-def test_a_failure_of_the_database_is_a_tool_error(service):
-    service.store.away = True
-    result = service.ask("list_collections")
-    assert result.is_error
-    assert "the database is unavailable, try again" in text_of(result)
-
-
 def test_what_was_not_expected_shows_nothing_of_itself(service):
     service.engine.fails = RuntimeError("secret path /etc/x")
     result = service.ask("search_docs", query="x")
@@ -360,14 +351,11 @@ def test_resources_are_listed_page_by_page_and_read(service):
     assert "read_csv()" in read.contents[0].text
 
 
-def test_a_client_that_takes_json_alone_gets_json(service):
+def test_a_client_that_takes_json_alone_gets_json_and_there_is_no_stream_to_wait_on(service):
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_collections"}}
     reply = httpx.post(service.url, json=call, headers={"Accept": "application/json"})
     assert reply.headers["content-type"] == "application/json"
     assert reply.json()["result"]["structuredContent"]["collections"][0]["name"] == "docs"
-
-
-def test_there_is_no_stream_to_wait_on(service):
     reply = httpx.get(service.url, headers={"Accept": "text/event-stream"})
     assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
 

@@ -14,7 +14,6 @@ from jobs import demo
 from pipelines.files.services import announce
 from serve.port import AddressUnusable, claim_port, describe_holder, is_of_this_machine
 
-ROOT = Path(__file__).parents[3]
 HOST = "127.0.0.1"
 LISTENER = """
 import socket, sys, time
@@ -73,23 +72,17 @@ def test_only_addresses_of_this_machine_are_its_own() -> None:
     assert not is_of_this_machine("192.0.2.1") and not is_of_this_machine("nowhere.invalid")
 
 
-def test_the_flag_beats_the_variable_and_a_taken_port_ends_the_command_before_anything_starts(tmp_path: Path) -> None:
-    with listen_as_ray_does() as other:
-        port = other.getsockname()[1]
-        variables = home_in(tmp_path) | {"RAYDEX_PORT": "1", "RAY_ADDRESS": "127.0.0.1:1"}  # a cluster on this machine
-        command = [sys.executable, "-m", "jobs", "serve", "--port", str(port)]
-        done = subprocess.run(command, cwd=ROOT, env=variables, text=True, capture_output=True, check=False)
-    assert done.returncode == 1 and f"port {port} is taken by" in done.stderr and "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_demo_on_a_taken_port_says_what_its_service_said(tmp_path: Path) -> None:
-    variables = home_in(tmp_path) | {"RAY_ADDRESS": "127.0.0.1:1"}
+def test_a_taken_port_ends_the_command_before_anything_starts_and_a_demo_says_so(tmp_path: Path) -> None:
+    """The flag goes before the variable."""
+    variables = home_in(tmp_path) | {"RAYDEX_PORT": "1", "RAY_ADDRESS": "127.0.0.1:1"}  # a cluster on this machine
     with listen_as_ray_does() as other, tempfile.TemporaryFile("w+") as messages:
         port = other.getsockname()[1]
         failed = pytest.raises(demo.DemoFailed, match=f"port {port} is taken by")
         with demo.run_service(variables, port, messages) as service, failed:
             demo.wait_until_ready(service, "http://127.0.0.1:1/", messages)
+        messages.seek(0)
+        assert service.returncode == 1 and "Traceback" not in messages.read()
+    assert list(tmp_path.iterdir()) == []
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux shows who listens where")
