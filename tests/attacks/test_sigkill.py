@@ -1,16 +1,19 @@
 """kill -9 at sixteen places of a reindex, in its publish too: each time the index is that of an undisturbed run.
 
-What a run survives it must finish by itself; after the end of the driver, the raylet or the GCS the next run finishes
-the work. Nothing that was stored is embedded twice.
+What a run survives it must finish by itself, the end of a sink's database session too; after the end of the driver,
+the raylet or the GCS the next run finishes the work. Nothing that was stored is embedded twice. RAYDEX_KILL_SEED
+repeats the moments of an earlier run.
 """
 
 import contextlib
+import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import psycopg
 import pytest
-from kit.kill_bench import PAGES, RUN_S, Bench, Kill, Run, kill_bench, report, stored_hashes
+from kit.kill_bench import BLOCK, PAGES, RUN_S, Bench, Kill, Run, kill_bench, report, stored_hashes
 from kit.processes import eventually, keeper, kill_9, postmaster
 from psycopg import sql
 
@@ -48,7 +51,7 @@ def back_end(run: Run) -> int:
 
     def busy() -> bool:
         query = ("select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
-                 "and state = 'active' order by wait_event_type = 'Lock' desc")  # fmt: skip
+                 "and state = 'active' order by wait_event_type is not distinct from 'Lock' desc")  # fmt: skip
         with psycopg.connect(run.database, autocommit=True) as connection:
             found[:] = [pid for (pid,) in connection.execute(query)]
         return bool(found)
@@ -88,19 +91,36 @@ def embedding(run: Run) -> Iterator[None]:
     yield
 
 
+@contextlib.contextmanager
+def waiting_for(run: Run, table: str) -> Iterator[None]:
+    """While the run waits for a table."""
+    waiting = "select count(*) from pg_locks where not granted and relation = %s::regclass"
+    with psycopg.connect(run.database) as blocker, psycopg.connect(run.database, autocommit=True) as watcher:
+        blocker.execute(sql.SQL("lock table {} in share mode").format(sql.Identifier(table)))
+        eventually(lambda: watcher.execute(waiting, [table]).fetchone() != (0,), f"it waits for {table}", RUN_S)
+        yield
+        with contextlib.suppress(psycopg.Error):  # killed with the server
+            blocker.rollback()
+
+
+@contextlib.contextmanager
+def storing(run: Run) -> Iterator[None]:
+    """While a sink has vectors to store: one more block comes for it."""
+    run.until(0.1, 0.6)
+    run.bench.model.rest_after(len(set(run.bench.model.hashes(run.began))) + BLOCK, run.began)
+    with waiting_for(run, "staged_vector"):
+        yield
+
+
 def publishing(table: str) -> Callable[[Run], contextlib.AbstractContextManager[None]]:
     """While the publish waits for a table that it needs next."""
 
     @contextlib.contextmanager
     def held(run: Run) -> Iterator[None]:
         run.until(0.3, 0.6)
-        waiting = "select count(*) from pg_locks where not granted and relation = %s::regclass"
-        with psycopg.connect(run.database) as blocker, psycopg.connect(run.database, autocommit=True) as watcher:
-            blocker.execute(sql.SQL("lock table {} in share mode").format(sql.Identifier(table)))
-            eventually(lambda: watcher.execute(waiting, [table]).fetchone() != (0,), "it publishes", RUN_S)
+        run.bench.model.go_on()
+        with waiting_for(run, table):
             yield
-            with contextlib.suppress(psycopg.Error):  # killed with the server
-                blocker.rollback()
 
     return held
 
@@ -111,6 +131,12 @@ class Place:
     when: Callable[[Run], contextlib.AbstractContextManager[None]]
     whom: Victim
     survived: bool
+    end: Callable[[int], None] = kill_9
+
+
+def end_session(pid: int) -> None:
+    """As an administrator does, or a broken network: no other session ends with it."""
+    os.kill(pid, signal.SIGTERM)
 
 
 BEGIN, BEFORE_COMMIT = publishing("index"), publishing("indexed_page")
@@ -123,6 +149,7 @@ PLACES = [
     Place("embedding: GCS", embedding, process("gcs_server"), False),
     Place("embedding: actor", embedding, process("EmbedTexts"), True),
     Place("embedding: back end", embedding, back_end, True),
+    Place("embedding: sink's session", storing, back_end, True, end_session),
     Place("embedding: postmaster", embedding, the_postmaster, True),
     Place("embedding: keeper", embedding, the_keeper, True),
     Place("publish begins: driver", BEGIN, driver, False),
@@ -134,8 +161,8 @@ PLACES = [
 ]
 
 
-def test_there_are_sixteen_places():
-    assert len({place.name for place in PLACES}) == 16
+def test_there_are_sixteen_places_and_a_session():
+    assert len({place.name for place in PLACES if place.end is kill_9}) == 16 == len(PLACES) - 1
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
@@ -145,13 +172,16 @@ def test_the_index_is_that_of_an_undisturbed_run(bench, place):
         with place.when(run):
             stored, pid = stored_hashes(database), place.whom(run)
             kill = Kill(place.name, pid, stored)
-            kill_9(pid)
+            place.end(pid)
+        bench.model.go_on()
         if place.survived:
             run.finish()
             report(bench, database, kill, "the same run")
             return
         run.process.wait(RUN_S)
         assert run.process.returncode != 0
+        if place is PLACES[0]:
+            eventually(lambda: run.processes() == [], "nothing is left of it: Ray's agents have ended too", 120)
     eventually(lambda: sessions(database) == 0, "its sessions have ended", 60)
     assert bench.reindex(database).chunks["embedded"] <= PAGES - len(stored)
     report(bench, database, kill, "the next run")

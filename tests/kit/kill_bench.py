@@ -23,9 +23,10 @@ import pytest
 import yaml
 from kit.counting_model import DIMENSION, MODEL, CountingModel
 from kit.databases import new_database
-from kit.processes import alive, eventually, kill_seed
-from kit.reindexing import BASE, html_page
+from kit.processes import eventually, kill_seed, marked
+from kit.reindexing import html_page
 from kit.reporting import leave_table
+from kit.workshop import BASE
 from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.rows import dict_row
@@ -130,24 +131,9 @@ class Run:
         assert self.process.returncode == 0, said
         return json.loads(out.strip().splitlines()[-1])
 
-    def die(self) -> None:
-        """Kill the driver with -9; return when its workers are gone. Two idle agents of Ray stay for a minute."""
-        self.process.kill()
-        self.process.wait()
-        agents = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
-        eventually(lambda: not set(self.processes()) - {p for a in agents for p in self.processes(a)},
-                   "the driver's workers have ended too")  # fmt: skip
-
     def processes(self, command: str = "") -> list[int]:
         """Return the pids of this run, driver and Ray, whose command line holds `command`."""
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if f"RAYDEX_TEST_RUN={self.mark}".encode() in (entry / "environ").read_bytes():
-                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    if command in line and alive(int(entry.name)):
-                        found.append(int(entry.name))
-        return found
+        return marked(f"RAYDEX_TEST_RUN={self.mark}", command)
 
     def until(self, least: float, most: float) -> None:
         """Wait until a random share between `least` and `most` of the vectors is stored, and a little longer.

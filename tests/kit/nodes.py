@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kit.cluster import free_port
-from kit.processes import alive, eventually
+from kit.processes import eventually, marked
 
 RAY = str(Path(sys.executable).with_name("ray"))
 STORE_BYTES = 100_000_000
@@ -56,7 +56,7 @@ class RayNode:
 
     def pids(self, command: str = "") -> list[int]:
         """Return the pids of this node whose command line holds `command`."""
-        return marked(self.mark, command)
+        return marked(f"{MARK}={self.mark}", command)
 
     def kill(self) -> None:
         """Kill all processes of the node with -9, as a machine that loses its power."""
@@ -164,15 +164,3 @@ def cluster(
     finally:
         for node in (*nodes.nodes, nodes.head):
             node.kill()
-
-
-def marked(mark: str, command: str = "") -> list[int]:
-    """Return the living processes that have the mark in their environment and `command` in their command line."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if command in line and alive(int(entry.name)):
-                    found.append(int(entry.name))
-    return found

@@ -6,7 +6,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -16,6 +16,18 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def marked(mark: str, command: str = "") -> list[int]:
+    """Return the living processes that have `mark`, NAME=value, in their environment and `command` in their command."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if command in line and alive(int(entry.name)):
+                    found.append(int(entry.name))
+    return found
 
 
 def kill_9(*pids: int) -> None:
