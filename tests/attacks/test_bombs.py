@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kit.page_ledger import FileLedger
+from kit.page_ledger import FileLedger, finish
 from kit.reporting import leave_table
-from kit.web import Answer, Handler, Route, Site, page
+from kit.web import Answer, Route, Site, page, pouring
 
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.reading.read import PageReader, read_page
@@ -48,22 +48,6 @@ def html(body: bytes, encoding: str = "") -> Answer:
 
 def sitemap(body: bytes) -> dict[str, Route]:
     return {"/sitemap.xml": Answer(body, headers={"Content-Type": "application/xml"})}
-
-
-def pouring(head: bytes, piece: bytes, pause_s: float = 0.0) -> Callable[[Handler], None]:
-    """An answer that never ends."""
-
-    def pour(handler: Handler) -> None:
-        handler.close_connection = True
-        try:
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + head)
-            while True:
-                handler.wfile.write(piece)
-                time.sleep(pause_s)
-        except OSError:
-            return
-
-    return pour
 
 
 CHUNKED = b"Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -161,12 +145,7 @@ def _peak_mb(pid: int) -> float:
 
 def crawled(ledger: Path, site: Site) -> CrawlReport:
     settings = CrawlSettings((f"{site.url}/",), allow_private=True, retries=0, timeout_s=4, max_depth=1, backoff_s=0.01)
-    pages = crawl(settings, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1)
-    while True:
-        try:
-            next(pages)
-        except StopIteration as end:
-            return end.value
+    return finish(crawl(settings, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1))[1]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from kit.hostile_network import LEDGER, PUBLIC, opened, write_network
-from kit.page_ledger import FileLedger
+from kit.page_ledger import FileLedger, finish
 from kit.reporting import leave_table
 from kit.web import Answer, Site, page, redirect
 
@@ -81,12 +81,7 @@ def port_of(site: Site) -> int:
 
 def crawled(ledger: Path, start: str, **settings: object) -> CrawlReport:
     values = {"retries": 0, "timeout_s": 5.0, "backoff_s": 0.01, "max_depth": 2} | settings
-    pages = crawl(CrawlSettings((start,), **values), str(ledger), "docs", 1, ledger=LEDGER)
-    while True:
-        try:
-            next(pages)
-        except StopIteration as end:
-            return end.value
+    return finish(crawl(CrawlSettings((start,), **values), str(ledger), "docs", 1, ledger=LEDGER))[1]
 
 
 def inside(ledger: Path) -> int:

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import yaml
-from kit.reindexing import BASE, html_page
+from kit.reindexing import html_page
+from kit.workshop import BASE
 
 from pipelines.embedding.load import load_embedder
 from pipelines.records import digest

@@ -4,12 +4,25 @@ import base64
 import json
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.records import digest
+
+Report = TypeVar("Report")
+
+
+def finish(crawl: Generator[list[str], None, Report]) -> tuple[list[str], Report]:
+    """Run a crawl to its end; return the URLs that it named and its report."""
+    named: list[str] = []
+    while True:
+        try:
+            named += next(crawl)
+        except StopIteration as end:
+            return named, end.value
 
 
 class FileLedger:

@@ -10,13 +10,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
+from kit.workshop import Sections, rows_of
 
 from jobs.cli import run_job
 from pipelines.store import Store
-
-BASE = "https://docs.test/"
-Sections = Mapping[str, str]
 
 
 def html_page(title: str, sections: Sections, head: str = "", links: tuple[str, ...] = ()) -> str:
@@ -85,10 +82,8 @@ class Jobs:
 
     def rows(self) -> dict[str, tuple[str, str]]:
         """Return, for each chunk of the live index, its place in the table and the transaction that wrote it."""
-        with Store(self.url) as store, psycopg.connect(self.url) as connection:
-            table = sql.Identifier(f"chunk_{store.live_index(self.name).id}")
-            rows = connection.execute(sql.SQL("select id, ctid::text, xmin::text from {}").format(table))
-            return {name: (ctid, xmin) for name, ctid, xmin in rows}
+        with Store(self.url) as store:
+            return rows_of(store, store.live_index(self.name))
 
     def texts(self) -> dict[str, str]:
         """Return the text under each source (without its base) of the live index."""

@@ -111,3 +111,29 @@ def page(*links: str, text: str = "Some words.") -> str:
 
 def redirect(to: str, status: int = 302) -> Answer:
     return Answer("", status, {"Location": to})
+
+
+def slow(seconds: float, *links: str) -> Callable[[Handler], str]:
+    """Return a route whose page comes after a while."""
+
+    def wait(_: Handler) -> str:
+        time.sleep(seconds)
+        return page(*links)
+
+    return wait
+
+
+def pouring(head: bytes, piece: bytes, pause_s: float = 0.0) -> Callable[[Handler], None]:
+    """Return a route whose answer never ends."""
+
+    def pour(handler: Handler) -> None:
+        handler.close_connection = True
+        try:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + head)
+            while True:
+                handler.wfile.write(piece)
+                time.sleep(pause_s)
+        except OSError:
+            return
+
+    return pour

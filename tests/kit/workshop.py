@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import psycopg
+from psycopg import sql
 
 from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.fetched import FetchedPage
@@ -18,6 +20,7 @@ from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.records import Block, Chunk, Document, Filters, Hit, Index, IndexSettings, Page, Section
 from pipelines.store import BuildResources, Publication, RunLock, SearchResult, StagedPage, Store
+from pipelines.store.chunks import chunk_table
 from pipelines.store.indexes import IndexSnapshot
 
 BASE = "https://docs.test/"
@@ -43,6 +46,13 @@ def nearest_hits(store: Store, index: Index, vector: np.ndarray, k: int) -> list
         return [replace(hits[chunk.chunk_id], score=score, score_kind="cosine") for score, chunk in nearest]
 
     return store.read_index(index, read)
+
+
+def rows_of(store: Store, index: Index) -> dict[str, tuple[str, str]]:
+    """Return each chunk's place and writer in the table: both change when the row is written again."""
+    rows = sql.SQL("select id, ctid::text, xmin::text from {}").format(chunk_table(index.id))
+    with psycopg.connect(store.url) as connection:
+        return {name: (ctid, xmin) for name, ctid, xmin in connection.execute(rows)}
 
 
 class Workshop:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
+from kit.reindexing import Jobs, html_page, site_sections, write_site
 from kit.scripted_llm import ScriptedLLM
+from kit.workshop import BASE
 
 from pipelines.store import Store
 

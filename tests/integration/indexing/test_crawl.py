@@ -9,16 +9,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import zlib
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from kit.page_ledger import FileLedger
-from kit.web import Answer, Handler, Site, page, redirect
+from kit.page_ledger import FileLedger, finish
+from kit.processes import alive, eventually
+from kit.web import Answer, Handler, Site, page, pouring, redirect, slow
 
-from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, crawl
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, InvalidCrawlSettings, crawl
 from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
 pytestmark = pytest.mark.slow
@@ -34,18 +34,10 @@ class Crawled:
         base = site.url
         values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | settings
         job = CrawlSettings(tuple(base + path for path in start), **values)
-        self.batches: list[list[str]] = []
-        self.report = self._run(crawl(job, str(ledger), "docs", run, ledger=LEDGER, flush_s=0.1))
+        named, self.report = finish(crawl(job, str(ledger), "docs", run, ledger=LEDGER, flush_s=0.1))
         rows = FileLedger(str(ledger)).rows
         self.rows = {url.removeprefix(base): row for url, row in rows.items()}
-        self.ok = sorted(url.removeprefix(base) for batch in self.batches for url in batch)
-
-    def _run(self, generator) -> CrawlReport:
-        while True:
-            try:
-                self.batches.append(next(generator))
-            except StopIteration as end:
-                return end.value
+        self.ok = sorted(url.removeprefix(base) for url in named)
 
     def states(self) -> dict[str, str]:
         return {path: row["state"] for path, row in self.rows.items()}
@@ -94,11 +86,7 @@ def test_a_page_is_committed_before_it_is_named(ledger):
 
 
 def test_pages_are_named_while_a_slow_site_is_still_crawled(ledger):
-    def slow(handler: Handler) -> str:
-        time.sleep(0.5)
-        return page()
-
-    with Site({"/": page(*(f"/{n}" for n in range(6)))} | {f"/{n}": slow for n in range(6)}) as site:
+    with Site({"/": page(*(f"/{n}" for n in range(6)))} | {f"/{n}": slow(0.5) for n in range(6)}) as site:
         job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False, concurrency=1)
         pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.2)
         assert next(pages) == [f"{site.url}/"]
@@ -152,13 +140,9 @@ def test_pages_that_are_not_ok_do_not_use_up_the_budget(ledger):
 
 
 def test_the_depth_budget_counts_links_on_the_shortest_way(ledger):
-    def slow(handler: Handler) -> str:
-        time.sleep(0.3)
-        return page("/x")
-
     # /x is two links away through the slow page and three through the fast ones; /y is one further.
     routes = {"/": page("/fast", "/slow"), "/fast": page("/fast2"), "/fast2": page("/x", "/deep")}
-    routes |= {"/slow": slow, "/x": page("/y"), "/y": page("/z"), "/z": page(), "/deep": page("/deeper")}
+    routes |= {"/slow": slow(0.3, "/x"), "/x": page("/y"), "/y": page("/z"), "/z": page(), "/deep": page("/deeper")}
     with Site(routes) as site:
         crawled = Crawled(site, ledger, max_depth=3)
     assert crawled.ok == ["/", "/deep", "/fast", "/fast2", "/slow", "/x", "/y"]
@@ -232,14 +216,6 @@ def test_sitemaps_and_llms_txt_bring_pages_that_nothing_links_to(ledger):
         assert "/outside" not in site.paths()
 
 
-def test_a_sitemap_bomb_is_dropped_and_the_crawl_goes_on(ledger):
-    bomb = gzip.compress(b"<urlset>" + b" " * 200_000_000 + b"</urlset>", 6)
-    with Site({"/": page(), "/sitemap.xml": Answer(bomb)}) as site:
-        crawled = Crawled(site, ledger, sitemap=True)
-    assert crawled.ok == ["/"]
-    assert crawled.report.complete
-
-
 def test_robots_txt_is_obeyed_and_ignored_only_loudly(ledger, capfd):
     robots = Answer("User-agent: *\nDisallow: /\n\nUser-agent: raydex\nDisallow: /private\nAllow: /private/open\n")
     routes = {"/": page("/private/a", "/private/open"), "/private/a": page(), "/private/open": page()}
@@ -291,15 +267,7 @@ def test_retry_after_is_waited_for_and_bounded(ledger):
 
 
 def test_a_page_that_never_ends_is_failed_and_others_are_not(ledger):
-    def drip(handler: Handler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
-        for _ in range(100):
-            try:
-                handler.wfile.write(b" ")
-            except OSError:
-                return
-            time.sleep(0.1)
-
+    drip = pouring(b"Content-Type: text/html\r\n\r\n", b" ", 0.1)
     with Site({"/": page("/drip", "/a"), "/drip": drip, "/a": page()}) as site:
         crawled = Crawled(site, ledger, timeout_s=1, retries=5)
         assert site.paths().count("/drip") == 2
@@ -308,30 +276,14 @@ def test_a_page_that_never_ends_is_failed_and_others_are_not(ledger):
 
 
 def test_bodies_are_bounded_packed_and_unpacked(ledger):
-    def endless(handler: Handler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
-        try:
-            while True:
-                handler.wfile.write(b"x" * 65536)
-        except OSError:
-            handler.close_connection = True
-
-    def endless_head(handler: Handler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-        try:
-            while True:
-                handler.wfile.write(b"X-Pad: " + b"x" * 8000 + b"\r\n")
-        except OSError:
-            handler.close_connection = True
-
     bomb = Answer(gzip.compress(b"x" * 100_000_000), headers={"Content-Encoding": "gzip"})
     routes = {
         "/": page("/bomb", "/zstd", "/big", "/endless", "/head", "/packed"),
         "/bomb": bomb,
         "/zstd": Answer(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}),
         "/big": Answer(b"x" * 2_000_000),
-        "/endless": endless,
-        "/head": endless_head,
+        "/endless": pouring(b"Content-Type: text/html\r\n\r\n", b"x" * 65536),
+        "/head": pouring(b"", b"X-Pad: " + b"x" * 8000 + b"\r\n"),
         "/packed": Answer(gzip.compress(page("/found").encode()), headers={"Content-Encoding": "gzip"}),
         "/found": page(),
     }
@@ -445,14 +397,17 @@ def test_retry_failed_asks_for_failed_pages_alone(ledger):
 
 
 @pytest.mark.parametrize(
-    ("status", "words"),
-    [(404, "is gone: the server answered 404"), (500, "could not be fetched: the server answered 500")],
+    ("routes", "words"),
+    [
+        ({"/": Answer("", 404)}, "start URL {}/ is gone: the server answered 404"),
+        ({"/": Answer("", 500)}, "start URL {}/ could not be fetched: the server answered 500"),
+        ({"/": redirect("/a"), "/a": redirect("/")}, "the start URLs redirect in a circle"),
+    ],
 )
-def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, status, words):
-    with Site({"/": Answer("", status)}) as site:
+def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, routes, words):
+    with Site(routes) as site:
         report = Crawled(site, ledger, retries=0).report
-    assert not report.complete
-    assert report.stopped_by == f"error: start URL {site.url}/ {words}"
+    assert (report.complete, report.stopped_by) == (False, f"error: {words.format(site.url)}")
 
 
 def test_a_host_that_is_not_there_is_said_so(ledger):
@@ -461,12 +416,6 @@ def test_a_host_that_is_not_there_is_said_so(ledger):
     report = Crawled(site, ledger, retries=0).report
     assert not report.complete
     assert report.stopped_by.endswith("robots.txt could not be fetched (connection refused)")
-
-
-def test_a_start_that_redirects_in_a_circle_makes_the_crawl_incomplete(ledger):
-    with Site({"/": redirect("/a"), "/a": redirect("/")}) as site:
-        report = Crawled(site, ledger).report
-    assert (report.complete, report.stopped_by) == (False, "error: the start URLs redirect in a circle")
 
 
 def test_a_start_that_redirects_to_a_page_is_a_good_start(ledger):
@@ -573,36 +522,22 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in children if b"crawling.spider" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
-def _gone(pid: int, within_s: float = 15) -> bool:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        try:
-            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def _hang(handler: Handler) -> str:
-    time.sleep(20)
-    return page()
+HANGING = {"/": page("/hang"), "/hang": slow(20)}
 
 
 def test_closing_the_generator_ends_the_child(ledger):
-    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+    with Site(HANGING) as site:
         pages = crawl(
             CrawlSettings((site.url,), allow_private=True), str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1
         )
         next(pages)
         (child,) = _children(os.getpid())
         pages.close()
-        assert _gone(child)
+        eventually(lambda: not alive(child), "the crawler has ended")
 
 
 def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
-    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+    with Site(HANGING) as site:
         job = CrawlSettings((site.url,), allow_private=True)
         pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
         assert next(pages) == [f"{site.url}/"]
@@ -619,7 +554,7 @@ def test_killing_the_parent_leaves_no_orphan(ledger):
         "job = CrawlSettings((sys.argv[1],), allow_private=True)\n"
         f"for _ in crawl(job, sys.argv[2], 'docs', 1, ledger={LEDGER!r}, flush_s=0.1): print('ok', flush=True)\n"
     )
-    with Site({"/": page("/hang"), "/hang": _hang}) as site:
+    with Site(HANGING) as site:
         parent = subprocess.Popen(
             [sys.executable, "-c", script, site.url, str(ledger)], cwd=ROOT, stdout=subprocess.PIPE
         )
@@ -628,15 +563,11 @@ def test_killing_the_parent_leaves_no_orphan(ledger):
         parent.send_signal(signal.SIGKILL)
         parent.wait()
         parent.stdout.close()
-        assert _gone(child)
+        eventually(lambda: not alive(child), "the crawler has ended")
 
 
 def test_concurrency_is_bounded(ledger):
-    def slow(handler: Handler) -> str:
-        time.sleep(0.05)
-        return page()
-
-    with Site({"/": page(*(f"/{n}" for n in range(20)))} | {f"/{n}": slow for n in range(20)}) as site:
+    with Site({"/": page(*(f"/{n}" for n in range(20)))} | {f"/{n}": slow(0.05) for n in range(20)}) as site:
         Crawled(site, ledger, concurrency=3)
         assert site.most_at_once <= 3
 

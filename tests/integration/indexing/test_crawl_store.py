@@ -1,12 +1,11 @@
 """The crawler with the real database as its ledger."""
 
-import time
 from collections.abc import Iterator
 from itertools import chain
 
 import psycopg
 import pytest
-from kit.web import Answer, Handler, Site, page, redirect
+from kit.web import Answer, Handler, Site, page, redirect, slow
 from psycopg.rows import dict_row
 
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
@@ -74,12 +73,8 @@ def test_two_crawls_remember_what_became_of_each_page(database):
 
 
 def test_a_crawl_goes_on_when_its_database_sessions_are_killed(database):
-    def slow(handler: Handler) -> str:
-        time.sleep(0.1)
-        return page()
-
     paths = [f"/{n}" for n in range(40)]
-    with Site({"/": page(*paths)} | dict.fromkeys(paths, slow)) as site:
+    with Site({"/": page(*paths)} | dict.fromkeys(paths, slow(0.1))) as site:
         killed, named = 0, []
         for urls in database.crawl(site, concurrency=4):
             named += urls
@@ -106,12 +101,9 @@ def _killed_crawl(database: Database, site: Site) -> set[str]:
 
 @pytest.mark.parametrize("same_run", [False, True], ids=["next run", "same run"])
 def test_a_crawl_after_a_kill_asks_for_no_stored_page_again(database, same_run):
-    def slow(handler: Handler) -> str:
-        time.sleep(0.05)
-        return page()
-
     paths = [f"/{n}" for n in range(30)]
-    with Site({"/": page("/moved", *paths), "/moved": redirect("/30")} | dict.fromkeys([*paths, "/30"], slow)) as site:
+    routes = {"/": page("/moved", *paths), "/moved": redirect("/30")} | dict.fromkeys([*paths, "/30"], slow(0.05))
+    with Site(routes) as site:
         first = _killed_crawl(database, site)
         stored = _killed_crawl(database, site)  # takes over what the first run stored, and is killed too
         assert {"/"} <= first < stored < {"/", *paths, "/30"}

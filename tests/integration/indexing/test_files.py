@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kit.reindexing import BASE, html_page
+from kit.reindexing import html_page
+from kit.workshop import BASE
 
 from pipelines.indexing.folders import files
 from pipelines.indexing.folders.folder import FolderSettings

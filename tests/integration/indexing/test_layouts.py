@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from kit.reindexing import BASE, Jobs
+from kit.reindexing import Jobs
 from kit.web import Site
+from kit.workshop import BASE
 
 from pipelines.store import Store
 from serve.mcp.pages import PageShelf

@@ -12,13 +12,12 @@ from types import SimpleNamespace
 import psutil
 import psycopg
 import pytest
-import yaml
 from kit.counting_model import MODEL as COUNTING
 from kit.counting_model import CountingModel
 from kit.kill_bench import stored_hashes
 from kit.processes import alive, eventually, kill_9
-from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
-from kit.web import Site
+from kit.reindexing import Jobs, site_sections, write_site
+from kit.workshop import BASE
 
 from pipelines.embedding.hashed import HashEmbedder
 from pipelines.indexing import gather
@@ -37,42 +36,6 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
     write_site(tmp_path / "site", site_sections(12))
     jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
     return tmp_path / "site"
-
-
-def test_a_folder_is_indexed_and_brought_up_to_date(jobs: Jobs, folder: Path) -> None:
-    first = jobs.reindex().summary
-    assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
-    assert first["seconds"]["ray_start"] == 0
-    assert first["seconds"].keys() >= {"read_files", "embed", "encoder", "storing", "publish", "total"}
-    assert jobs.texts()["p03.html#usage"] == site_sections(12)["p03"]["usage"]
-    again = jobs.reindex().summary
-    assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
-    assert (again["chunks"]["embedded"], again["revision"]) == (0, 1)
-    (folder / "p05.html").write_text(html_page("Page p05", site_sections(12)["p05"] | {"usage": "Another text."}))
-    (folder / "empty.html").write_text(" ")
-    changed = jobs.reindex().summary
-    assert changed["pages"].items() >= {"changed": 1, "failed": 1, "unchanged": 11}.items()
-    assert (changed["chunks"]["embedded"], changed["revision"]) == (1, 2)
-    rebuilt = jobs.reindex("--chunk-size", 100).summary
-    assert rebuilt["published"] and rebuilt["index"] != first["index"]
-
-
-def test_a_site_is_crawled_and_embedded(jobs: Jobs, tmp_path: Path) -> None:
-    pages = site_sections(9)
-    start = html_page("Start", {"welcome": "Welcome."}, links=tuple(f"/{name}.html" for name in pages))
-    routes = {"/": start} | {f"/{name}.html": html_page(name, sections) for name, sections in pages.items()}
-    with Site(routes) as site:
-        file = tmp_path / "docs.yaml"
-        crawling = {"start_urls": [f"{site.url}/"], "allow_private": True, "retries": 0, "sitemap": False}
-        file.write_text(yaml.safe_dump({"sites": [crawling]}))
-        jobs.common = [file, *MODEL]
-        first = jobs.reindex().summary
-        assert (first["pages"]["new"], first["chunks"]["embedded"], first["crawls"][0]["complete"]) == (10, 28, True)
-        again = jobs.reindex().summary
-        assert (again["pages"]["unchanged"], again["chunks"]["embedded"]) == (10, 0)
-        site.routes.clear()
-        down = jobs.reindex()
-        assert (down.code, len(jobs.texts())) == (1, 28)
 
 
 def test_a_page_that_took_too_long_is_tried_alone_with_more_time(
@@ -204,7 +167,8 @@ def test_much_is_begun_here_and_finished_on_ray(
     first = jobs.reindex().summary
     assert built == ["LocalBuilder.stored", "RayBuilder.stored"]
     assert first["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
-    assert len(jobs.texts()) == 36
+    site = site_sections(12)
+    assert jobs.texts() == {f"{page}.html#{anchor}": text for page in site for anchor, text in site[page].items()}
 
 
 def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,9 +186,10 @@ def test_texts_that_the_model_does_not_read_whole_are_counted(
     jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(HashEmbedder, "are_too_long", lambda _, texts: ["usage" in text.lower() for text in texts])
-    assert jobs.reindex().summary["warnings"] == [
-        "12 texts are longer than the model hash:64 reads: their ends are not in their vectors"
-    ]
+    done = jobs.reindex().summary
+    assert done["warnings"] == ["12 texts are longer than the model hash:64 reads: their ends are not in their vectors"]
+    assert done["seconds"].keys() >= {"read_files", "embed", "encoder", "storing", "publish", "total"}
+    assert done["seconds"]["ray_start"] == 0
 
 
 def test_actors_without_ray_are_an_error(jobs: Jobs, folder: Path) -> None:

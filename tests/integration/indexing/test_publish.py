@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, search_index, small_site
+from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, rows_of, search_index, small_site
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -17,7 +17,7 @@ from pipelines.indexing.collection import INDEX, compose_collection
 from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import decide_deletion, is_cheaper_in_place, rollback
 from pipelines.indexing.run import plan_reindex
-from pipelines.records import Hit, Index
+from pipelines.records import Hit
 from pipelines.store import (
     BuildResources,
     ChangesPruned,
@@ -42,14 +42,6 @@ from pipelines.store.indexes import IndexSnapshot
 @pytest.fixture
 def workshop(store: Store) -> Workshop:
     return Workshop(store)
-
-
-def rows_of(store: Store, index: Index) -> dict[str, tuple[str, str]]:
-    """Each chunk's place and writer in the table: both change when the row is written again."""
-    table = sql.Identifier(f"chunk_{index.id}")
-    with psycopg.connect(store.url) as connection:
-        rows = connection.execute(sql.SQL("select id, ctid::text, xmin::text from {}").format(table)).fetchall()
-    return {name: (ctid, xmin) for name, ctid, xmin in rows}
 
 
 def states(store: Store) -> list[str]:

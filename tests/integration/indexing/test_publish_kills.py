@@ -165,14 +165,8 @@ def test_a_publish_survives_before_it_commits(bench, kill):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
-def test_a_publish_of_a_rewritten_site_survives_before_it_commits(bench, kill):
-    survive(bench, kill, "run", REWRITTEN)
-
-
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("site", [CHANGED, REWRITTEN], ids=["in place", "anew"])
-@pytest.mark.parametrize("step", ["index", "indexed_page", "staged_page"])
+@pytest.mark.parametrize("step", ["run", "index", "indexed_page", "staged_page"])
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
 def test_a_publish_survives_at_every_step(bench, kill, step, site):
     survive(bench, kill, step, site)

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 import ray
 import yaml
-from kit.reindexing import BASE, Jobs, html_page, site_sections, write_site
+from kit.reindexing import Jobs, html_page, site_sections, write_site
 from kit.web import Answer, Handler, Site, redirect
+from kit.workshop import BASE
 from ray.data import DataContext
 
 from pipelines.indexing.building import ray_builder
@@ -200,6 +201,7 @@ def site(jobs: Jobs, tmp_path: Path, flags: list) -> Iterator[Site]:
 def test_what_happens_to_pages_that_vanish_or_fail(jobs, site):
     first = jobs.reindex()
     assert (first.code, first.summary["pages"]["new"], first.summary["chunks"]["embedded"]) == (0, 10, 28)
+    assert first.summary["crawls"][0]["complete"]
     good = dict(site.routes)
 
     site.routes |= {"/p01.html": Answer("", 404), "/p02.html": Answer("", 500)}

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from kit.reindexing import BASE, Jobs
+from kit.reindexing import Jobs
+from kit.workshop import BASE
 
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import Store

@@ -15,6 +15,7 @@ from pipelines.indexing.reading.links import page_canonical, page_links
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page
+from tests.kit.processes import alive, eventually
 
 
 def read(
@@ -129,11 +130,7 @@ os.kill(os.getpid(), 9)
 def test_the_reading_process_ends_with_a_killed_owner():
     root = str(Path(__file__).parents[3])
     done = subprocess.run([sys.executable, "-c", OWNER.format(root=root)], capture_output=True, text=True, check=False)
-    status = Path(f"/proc/{int(done.stdout)}/stat")
-    deadline = time.monotonic() + 20
-    while status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z" and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    eventually(lambda: not alive(int(done.stdout)), "the reading process has ended")
 
 
 def test_a_reader_gives_what_read_page_gives():
