@@ -71,8 +71,8 @@ class Browser:
         self.do(lambda page: page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=motion))
 
     def renew(self) -> None:
-        """Close the page with all that it stored, and open an empty one."""
-        self._run(lambda: (self._context.close(), self._open_page()))
+        """Close all pages, forget all that they stored, and open an empty one."""
+        self._run(self._renew)
         self.events.clear()
 
     def do(self, work: "Callable[[Page], Result]") -> Result:
@@ -141,11 +141,21 @@ class Browser:
         self._browser = self._playwright.chromium.launch(
             executable_path=CHROMIUM, args=list(FLAGS), timeout=START_S * 1000
         )
-        self._open_page()
-
-    def _open_page(self) -> None:
         self._context = self._browser.new_context()
         self._context.set_default_timeout(ANSWER_S * 1000)
+        self._open_page()
+
+    def _renew(self) -> None:
+        # A context of its own for each test would be plainer, and costs three times as much.
+        old = self._context.pages
+        self._open_page()
+        for page in old:
+            page.close()
+        self._protocol.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"})
+        self._context.clear_cookies()
+        self._context.clear_permissions()
+
+    def _open_page(self) -> None:
         self._page = self._context.new_page()
         self._protocol = self._context.new_cdp_session(self._page)
         for method in REPORTED:

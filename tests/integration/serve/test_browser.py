@@ -51,6 +51,16 @@ def test_it_types_clicks_and_reads(browser: Browser, url: str) -> None:
     assert browser.do(lambda page: page.get_by_role("button", name="Go").is_visible())
 
 
+def test_a_renewed_browser_has_forgotten_what_pages_stored(browser: Browser, url: str) -> None:
+    stored = "[localStorage.x, sessionStorage.x, document.cookie]"
+    browser.open(url)
+    browser.evaluate("localStorage.x = sessionStorage.x = 1; document.cookie = 'x=1'")
+    assert browser.evaluate(stored) == ["1", "1", "x=1"]
+    browser.renew()
+    browser.open(url)
+    assert browser.evaluate(stored) == [None, None, ""]
+
+
 def test_it_works_beside_an_event_loop(browser: Browser, url: str) -> None:
     async def title() -> str:
         browser.open(url)

@@ -48,8 +48,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     retriever.close()
 
 
-@pytest.mark.parametrize("path", BODIES)
-@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+def often(each: bool) -> tuple[pytest.MarkDecorator, ...]:
+    """Return the marks of a pair: `make test` sends each text by one way in, `make test-all` by all of them."""
+    return () if each else (pytest.mark.exhaustive,)
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        pytest.param(path, unit, id=f"{path}-{ascii(unit)}", marks=often(n % len(BODIES) == way))
+        for way, path in enumerate(BODIES)
+        for n, unit in enumerate(UNITS)
+    ],
+)
 def test_a_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str, path: str, unit: str) -> None:
     asked = httpx.post(f"{service}{path}", json=BODIES[path](text_of(unit, LIMIT)), timeout=60)
     assert asked.status_code == 200, asked.text
@@ -61,7 +72,9 @@ def test_a_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str
     assert before.status_code == 200, before.text
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+@pytest.mark.parametrize(
+    "unit", [pytest.param(unit, id=ascii(unit), marks=often(n % 6 == 0)) for n, unit in enumerate(UNITS)]
+)
 def test_an_agents_long_text_is_answered_up_to_the_limit_and_refused_beyond(service: str, unit: str) -> None:
     async def ask(length: int) -> tuple[bool, str]:
         async with Client(f"{service}/mcp") as client:
