@@ -56,7 +56,7 @@ def often(each: bool) -> tuple[pytest.MarkDecorator, ...]:
 @pytest.mark.parametrize(
     ("path", "unit"),
     [
-        pytest.param(path, unit, id=f"{path}-{ascii(unit)}", marks=often(n % len(BODIES) == way))
+        pytest.param(path, unit, id=f"{path}-{unit!a}", marks=often(n % len(BODIES) == way))
         for way, path in enumerate(BODIES)
         for n, unit in enumerate(UNITS)
     ],
