@@ -99,15 +99,6 @@ def test_a_pgvector_that_is_too_old_is_a_clear_error(database_url, superuser_url
         Store(database_url).migrate()
 
 
-def test_a_database_that_is_away_is_store_unavailable():
-    store = Store("postgresql://nobody@127.0.0.1:1/none", timeout_s=0.5)
-    with pytest.raises(StoreUnavailable):
-        store.ping()
-    with pytest.raises(StoreUnavailable):
-        store.migrate()
-    store.close()
-
-
 def test_sessions_that_were_ended_are_replaced_without_an_error(store, server):
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: store.collections(), range(8)))
@@ -142,25 +133,12 @@ def test_a_failed_fetch_keeps_the_body_and_counts_its_attempts(store):
 def test_counts_say_what_a_run_saw(store):
     first, second = begin(store), begin(store)
     store.save_pages("docs", first, [fetched(path, {"s": path}) for path in "abcde"])
-    again = {
-        "a": {"s": "a"},
-        "b": {"s": "other"},
-        "c": "gone",
-        "d": "failed",
-        "e": "skipped",
-        "new": {"s": "new"},
-    }
-    store.save_pages("docs", second, [fetched(path, content) for path, content in again.items()])
+    again = {"a": {"s": "a"}, "b": {"s": "other"}, "c": "gone", "d": "failed", "e": "skipped", "new": {"s": "new"}}
+    for _ in range(2):  # a page that is saved twice in its run is still new
+        store.save_pages("docs", second, [fetched(path, content) for path, content in again.items()])
     assert store.page_counts("docs", second) == {
         "seen": 4, "new": 1, "changed": 1, "unchanged": 1, "failed": 1, "duplicate": 0, "skipped": 1,
     }  # fmt: skip
-
-
-def test_saving_a_page_twice_in_one_run_still_counts_it_as_new(store):
-    run = begin(store)
-    for _ in range(2):
-        store.save_pages("docs", run, [fetched("a", {"s": "one"})])
-    assert store.page_counts("docs", run)["new"] == 1
 
 
 def test_an_etag_is_offered_only_for_a_body_that_is_stored(store):
@@ -585,13 +563,16 @@ def fail_after_a_look(chunks, error):
 
 def test_a_call_is_tried_as_long_as_it_was_told_and_no_longer():
     port_is_closed = "postgresql://raydex@127.0.0.1:9/postgres"
-    patient = Store(port_is_closed, retry_s=1.0, timeout_s=0.3)
+    patient = Store(port_is_closed, retry_s=0.7, timeout_s=0.3)
     index = Index(1, "docs", IndexSettings(), "live", 1)
     for call in (patient.collections, lambda: search_index(patient, index, [], [], 1)):
         began = time.monotonic()
         with pytest.raises(StoreUnavailable):
             call()
-        assert time.monotonic() - began >= 1.0
+        assert time.monotonic() - began >= 0.7
+    for once in (patient.ping, patient.migrate):
+        with pytest.raises(StoreUnavailable):
+            once()
     patient.close()
 
 
