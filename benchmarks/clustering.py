@@ -22,7 +22,7 @@ from sklearn.metrics import adjusted_rand_score
 from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.embedding import load_embedder
 from pipelines.insights import clustering
-from pipelines.insights.clustering import Wording, cluster, likeness, place
+from pipelines.insights.clustering import Wording, cluster, place, similarity
 
 FILE = Path(__file__).parent / "questions" / "wordings.jsonl"
 COSINES, SECTIONS, CHOSEN = (1.0, 0.0, 0.0), (0.5, 0.5, 0.0), (clustering.ANSWERED, clustering.UNANSWERED)
@@ -91,7 +91,7 @@ def compare() -> None:
         clustering.ANSWERED, clustering.UNANSWERED = weights
         wordings = [[Wording(row["question"], row["found"], row["known"]) for row in part] for part in sets]
         points = [place(embedder.embed_chunks([w.text for w in part]), part, yardstick) for part in wordings]
-        alike = [likeness(part, part) for part in points]
+        alike = [similarity(part, part) for part in points]
         for way, cluster_by in WAYS.items():
             found = []
             for least in np.arange(0.15, 0.75, 0.05) if way != "HDBSCAN" else [0.0]:

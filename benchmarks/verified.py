@@ -94,8 +94,8 @@ def measure_pairs(embed: Embed) -> None:
 def _score(pairs: Sequence[tuple[bool, float, str, str]], cosine: float, words: float | None) -> tuple[float, float]:
     given = [
         same
-        for same, likeness, one, other in pairs
-        if likeness >= cosine and (words is None or may_mean_same(Meaning.of(one), Meaning.of(other), words))
+        for same, similarity, one, other in pairs
+        if similarity >= cosine and (words is None or may_mean_same(Meaning.of(one), Meaning.of(other), words))
     ]
     return sum(given) / max(1, len(given)), sum(given) / sum(same for same, *_ in pairs)
 

@@ -53,7 +53,7 @@ def _watch(home: Path) -> Iterator[None]:
 
     def watch() -> None:
         while not over.wait(WATCH_S):
-            with contextlib.suppress(EmbeddedPostgresFailed, OSError):  # tried again; whoever asks gets the error
+            with contextlib.suppress(EmbeddedPostgresFailed, OSError):  # tried again; the caller gets the error
                 if not _is_kept(home):
                     _start(home)
 

@@ -123,7 +123,7 @@ class Keeper:
         return True
 
     def _initialise(self) -> None:
-        """Create the data folder if it does not exist; an interrupted creation is started anew."""
+        """Create the data folder if it does not exist; an interrupted creation starts again."""
         if self.data.exists():
             return
         secret = self.home / "postgres.secret"

@@ -84,7 +84,7 @@ class VerifiedAnswerer:
         match = await optional.run(trace, VERIFIED, finding, None)
         if match is None:
             return None
-        why = f"a person answered {match.question!r} (likeness {match.likeness:.2f}, verified answer {match.id})"
+        why = f"a person answered {match.question!r} (similarity {match.similarity:.2f}, verified answer {match.id})"
         return Draft(
             Retrieval(standalone, match.hits, match.index, match.index.revision, (), {}, (standalone,)),
             Route(VERIFIED, why),

@@ -1,4 +1,4 @@
-"""Scores answers: claims and citations, what was answered or refused, likeness to a reference.
+"""Scores answers: claims and citations, what was answered or refused, similarity to a reference.
 
 Pure arithmetic over an example and an answer, called by the metrics that METRICS declares; asks no language model. A
 score is None where the question has nothing to score.

@@ -71,7 +71,7 @@ def _without_keys(value: Any) -> Any:
 
 
 def _local_models(settings: AnswerSettings) -> Iterator[tuple[str, Path]]:
-    """Yield the settings that name a file or folder of this machine: a model may be trained anew behind its path."""
+    """Yield the settings that name a file or folder of this machine: a model may be trained again behind its path."""
     for name, value in public_settings(settings).items():
         if isinstance(value, str) and value not in ("", ".") and Path(value).exists():
             yield name, Path(value)

@@ -1,6 +1,6 @@
 """Reads and writes card.json, which decides whether a trained model may be used.
 
-It lies beside the weights: training writes it, and whoever loads the model reads it first. Knows no kind of model.
+It lies beside the weights: training writes it, and anyone who loads the model reads it first. Knows no kind of model.
 """
 
 import json

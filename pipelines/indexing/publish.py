@@ -76,7 +76,7 @@ def find_base_index(store: Store, collection: str, settings: IndexSettings) -> I
 
 
 def is_cheaper_in_place(changed: int, chunks: int) -> bool:
-    """Return whether changing `changed` chunks of an HNSW index of `chunks` is faster than building all of it anew."""
+    """Return whether changing `changed` chunks of an HNSW index of `chunks` is faster than rebuilding it."""
     return changed * cost_in_place(chunks) <= chunks
 
 

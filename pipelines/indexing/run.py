@@ -216,7 +216,7 @@ class ReindexRun:
         if base is None and not self.store.staged_counts(self.run)["pages"]:
             self.log.warn("no page could be indexed: nothing is published")
             return None
-        # Pages that must not be deleted stay where they are; an index built anew does not hold them.
+        # Pages that must not be deleted stay where they are; a new index does not hold them.
         keeps = deletion.allowed or live is None or live == base
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")

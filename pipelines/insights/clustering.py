@@ -33,7 +33,7 @@ class Wording:
 
 
 def place(vectors: np.ndarray, wordings: Sequence[Wording], yardstick: Yardstick | None = None) -> np.ndarray:
-    """Return a point for each wording, float32 (wordings, dimension + SLOTS + 1), that `likeness` compares.
+    """Return a point for each wording, float32 (wordings, dimension + SLOTS + 1), that `similarity` compares.
 
     `vectors` have length 1, (wordings, dimension); `yardstick` is their model's: the cosine of unrelated texts, which
     is high with some models, counts as 0. The last column takes it off.
@@ -48,7 +48,7 @@ def place(vectors: np.ndarray, wordings: Sequence[Wording], yardstick: Yardstick
     return np.hstack([scaled * vectors, hashed, scaled * shift], dtype=np.float32)
 
 
-def likeness(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+def similarity(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return how alike questions are, (points, others): about 0 for unrelated ones, 1 for equal ones."""
     return np.asarray(points[:, :-1] @ others[:, :-1].T - np.outer(points[:, -1], others[:, -1]))
 
@@ -56,7 +56,7 @@ def likeness(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 def cluster(points: np.ndarray) -> np.ndarray:
     """Return the number of the cluster of each point, (points,), the first numbers first.
 
-    A point is in a cluster if its mean likeness to all in it is ALIKE or more; of more than BLOCK points each block
+    A point is in a cluster if its mean similarity to all in it is ALIKE or more; of more than BLOCK points each block
     joins the clusters of those before it, so that their order matters a little.
     """
     labels = np.zeros(len(points), np.int64)
@@ -77,7 +77,7 @@ def cluster(points: np.ndarray) -> np.ndarray:
 def most_typical(points: np.ndarray, counts: Sequence[int]) -> int:
     """Return the number of the point that is most like all others, each counted as often as it was asked."""
     middle = np.asarray(counts, np.float32) @ points
-    return int(np.argmax(likeness(points, middle[None])))
+    return int(np.argmax(similarity(points, middle[None])))
 
 
 def _weigh_sections(sources: Sequence[str]) -> dict[str, float]:
@@ -112,7 +112,7 @@ def _join(block: np.ndarray, sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
-    found = likeness(points, means)
+    found = similarity(points, means)
     best = found.argmax(axis=1)
     return np.where(found[np.arange(len(points)), best] >= ALIKE, best, -1)
 
@@ -124,7 +124,7 @@ def _link(points: np.ndarray) -> np.ndarray:
 
     if len(points) < 2:
         return np.zeros(len(points), np.int64)
-    distances = np.clip(1 - likeness(points, points), 0, None)
+    distances = np.clip(1 - similarity(points, points), 0, None)
     np.fill_diagonal(distances, 0)
     found = fcluster(linkage(squareform(distances, checks=False), "average"), 1 - ALIKE, "distance")
     _, first, labels = np.unique(found, return_index=True, return_inverse=True)

@@ -17,7 +17,7 @@ from pipelines.text.progress import Passing
 
 # Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
 MOST_QUESTIONS = 100_000
-# Days that a report can be narrowed to without asking for it anew.
+# Days that a report can be narrowed to without asking for it again.
 WINDOWS = (30, 7)
 # Collections of which a report has views of their own; a report of more would be slow to open.
 MOST_VIEWS_OF = 12

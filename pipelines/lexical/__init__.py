@@ -1,6 +1,6 @@
 """BM25 search over an index: terms, documents, queries, and the folder on each node.
 
-It follows the revisions of an index and can always be built anew from the store. Knows no SQL and no vectors.
+It follows the revisions of an index and can always be rebuilt from the store. Knows no SQL and no vectors.
 """
 
 from pipelines.lexical.index import ChunkSource, LexicalIndex, LexicalNotBuilt, Matches, lexical_folder

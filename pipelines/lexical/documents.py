@@ -13,7 +13,7 @@ from pipelines.lexical.terms import plain_words, with_name_parts
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
-# Raised whenever the same chunk would be indexed with other terms: an older folder is then built anew.
+# Raised whenever the same chunk would be indexed with other terms: an older folder is then rebuilt.
 VERSION = 3
 
 # One sum of BM25 scores over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks), share of

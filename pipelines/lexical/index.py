@@ -1,6 +1,6 @@
 """Keeps the BM25 folder of one node: memory-mapped, it follows the revisions of an index.
 
-The folder is derived from the store alone: if it is missing, half built or another index's, it is built anew. Whoever
+The folder is derived from the store alone: if it is missing, half built or another index's, it is rebuilt. The one that
 holds the folder's lock writes, all others reload.
 """
 
@@ -148,7 +148,7 @@ class LexicalIndex:
             return self._view.marker.revision
 
     def forget(self) -> None:
-        """Delete the folder, because it does not match the store. The next sync builds it anew."""
+        """Delete the folder, because it does not match the store. The next sync rebuilds it."""
         with self._mutex, self._locked_folder() as folder:
             self._view = self._index = None
             shutil.rmtree(folder, ignore_errors=True)
@@ -170,7 +170,7 @@ class LexicalIndex:
             marker = read_marker(searcher, self._schema)
         except (ValueError, OSError) as error:
             if self._folder.exists():
-                log.warning("BM25 folder %s is unreadable (%s) and will be built anew", self._folder, error)
+                log.warning("BM25 folder %s is unreadable (%s) and will be rebuilt", self._folder, error)
             self._index = self._view = None
             return
         self._view = _View(marker, searcher) if marker and marker.index == index_id else None
@@ -204,7 +204,7 @@ class LexicalIndex:
         try:
             newest, changes = store.changes_since(index_id, revision)
         except ChangesPruned as error:
-            log.info("BM25 of index %d is built anew: %s", index_id, error)
+            log.info("BM25 of index %d is rebuilt: %s", index_id, error)
             return False
         if newest < revision:
             log.warning("index %d went back from revision %d to %d", index_id, revision, newest)

@@ -67,7 +67,7 @@ class LLMSession:
     At most `at_once` calls run at a time. A stream counts until it is closed, so nothing may call while one is open
     where `at_once` is 1. `usage` is the sum so far and `exchanges` are the prompts with their replies, in order of
     completion; both include calls that failed or were cancelled, with the text that had come until then. `tell` is
-    called with the Status of each call; `passages` is how many its prompt holds, if whoever wrote it says so.
+    called with the Status of each call; `passages` is how many its prompt holds, if its writer says so.
     """
 
     def __init__(

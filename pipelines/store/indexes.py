@@ -37,7 +37,7 @@ CONDITIONS = {
     "url_prefix": "kept_by_url_prefix",
 }
 
-# A BM25 replica that is more than this many revisions behind is built anew.
+# A BM25 replica that is more than this many revisions behind is rebuilt.
 CHANGES_KEPT = 100
 
 

@@ -35,7 +35,7 @@ class Staging(ChunkTables):
     def stage_pages(self, run: int, pages: Sequence[StagedPage]) -> None:
         """Load pages and their chunks into the staging tables of `run`; loading them again adds nothing.
 
-        A page that was staged with another input (it was fetched again and has changed) is staged anew.
+        A page that was staged with another input (it was fetched again and has changed) is staged again.
         """
 
         def work(connection: Connection) -> None:

@@ -98,7 +98,7 @@ def refusal(response: httpx.Response) -> AskFailed:
     wait = response.headers.get("retry-after", "")
     status, seconds = response.status_code, float(wait) if wait.isdecimal() else None
     if status == 401:
-        told = "The service does not accept this bot's API key. Whoever runs the bot can mend that."
+        told = "The service does not accept this bot's API key. The bot's operator can mend that."
         return AskFailed(told, f"{status}: {said}; set RAYDEX_KEY to a key of the service")
     if status in (403, 404, 413, 422):
         return AskFailed(f"This can't be asked: {said}", f"{status}: {said}")

@@ -1,6 +1,6 @@
 """Finds a page of an index by its URL, and returns it, or a section or a part of it, as Markdown.
 
-A page is read anew from the body that the index was made of; where that is gone, its chunks are put together.
+A page is read again from the body that the index was made of; where that is gone, its chunks are put together.
 """
 
 import functools

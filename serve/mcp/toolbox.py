@@ -182,7 +182,7 @@ class Toolbox:
 
 
 def describe_event(event: Event) -> str:
-    """Return what an event of the engine means for whoever waits."""
+    """Return what an event of the engine means for the caller."""
     match event:
         case Retrieval():
             return f"found {count_sections(len(event.hits))}"

@@ -45,12 +45,12 @@ class AnswerStore(Protocol):
 class VerifiedMatch:
     """The verified answer to a question: its sanitized text, whose `[n]` is the n-th of `hits`, the sections.
 
-    `question` is the wording that is `likeness` alike.
+    `question` is the wording that means the same, `similarity` the cosine of the two.
     """
 
     id: int
     question: str
-    likeness: float
+    similarity: float
     text: str
     hits: tuple[Hit, ...]
     index: Index
@@ -81,7 +81,7 @@ class VerifiedFinder:
     """The verified answers of all collections. `embed` gives vectors of questions by the model of a collection.
 
     `collection` is used where a question names none ("": the default or only one). A question gets the answer to a
-    wording from `likeness` on, the cosine of their vectors. The store is asked for news every `check_s` seconds.
+    wording from `similarity` on, the cosine of their vectors. The store is asked for news every `check_s` seconds.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class VerifiedFinder:
         store: AnswerStore,
         embed: CollectionEmbed,
         collection: str = "",
-        likeness: float = SIMILAR,
+        similarity: float = SIMILAR,
         check_s: float = CHECK_S,
     ) -> None:
         self._store, self._embed, self._collection = store, embed, collection
-        self._likeness, self._check_s = likeness, check_s
+        self._similarity, self._check_s = similarity, check_s
         self._snapshots: dict[str, tuple[float, _Snapshot]] = {}
 
     async def find(
@@ -149,7 +149,7 @@ class VerifiedFinder:
             return None
         cosines = await self._cosines(snapshot, question, name, near)
         best = int(np.argmax(cosines))
-        return _match(snapshot, near[best], float(cosines[best])) if cosines[best] >= self._likeness else None
+        return _match(snapshot, near[best], float(cosines[best])) if cosines[best] >= self._similarity else None
 
     async def _cosines(self, snapshot: _Snapshot, question: str, name: str, wordings: Sequence[_Wording]) -> Vector:
         new = [one.text for one in wordings if one.text not in snapshot.vectors]
@@ -173,7 +173,7 @@ def given_answers(
     ]
 
 
-def _match(snapshot: _Snapshot, wording: _Wording, likeness: float) -> VerifiedMatch:
+def _match(snapshot: _Snapshot, wording: _Wording, similarity: float) -> VerifiedMatch:
     answer, hits = wording.answer, wording.sections
     text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [plain_text(hit.passage) for hit in hits])
-    return VerifiedMatch(answer.id, wording.text, likeness, text, hits, snapshot.index)
+    return VerifiedMatch(answer.id, wording.text, similarity, text, hits, snapshot.index)

@@ -23,7 +23,7 @@ from pipelines.records import digest
 
 LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export reaches 0.9999999
 LEAST_INT8_COSINE = 0.99  # of int8's to fp32's: 0.999 for MiniLM; far less means a model that int8 destroys
-GRAPH = "2"  # of the exported graph: another value exports anew
+GRAPH = "2"  # of the exported graph: another value exports again
 PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return x  # 漢字 " * 20]
 # What the process that exports runs: folder of this source, model, file, fp32 export.
 _WRITE = """

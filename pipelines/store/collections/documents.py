@@ -24,7 +24,7 @@ class ListedPage:
 
 
 class Documents(ChunkTables):
-    """The pages of indexes, for whoever reads them whole."""
+    """The pages of indexes, for those who read them whole."""
 
     def list_pages(self, index: int, after: str = "", most: int = 1_000) -> list[ListedPage]:
         """Return the first `most` pages with text whose URL comes after `after`, in the order of their URLs."""

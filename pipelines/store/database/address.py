@@ -20,7 +20,7 @@ URL_FORM = (
 )
 # Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
 DATABASE_PATIENCE_S = 60.0
-# Whoever waits longer for a database wants to know what for.
+# A person who waits longer for a database wants to know what for.
 TELL_S = 3.0
 # Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
 PAUSE_S = 0.5

@@ -15,7 +15,7 @@ const SAYINGS = {
   no_index: ["Nothing is indexed yet", ""],
   no_key: [
     "An API key is needed",
-    "This service answers only with a key. Whoever runs it creates one with `raydex keys create NAME`.",
+    "This service answers only with a key. Its operator creates one with `raydex keys create NAME`.",
   ],
   rate: ["Too many questions in a short time", "The service limits how often one may ask. Your question is kept."],
   unavailable: ["The service is busy or starting", "It will be back in a moment. Your question is kept."],

@@ -51,7 +51,7 @@ export function render(markdown, citations = new Map()) {
   return fragment;
 }
 
-/** Markdown that grows in `root`: only the blocks that have changed are rendered anew. */
+/** Markdown that grows in `root`: only the blocks that have changed are rendered again. */
 export class LiveMarkdown {
   #blocks = [];
 

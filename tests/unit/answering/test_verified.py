@@ -71,7 +71,7 @@ def retriever(store: AnswerStore, tmp_path: Path) -> Retriever:
 
 @pytest.fixture
 def engine(store: AnswerStore, retriever: Retriever) -> QueryEngine:
-    return QueryEngine(retriever, verified=VerifiedFinder(store, retriever.aembed, likeness=0.6))
+    return QueryEngine(retriever, verified=VerifiedFinder(store, retriever.aembed, similarity=0.6))
 
 
 def test_it_is_given_labelled_and_cited(engine: QueryEngine, store: AnswerStore) -> None:
