@@ -22,11 +22,14 @@ class RunWatch:
 
     The end is expected by what takes longest: fetching pages, or embedding what they hold, at the pace of tokens so
     far. What pages hold that are not read yet is taken from those that are, by their bytes. Where nothing is to be
-    embedded, reading is what takes time.
+    embedded, reading is what takes time. Its clock stands still between two phases: no work is done that it watches.
     """
 
-    def __init__(self, store: Store, collection: str, run: int, tell: Progress) -> None:
-        self._store, self._collection, self._run, self._tell = store, collection, run, tell
+    def __init__(
+        self, store: Store, collection: str, run: int, tell: Progress, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store, self._collection, self._run, self._tell, self._clock = store, collection, run, tell, clock
+        self._stopped_s = self._paused_s = 0.0
         self._fetched, self._read, self._embedded = WorkPace(), WorkPace(), WorkPace()
         self._pages = self._total = self._known_tokens = 0
         self._state: tuple[float, ...] = ()
@@ -91,14 +94,15 @@ class RunWatch:
     @contextmanager
     def _every(self, report: Callable[[float], None]) -> Iterator[None]:
         done = threading.Event()
+        self._paused_s += self._clock() - self._stopped_s
 
         def watch() -> None:
             pause_s = EVERY_S
             while not done.wait(pause_s):
-                began = time.monotonic()
+                began = self._now()
                 with suppress(StoreUnavailable):
                     report(began)
-                pause_s = max(EVERY_S, LEAST_PAUSE * (time.monotonic() - began))
+                pause_s = max(EVERY_S, LEAST_PAUSE * (self._now() - began))
 
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
@@ -107,3 +111,8 @@ class RunWatch:
         finally:
             done.set()
             thread.join()
+            self._stopped_s = self._clock()
+
+    def _now(self) -> float:
+        """Return the seconds that were watched so far."""
+        return self._clock() - self._paused_s

@@ -120,7 +120,7 @@ class Questions(Database):
         return _from_row(row) if row else None
 
     def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
-        """Let anyone who may ask read an answer, or no longer; return whether it is one that `key_name` asked (or `all`).
+        """Let all who may ask read an answer, or no longer; return whether it is one that `key_name` asked (or `all`).
 
         One that is shared already stays shared since then.
         """

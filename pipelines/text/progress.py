@@ -15,7 +15,10 @@ class Passing(str):
 
 
 class WorkPace:
-    """The pace of a work, by the later half of what was noted of it: what starts slowly does not stay slow."""
+    """The pace of a work, by the later half of what is done: what starts slowly, or stands still, does not stay so.
+
+    By half of the work, not of the time: a window of time that a stall fills knows nothing of the pace.
+    """
 
     def __init__(self) -> None:
         self._notes: list[tuple[float, float]] = []
@@ -41,7 +44,8 @@ class WorkPace:
         """Return how long one of what is counted takes, None while too little was noted, or nothing moves."""
         if len(self._notes) < LEAST_NOTES:
             return None
-        (since_s, before), (now_s, done) = self._notes[(len(self._notes) - 1) // 2], self._notes[-1]
+        now_s, done = self._notes[-1]
+        since_s, before = next((note for note in reversed(self._notes) if note[1] <= done / 2), self._notes[0])
         return (now_s - since_s) / (done - before) if done > before else None
 
 

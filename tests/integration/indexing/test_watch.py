@@ -81,3 +81,12 @@ def test_before_the_first_page_and_at_the_end_no_end_is_expected(watched: Watche
     watched.stage(0, 4)
     report(watched, 20.0, 0)
     assert watched.told == ["waiting for the first page", "4 of 4 pages, 12 chunks, 12 embedded"]
+
+
+def test_the_clock_stands_still_between_two_phases(store: Store) -> None:
+    seconds = iter([100.0, 130.0, 137.0, 140.0, 150.0])
+    watch = RunWatch(store, "docs", 1, str, lambda: next(seconds))
+    with watch.embedding("rules", 0, 0):  # from 100 to 130
+        pass
+    with watch.embedding("rules", 0, 0):  # from 137 on
+        assert watch._now() == 33.0

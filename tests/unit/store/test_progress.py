@@ -55,6 +55,14 @@ def test_the_rest_takes_as_long_as_the_later_half_so_far():
         assert slow.seconds_left(169) == pytest.approx(20.0)
 
 
+def test_a_stall_between_two_phases_does_not_decide_about_the_rest():
+    """50 a second for 20 s, nothing for 8 s, then 50 a second again: the end is right within a third."""
+    working = [(2.0 * n, 100.0 * n) for n in range(1, 11)]
+    stalled = [(20 + 2.0 * n, 1000.0) for n in range(1, 5)]
+    left = pace(*working, *stalled, (30.0, 1100.0)).seconds_left(2000)
+    assert left is not None and 30 + left == pytest.approx(30 + 18, rel=1 / 3)
+
+
 def test_no_end_is_expected_before_enough_is_done_and_none_is_left_at_the_end():
     assert pace().seconds_left(10) is None
     assert pace((0, 1), (1, 2)).seconds_left(100) is None
