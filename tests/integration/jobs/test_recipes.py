@@ -14,7 +14,7 @@ from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
 from pipelines.answering.factory import make_llm
 from pipelines.answering.settings import AgentSettings
 from pipelines.llm.client import LLM, Completion
-from pipelines.llm.errors import ContextTooLong, LLMBusy, LLMEmpty, LLMFailed, LLMKeyRefused
+from pipelines.llm.errors import ContextTooLong, LLMBusy, LLMEmpty, LLMFailed
 from pipelines.records import Message
 from serve.settings import Settings
 
@@ -64,6 +64,7 @@ def test_a_recipe_asks_its_model_and_streams(heading: str) -> None:
         *deltas, completion = use(heading, server, stream)
     assert "".join(map(str, deltas)) == "Scripted answer." and isinstance(completion, Completion)
     assert {request.body["model"] for request in server.asked} == {recipe(heading).model}
+    assert (completion.usage.cost > 0) is (heading == "OpenAI")
     assert server.asked[1].body["stream_options"] == {"include_usage": True}
 
 
@@ -120,14 +121,6 @@ def test_openais_reasoning_models_take_other_fields() -> None:
     assert server.asked[-1].body["max_completion_tokens"] == recipe("OpenAI").max_tokens
 
 
-def test_openai_refuses_a_wrong_key() -> None:
-    key = recipe("OpenAI").api_key
-    error = {"message": f"Incorrect API key provided: {key}", "code": "invalid_api_key"}
-    with ScriptedLLM(default=Reply(status=401, error=error)) as server, pytest.raises(LLMKeyRefused) as failed:
-        use("OpenAI", server, complete)
-    assert key and key not in str(failed.value)
-
-
 def test_openai_prices_make_a_cost() -> None:
     with ScriptedLLM(default="Hello you.") as server:
         *_, completion = use("OpenAI", server, stream)
@@ -135,14 +128,6 @@ def test_openai_prices_make_a_cost() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- Ollama
-
-
-def test_ollama_needs_no_key_and_may_count_nothing() -> None:
-    with ScriptedLLM(default=Reply("Hello you.", usage=False)) as server:
-        *deltas, completion = use("Ollama", server, stream)
-    assert deltas == ["Hello", " you."]
-    usage = completion.usage
-    assert usage.prompt_tokens > 0 and usage.completion_tokens > 0 and usage.cost == 0
 
 
 def test_a_server_that_refuses_to_count_is_asked_without() -> None:
