@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import psycopg
 import pytest
 from kit.workshop import BASE, SMALL_BUILD, Site, Workshop, rows_of, search_index, small_site
@@ -436,30 +437,24 @@ def test_prune_gives_the_space_of_retired_indexes_back(store, workshop):
     assert len(workshop.search("part", 100)) == 9
 
 
-def test_asking_a_pruned_index_says_so(store, workshop):
-    workshop.reindex(small_site(3))
-    old = workshop.live()
-    workshop.use("hash:32")
-    workshop.reindex(small_site(3))
-    store.prune("docs")
-    with pytest.raises(NoSuchIndex, match="pruned"):
-        search_index(store, old, [], ["x"], 5)
-    with pytest.raises(NoSuchIndex, match="pruned"), store.scan_chunks(old.id):
-        pass
-    with pytest.raises(NoSuchIndex, match="pruned"):
-        store.changes_since(old.id, 0)
-
-
-def test_an_index_that_is_pruned_while_it_is_asked_says_so_too(store, workshop):
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_asking_an_index_that_is_pruned_or_is_pruned_meanwhile_says_so(store, workshop, meanwhile):
     workshop.reindex(small_site(3))
     workshop.reindex(small_site(4))
     old = workshop.live()
     assert old.revision == 2
-    with psycopg.connect(store.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("drop table {}").format(sql.Identifier(f"chunk_{old.id}")))
+    if meanwhile:
+        with psycopg.connect(store.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("drop table {}").format(chunk_table(old.id)))
+    else:
+        workshop.use("hash:32")
+        workshop.reindex(small_site(3))
+        store.prune("docs")
+    vector = np.ones(64, np.float32)
     for ask in (
-        lambda: search_index(store, old, [workshop.embedder.embed_query("x")], [], 5),
+        lambda: search_index(store, old, [vector], ["x"], 5),
         lambda: store.changes_since(old.id, 1),
+        lambda: store.scan_chunks(old.id).__enter__(),
     ):
         with pytest.raises(NoSuchIndex, match="pruned"):
             ask()

@@ -197,14 +197,6 @@ def test_any_text_is_a_filter(filtered: LexicalIndex, value: str) -> None:
     assert len(kept(filtered, url_prefix=value)) <= 4
 
 
-def test_a_changed_tag_is_followed(filtered: LexicalIndex, tmp_path: Path) -> None:
-    chunks = FakeChunks([make_hit("one", "word")])
-    index = LexicalIndex(tmp_path / "8")
-    index.sync(chunks, chunks.index)
-    index.sync(chunks, chunks.publish(replace(make_hit("one", "word"), tags=("new",))))
-    assert kept(index, tags=("new",)) == "one"
-
-
 def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: FakeChunks) -> None:
     index = store.publish(make_hit("new", "Placement groups reserve bundles."), delete=("csv",))
     assert lexical.sync(store, index) == lexical.revision == 2
@@ -212,9 +204,10 @@ def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: Fa
     assert store.scans == 1
 
 
-def test_a_changed_chunk_replaces_its_old_text(lexical: LexicalIndex, store: FakeChunks) -> None:
-    lexical.sync(store, store.publish(make_hit("csv", "Now about parquet.")))
+def test_a_changed_chunk_replaces_its_old_text_and_tags(lexical: LexicalIndex, store: FakeChunks) -> None:
+    lexical.sync(store, store.publish(replace(make_hit("csv", "Now about parquet."), tags=("new",))))
     assert ids(lexical, "parquet") == ["csv"] and ids(lexical, "comma") == []
+    assert lexical.search("parquet", 3, Filters(tags=("new",))).scores
 
 
 def test_an_unchanged_folder_is_opened_not_built(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
@@ -296,12 +289,6 @@ def test_a_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: Fak
     assert ids(lexical, "actors") == ["pool"]
     store.scan_chunks = scan  # type: ignore[method-assign]
     assert lexical.sync(store, store.index) == 2 and set(ids(lexical, "bundles actors")) == {"new", "pool"}
-
-
-def test_a_forgotten_folder_is_built_again(lexical: LexicalIndex, store: FakeChunks) -> None:
-    lexical.forget()
-    lexical.sync(store, store.index)
-    assert store.scans == 2 and ids(lexical, "actors") == ["pool"]
 
 
 def test_one_of_many_syncs_builds(store: FakeChunks, tmp_path: Path) -> None:
