@@ -25,7 +25,11 @@ def silent() -> Iterator[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM],
+    ids=lambda number: number.name,
+)
 def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(
     tmp_path: Path, silent: int, number: signal.Signals
 ) -> None:

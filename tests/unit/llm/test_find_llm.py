@@ -70,11 +70,8 @@ def test_a_loaded_model_comes_first_with_the_context_that_it_has() -> None:
     settings, text, _ = find(ollama(CHAT, OTHER, loaded={"llama3.2:3b": 16_384}))
     assert (settings["llm_model"], settings["llm_context_window"]) == ("llama3.2:3b", "16384")
     assert "(loaded already, 16,384 tokens of context)" in text
-
-
-def test_a_loaded_embedding_model_does_not_count() -> None:
-    settings, _, _ = find(ollama(*EMBEDS, CHAT, loaded={"bge-m3:latest": 8_192}))
-    assert settings["llm_model"] == "qwen3:4b"
+    embeds, _, _ = find(ollama(*EMBEDS, CHAT, loaded={"bge-m3:latest": 8_192}))  # that one is for no chat
+    assert embeds["llm_model"] == "qwen3:4b"
 
 
 def test_the_model_may_be_named() -> None:
@@ -136,13 +133,6 @@ def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.Monk
     assert settings == {"llm_off": "True"} and "did not answer within 0.2 s" in text
     settings, _, _ = find(ollama(CHAT) | {"/api/ps": HANG, "/api/show": HANG})
     assert settings["llm_model"] == "qwen3:4b"
-
-
-def test_nothing_listens() -> None:
-    found = find_llm({"OLLAMA_HOST": DEAD})
-    assert (
-        found.settings == {"llm_off": True} and "nothing listens at http://127.0.0.1:9 (OLLAMA_HOST)" in found.lines[0]
-    )
 
 
 def test_what_is_no_server_of_http_is_said() -> None:
@@ -220,15 +210,9 @@ def test_openai_base_url_may_be_an_ollama() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        {
-            "/v1/models": {
-                "data": [{"id": "qwen", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096, "n_ctx_train": 32_768}}]
-            }
-        },
-        {
-            "/v1/models": {"data": [{"id": "qwen", "owned_by": "llamacpp", "meta": {"n_ctx_train": 32_768}}]},
-            "/props": {"default_generation_settings": {"n_ctx": 4_096}},
-        },
+        listed("qwen", owned_by="llamacpp", meta={"n_ctx": 4_096, "n_ctx_train": 32_768}),
+        listed("qwen", owned_by="llamacpp", meta={"n_ctx_train": 32_768})
+        | {"/props": {"default_generation_settings": {"n_ctx": 4_096}}},
     ],
 )
 def test_the_context_of_a_llama_cpp_is_that_of_a_slot(rows: Mapping[str, Any]) -> None:
@@ -281,7 +265,10 @@ def test_a_url_without_a_model_takes_one_of_its_models() -> None:
     assert server.asked == [("/v1/models", "Bearer k-1")]
 
 
-def test_a_configured_model_that_cannot_answer_yet_is_kept_and_said() -> None:
+def test_where_nothing_listens_is_said_and_a_configured_model_is_kept() -> None:
+    found = find_llm({"OLLAMA_HOST": DEAD})
+    assert found.settings == {"llm_off": True}
+    assert "nothing listens at http://127.0.0.1:9 (OLLAMA_HOST)" in found.lines[0]
     away = find_llm({"RAYDEX_LLM_URL": f"http://{DEAD}/v1", "RAYDEX_LLM_MODEL": "m"})
     assert away.settings == {} and "nothing listens at http://127.0.0.1:9/v1" in away.lines[1]
     _, missing, _ = find(ollama(CHAT), "RAYDEX_LLM_URL", RAYDEX_LLM_MODEL="qwen3:8b")
