@@ -21,7 +21,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
-from pipelines.store import NoLiveIndex, Outline, RecordedQuestion, SectionStart, StoreUnavailable
+from pipelines.store import AskedQuestion, NoLiveIndex, Outline, RecordedQuestion, SectionStart, StoreUnavailable
 from serve.recorder import QuestionContext
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
@@ -173,6 +173,16 @@ class FakeStore:
 
     def publish(self, collection: str) -> None:
         self.live[collection] = Index(len(self.live) + 1, collection, IndexSettings("words"), "live", 1)
+
+    def count_asked(self, collection: str | None, since: datetime | None, until: datetime | None) -> int:
+        return 0
+
+    @contextlib.contextmanager
+    def asked(self, *period: Any) -> Iterator[Iterator[AskedQuestion]]:
+        yield iter(())
+
+    def indexed_pages(self, index: int) -> dict[str, str]:
+        return {}
 
     def collections(self) -> list[dict[str, Any]]:
         self._reach()
