@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install models chromium demo test test-all test-cluster check quality bench lock tree clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench lock tree clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -64,8 +64,22 @@ check: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/oxlint --quiet pipelines serve
+	@$(MAKE) --no-print-directory check-javascript
 	@$(BIN)/mypy pipelines serve jobs
 	@$(BIN)/python -m pytest -q tests/unit/house/test_architecture.py
+
+# The types of JavaScript are checked where npm can install the compiler: nothing else of ours needs Node.
+TYPESCRIPT := 5.9.3
+TSC := $(VENV)/js/node_modules/.bin/tsc
+SCRIPTS := jsconfig.json pipelines/insights/page/jsconfig.json pipelines/evaluation/experiments/jsconfig.json
+check-javascript:
+	@if $(MAKE) --no-print-directory --silent $(VENV)/js/.typescript-$(TYPESCRIPT) 2> /dev/null; \
+	then for config in $(SCRIPTS); do $(TSC) --project $$config || exit; done; \
+	else echo "npm can't install TypeScript here: the types of JavaScript were not checked"; fi
+
+$(VENV)/js/.typescript-$(TYPESCRIPT):
+	@npm install --no-save --no-package-lock --silent --prefix $(VENV)/js typescript@$(TYPESCRIPT)
+	@touch $@
 
 # One table for each sweep; what is trained is read from models/ (docs/training.md), and a run without it is listed as failed.
 DATA ?= ../shared/data

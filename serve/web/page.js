@@ -26,7 +26,7 @@ else mountChat(main, client, {store, tab, sidebar: true, place, onPlace: keepPla
 
 /** Keep what was chosen in the address, so that it can be bookmarked. */
 function keepPlace(chosen) {
-  const url = new URL(location);
+  const url = new URL(location.href);
   for (const [name, value] of Object.entries(chosen))
     if (value) url.searchParams.set(name, value);
     else url.searchParams.delete(name);

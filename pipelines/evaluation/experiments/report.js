@@ -1,7 +1,7 @@
 // Draws the report of an experiment from the data in the page.
 "use strict";
 const X = JSON.parse(document.getElementById("data").textContent);
-const $ = id => document.getElementById(id), NS = "http://www.w3.org/2000/svg";
+const $ = id => /** @type {HTMLInputElement} */ (document.getElementById(id)), NS = "http://www.w3.org/2000/svg";
 // Texts of pages and questions become text nodes alone; a URL becomes a link only if it is http or https.
 function el(tag, attributes = {}, ...children) { return fill(document.createElement(tag), attributes, children); }
 function svg(tag, attributes = {}, ...children) { return fill(document.createElementNS(NS, tag), attributes, children); }
@@ -26,7 +26,7 @@ const metrics = [...new Set(measured.flatMap(r => Object.keys(r.values)))].filte
 const state = { metric: metrics.includes(X.metric) ? X.metric : metrics[0], sort: "score", up: false, a: "", b: "", filter: "", shown: 40 };
 const words = m => X.labels[m] || m.replace(/_/g, " ").replace("@", " @ ");
 const scored = () => measured.filter(r => r.scores[state.metric]);
-const ranked = () => scored().slice().sort((p, q) => q.scores[state.metric][0] - p.scores[state.metric][0] || (q.name === X.baseline) - (p.name === X.baseline));
+const ranked = () => scored().slice().sort((p, q) => q.scores[state.metric][0] - p.scores[state.metric][0] || +(q.name === X.baseline) - +(p.name === X.baseline));
 const base = () => measured.find(r => r.name === X.baseline);
 const unscored = r => Object.values(r.score_errors || {}).reduce((a, b) => a + b, 0);
 const against = r => r.against && r.against[state.metric];
@@ -151,7 +151,7 @@ function scatter(metric, of, show, title) {
   return el("div", { class: "scroll" }, g);
 }
 function steps() {
-  const runs = ranked(), names = [...new Set(runs.flatMap(r => Object.keys(r.timings)))].filter(s => s === "total" || Math.max(...runs.map(r => r.timings[s] ? r.timings[s].p50 : 0)) >= .0005).sort((p, q) => (q === "total") - (p === "total"));
+  const runs = ranked(), names = [...new Set(runs.flatMap(r => Object.keys(r.timings)))].filter(s => s === "total" || Math.max(...runs.map(r => r.timings[s] ? r.timings[s].p50 : 0)) >= .0005).sort((p, q) => +(q === "total") - +(p === "total"));
   const most = Math.max(...runs.map(r => r.timings.total.p95)) || 1, width = v => Math.max(.5, Math.min(100, 100 * v / most)).toFixed(1) + "%";
   const cell = t => t ? el("td", { class: "step", title: `mean ${ms(t.mean)}, median ${ms(t.p50)}, 95 % within ${ms(t.p95)}` }, `${ms(t.p50)}`, el("div", { class: "bar" }, el("i", { class: "p95", style: `width:${width(t.p95)}` }), el("i", { class: "p50", style: `width:${width(t.p50)}` }))) : el("td", {}, "");
   put("steps", el("table", { class: "plain" }, el("thead", {}, el("tr", {}, el("th", {}, "run"), ...names.map(n => el("th", {}, n)))), el("tbody", {}, ...runs.map(r => el("tr", {}, el("td", { class: "name" }, r.name), ...names.map(n => cell(r.timings[n])))))));
@@ -230,9 +230,9 @@ function gateLines() {
 function start() {
   $("name").textContent = X.name; $("about").textContent = `${X.dataset.questions} questions of ${X.dataset.name}, collection ${X.collection}, ${X.created.replace("T", " ").replace("+00:00", " UTC")}`;
   $("metric").append(...metrics.map(m => el("option", { value: m }, words(m)))); $("metric").value = state.metric;
-  $("metric").addEventListener("change", e => { state.metric = e.target.value; draw(); });
+  $("metric").addEventListener("change", () => { state.metric = $("metric").value; draw(); });
   const best = ranked().find(r => r !== base()), names = measured.map(r => r.name); state.a = base() ? X.baseline : names[0] || ""; state.b = best ? best.name : names[0] || "";
-  for (const id of ["a", "b"]) { $(id).append(...names.map(n => el("option", { value: n }, n))); $(id).value = state[id]; $(id).addEventListener("change", e => { state[id] = e.target.value; questions(); }); }
+  for (const id of ["a", "b"]) { $(id).append(...names.map(n => el("option", { value: n }, n))); $(id).value = state[id]; $(id).addEventListener("change", () => { state[id] = $(id).value; questions(); }); }
   $("swap").addEventListener("click", () => { [state.a, state.b] = [state.b, state.a]; $("a").value = state.a; $("b").value = state.b; questions(); });
   $("find").addEventListener("input", questions); $("more").addEventListener("click", () => { state.shown += 200; questions(); });
   $("theme").addEventListener("click", () => { const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches; document.documentElement.dataset.theme = dark ? "light" : "dark"; });

@@ -1,5 +1,6 @@
 // Makes elements. Texts become text nodes alone; a URL becomes a link only if it is http or https.
-const $ = id => document.getElementById(id);
+/** Return the element `id` of the page; of these, the fields alone have a value. */
+const $ = id => /** @type {HTMLInputElement} */ (document.getElementById(id));
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Return an element with attributes (on…: listeners) and children; those that are null or false are left out. */

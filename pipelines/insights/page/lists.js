@@ -5,7 +5,7 @@ const FIRST = 10, MORE = 20;
 function grow(id, items, make, empty, shown = FIRST) {
   const more = items.length > shown && el("button", { type: "button", class: "more", onclick: () => {
     grow(id, items, make, empty, shown + MORE);
-    $(id).children[shown]?.querySelector("summary, a")?.focus();
+    /** @type {HTMLElement} */ ($(id).children[shown]?.querySelector("summary, a"))?.focus();
   } }, `show ${Math.min(MORE, items.length - shown)} more of ${number(items.length)}`);
   put(id, items.slice(0, shown).map(make), !items.length && el("p", { class: "small" }, empty), more);
 }

@@ -11,7 +11,7 @@ function about(view) {
 function render(view) {
   current = view;
   $("about").textContent = about(view);
-  for (const [id, hidden] of [["report", false], ["controls", false], ["locked", true], ["problem", true]]) $(id).hidden = hidden;
+  for (const [id, hidden] of Object.entries({ report: false, controls: false, locked: true, problem: true })) $(id).hidden = hidden;
   show(view);
 }
 
@@ -37,7 +37,7 @@ function startStored() {
 
 function lock(problem = "") {
   sessionStorage.removeItem(KEY);
-  for (const [id, hidden] of [["report", true], ["controls", true], ["locked", false]]) $(id).hidden = hidden;
+  for (const [id, hidden] of Object.entries({ report: true, controls: true, locked: false })) $(id).hidden = hidden;
   $("about").textContent = "";
   say(problem);
   $("key").value = "";

@@ -2,7 +2,8 @@
 
 import {ServiceError} from "./client.js";
 import {Composer} from "./composer.js";
-import {copyText, count, iconButton, make} from "./dom.js";
+import {copyText} from "./copying.js";
+import {count, iconButton, make} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {History, MOST, keep} from "./history.js";
 import {Places} from "./places.js";
@@ -190,7 +191,8 @@ class Chat {
         class: "quiet bare menu",
         "aria-expanded": "false",
       });
-    const title = make(`h${this.options.heading}`, {class: "name"}, this.options.title);
+    const level = /** @type {"h1" | "h2"} */ (`h${this.options.heading}`);
+    const title = make(level, {class: "name"}, this.options.title);
     const top = make("header", {class: "top"}, this.menu, title, this.places.element, fresh);
     const main = make(
       "section",
@@ -206,7 +208,8 @@ class Chat {
     root.append(this.element);
   }
 
-  #open({id, server, place, turns}) {
+  /** Show a conversation as History keeps it; a new one has no `server` and no `place`. */
+  #open({id, server = undefined, place = undefined, turns}) {
     this.stop();
     this.conversation = {id, server, place};
     this.history.openId = id;
@@ -315,6 +318,7 @@ class Chat {
   #welcome() {
     this.element.classList.add("empty");
     const {about} = this.places;
+    /** @type {HTMLElement[]} */
     const parts = [
       make(
         "p",
@@ -341,7 +345,7 @@ class Chat {
   #toggleSide(open = !this.element.classList.contains("listing")) {
     if (!this.side) return;
     this.element.classList.toggle("listing", open);
-    this.menu.setAttribute("aria-expanded", open);
+    this.menu.setAttribute("aria-expanded", String(open));
     if (open) this.side.querySelector("button").focus();
   }
 

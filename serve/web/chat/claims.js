@@ -30,7 +30,7 @@ function lettersBelow(root) {
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const letters = [];
   while (texts.nextNode()) {
-    const node = texts.currentNode;
+    const node = /** @type {Text} */ (texts.currentNode);
     if (node.parentElement.closest(NOT_TEXT)) continue;
     let at = 0;
     for (const letter of node.data) {

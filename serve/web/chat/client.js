@@ -41,13 +41,18 @@ export class Client {
   constructor({base, key = "", collection = "", version = "", language = "", page = "", channel = "", store = null}) {
     this.base = new URL(base, location.href).href;
     this.place = {collection, version, language};
-    Object.assign(this, {key, page, channel});
+    this.key = key;
+    this.page = page;
+    this.channel = channel;
     this.session = new Session(this, store);
   }
 
   /**
    * Yield `[event, data]` as they come: hits, status, delta, citation, answer. The question follows the answers with
    * the ids `after` in `conversation`. Throws ServiceError, or AbortError.
+   *
+   * @param {string} question
+   * @param {{conversation?: string, after?: string[], signal?: AbortSignal}} [options]
    */
   async *ask(question, {conversation, after, signal} = {}) {
     const reply = await this.#post(
@@ -68,12 +73,23 @@ export class Client {
     if (!whole) throw new ServiceError("cut", "The connection closed before the answer was complete.");
   }
 
-  /** Return `{hits, queries, …}` for what is typed. */
+  /**
+   * Return `{hits, queries, …}` for what is typed.
+   *
+   * @param {string} question
+   * @param {{k?: number, signal?: AbortSignal}} [options]
+   */
   async search(question, {k, signal} = {}) {
     return (await this.#post("search", {...this.#question(question), k}, signal)).json();
   }
 
-  /** Rate an answer: `rating` is 1, -1 or 0, `reasons` are wrong, incomplete, outdated, not_asked. */
+  /**
+   * Rate an answer: `reasons` are wrong, incomplete, outdated, not_asked.
+   *
+   * @param {string} id
+   * @param {-1 | 0 | 1} rating
+   * @param {{reasons?: string[], comment?: string}} [more]
+   */
   async feedback(id, rating, {reasons, comment} = {}) {
     return (await this.#post("feedback", {id, rating, reasons, comment})).json();
   }
@@ -104,7 +120,12 @@ export class Client {
     return new URL(`a/${encodeURIComponent(id)}`, this.base).href;
   }
 
-  /** Send a request without a session: its headers are `headers`. Throws ServiceError. */
+  /**
+   * Send a request without a session: its headers are `headers`. Throws ServiceError.
+   *
+   * @param {string} path
+   * @param {RequestInit} [options]
+   */
   async send(path, {headers = {}, ...more} = {}) {
     let reply;
     try {

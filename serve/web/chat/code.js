@@ -1,9 +1,14 @@
 /** Shows code: coloured where its language is known, with a button that copies it. */
 
 import hljs from "../vendor/highlight.js";
-import {confirmOn, copyText, icon, make} from "./dom.js";
+import {confirmOn, copyText} from "./copying.js";
+import {icon, make} from "./dom.js";
 
-/** What tells a language where the documentation names none: nothing else begins a line like that. */
+/**
+ * What tells a language where the documentation names none: nothing else begins a line like that.
+ *
+ * @type {[string, RegExp][]}
+ */
 const TELLING = [
   ["python-repl", /^>>> /],
   ["shell", /^\$ \w/],

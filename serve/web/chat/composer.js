@@ -6,7 +6,11 @@ import {icon, make} from "./dom.js";
 export class Composer {
   /** `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. */
   constructor({ask, stop, placeholder, store, name}) {
-    Object.assign(this, {ask, stop, placeholder, store, name: `raydex-draft ${name}`});
+    this.ask = ask;
+    this.stop = stop;
+    this.placeholder = placeholder;
+    this.store = store;
+    this.name = `raydex-draft ${name}`;
     this.box = make("textarea", {
       name: "question",
       rows: "1",

@@ -22,16 +22,22 @@ const ICONS = {
   up: "M7 21V10l4.5-7c1.6 0 2.5 1.2 2.5 2.8V9h5.4c1.2 0 2 1 1.8 2.2l-1.2 8c-.2 1-1 1.8-2 1.8zM7 21H3V10h4",
 };
 
+/** @typedef {Record<string, string | number | boolean | EventListener>} Attributes */
+
 /**
  * Return a new element. Of `attributes`, functions are listeners (`onclick`), booleans are set or left out, and all
  * others are attributes; `children` are nodes and texts, and what is null or false is left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Attributes} [attributes]
  */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
+    else if (value !== false && value != null) element.setAttribute(name, String(value));
   }
   element.append(...children.flat().filter(child => child != null && child !== false));
   return element;
@@ -48,7 +54,14 @@ export function icon(name) {
   return svg;
 }
 
-/** Return a button with a drawing; `label` is its name, shown as its tooltip, unless `text` is shown beside it. */
+/**
+ * Return a button with a drawing; `label` is its name, shown as its tooltip, unless `text` is shown beside it.
+ *
+ * @param {keyof typeof ICONS} name
+ * @param {string} label
+ * @param {EventListener} onclick
+ * @param {Attributes} [options]
+ */
 export function iconButton(name, label, onclick, {text = "", ...more} = {}) {
   const named = text ? {} : {"aria-label": label, title: label};
   return make(
@@ -67,37 +80,4 @@ export function count(number, noun) {
 /** Return a text with its `commands in backticks` as code. */
 export function withCode(text) {
   return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
-}
-
-/** Put a text on the clipboard, also where the page was not loaded over https. */
-export async function copyText(text) {
-  if (navigator.clipboard && window.isSecureContext) {
-    try {
-      return await navigator.clipboard.writeText(text);
-    } catch {
-      // Without permission the older way may still work.
-    }
-  }
-  const area = make("textarea", {readonly: true, "aria-hidden": "true"});
-  area.value = text;
-  area.style.cssText = "position:fixed;opacity:0";
-  const before = document.activeElement;
-  document.body.append(area);
-  area.select();
-  const copied = document.execCommand("copy");
-  area.remove();
-  before?.focus?.({preventScroll: true});
-  if (!copied) throw new Error("the browser refused to copy");
-}
-
-/** Show on `button` for two seconds that what it does is done. */
-export function confirmOn(button, text) {
-  const before = [...button.childNodes];
-  if (button.dataset.confirmed) return;
-  button.dataset.confirmed = "yes";
-  button.replaceChildren(icon("check"), make("span", {}, text));
-  setTimeout(() => {
-    button.replaceChildren(...before);
-    delete button.dataset.confirmed;
-  }, 2000);
 }

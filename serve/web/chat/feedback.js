@@ -26,8 +26,8 @@ export class Feedback {
   }
 
   #mark() {
-    this.up.setAttribute("aria-pressed", this.rating === 1);
-    this.down.setAttribute("aria-pressed", this.rating === -1);
+    this.up.setAttribute("aria-pressed", String(this.rating === 1));
+    this.down.setAttribute("aria-pressed", String(this.rating === -1));
   }
 
   #open() {
@@ -46,7 +46,7 @@ export class Feedback {
     });
     const onsubmit = event => {
       event.preventDefault();
-      const chosen = [...this.panel.querySelectorAll(":checked")].map(box => box.value);
+      const chosen = new FormData(form).getAll("reason");
       this.#tell({reasons: chosen, comment: comment.value.trim()}).then(told => told && this.#thank());
     };
     const form = make(

@@ -24,7 +24,9 @@ export class History {
    * `most` conversations are kept.
    */
   constructor(store, tab, name, most = MOST) {
-    Object.assign(this, {store, tab, most});
+    this.store = store;
+    this.tab = tab;
+    this.most = most;
     this.name = `raydex-conversations ${name}`;
     this.openName = `raydex-open ${name}`;
   }
@@ -67,7 +69,11 @@ export class History {
   }
 }
 
-/** Return a Storage of the window, `localStorage` or `sessionStorage`; null where the reader forbids it. */
+/**
+ * Return a Storage of the window; null where the reader forbids it.
+ *
+ * @param {"localStorage" | "sessionStorage"} name
+ */
 export function openStorage(name) {
   try {
     return window[name];

@@ -106,7 +106,7 @@ function renderBlock(token, level, citations) {
     const before = sup.previousSibling,
       n = Number(sup.dataset.n);
     // No number begins a line.
-    if (citations.has(n) && before?.nodeType === Node.TEXT_NODE) before.data = before.data.replace(/ $/, "\u00a0");
+    if (citations.has(n) && before instanceof Text) before.data = before.data.replace(/ $/, "\u00a0");
     sup.replaceWith(makeNumber(n, citations));
   });
   clean.querySelectorAll("pre").forEach(frameCode);

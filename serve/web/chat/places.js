@@ -12,7 +12,9 @@ export class Places {
    * collection is the only one.
    */
   constructor(client, wanted, changed) {
-    Object.assign(this, {client, wanted, changed});
+    this.client = client;
+    this.wanted = wanted;
+    this.changed = changed;
     this.place = {collection: "", version: "", language: "", ...wanted};
     this.about = null;
     this.rows = [];
@@ -66,7 +68,7 @@ export class Places {
       const place = name === "collection" ? {collection: select.value} : {...this.place, [name]: select.value};
       await this.#go(place);
       this.changed(collection !== this.place.collection);
-      this.element.querySelector(`[name=${name}]`)?.focus();
+      [...this.element.querySelectorAll("select")].find(one => one.name === name)?.focus();
     };
     const options = values.map(([value, text]) => make("option", {value, selected: value === this.place[name]}, text));
     const select = make("select", {name, "aria-label": LABELS[name], onchange}, options);

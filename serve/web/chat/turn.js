@@ -1,7 +1,8 @@
 /** One question and its answer: sources first, then the text as it comes, then what can be done with it. */
 
 import {markClaims} from "./claims.js";
-import {confirmOn, copyText, count, iconButton, make, withCode} from "./dom.js";
+import {confirmOn, copyText} from "./copying.js";
+import {count, iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
 import {LiveMarkdown} from "./markdown.js";
@@ -25,7 +26,8 @@ export class Turn {
    * `link(id)`, `enterKey(key)`, `say(text)`.
    */
   constructor(question, on, {editable = true} = {}) {
-    Object.assign(this, {question, on});
+    this.question = question;
+    this.on = on;
     this.answer = null;
     this.failed = false;
     this.rating = 0;

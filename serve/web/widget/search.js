@@ -25,7 +25,7 @@ export class Search {
       "aria-autocomplete": "list", placeholder: "Search the documentation", autocomplete: "off", spellcheck: "false", enterkeyhint: "go", maxlength: "500",
       oninput: () => this.#typed(), onkeydown: event => this.#pressed(event),
     });
-    this.list = make("div", {id: "results", role: "listbox", "aria-label": "Results", hidden: true, onclick: event => event.target.closest("a") && this.dialog.close()});
+    this.list = make("div", {id: "results", role: "listbox", "aria-label": "Results", hidden: true, onclick: ({target}) => target instanceof Element && target.closest("a") && this.dialog.close()});
     this.note = make("p", {class: "note", role: "status"});
     const close = iconButton("close", "Close", () => this.dialog.close(), {class: "bare"});
     const keys = make("p", {class: "keys", "aria-hidden": "true"}, ...[["↑↓", "choose"], ["↵", "open"], ["esc", "close"]].flatMap(([key, does]) => [make("kbd", {}, key), does]));
@@ -94,7 +94,7 @@ export class Search {
     this.#entries = entries;
     this.list.replaceChildren(...entries);
     this.list.hidden = !entries.length;
-    this.box.setAttribute("aria-expanded", entries.length > 0);
+    this.box.setAttribute("aria-expanded", String(entries.length > 0));
     this.#go(0);
   }
 

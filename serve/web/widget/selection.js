@@ -46,7 +46,7 @@ function selectedText() {
   const selection = getSelection();
   if (!selection?.rangeCount || selection.isCollapsed) return "";
   const {commonAncestorContainer: node} = selection.getRangeAt(0);
-  const within = node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement;
+  const within = node instanceof Element ? node : node.parentElement;
   if (!within || within.closest("input, textarea, [contenteditable=''], [contenteditable=true], raydex-widget, raydex-chat, raydex-search")) return "";
   const text = selection.toString().replace(/\s+/g, " ").trim();
   return text.length < LEAST ? "" : text.slice(0, MOST);

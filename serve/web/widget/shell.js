@@ -16,7 +16,7 @@ export async function loadStyles(path) {
 /** Return a module. It is fetched first: a browser never asks again for a module that it could not load. */
 export async function load(path) {
   await fetchText(path);
-  return import(new URL(path, import.meta.url));
+  return import(new URL(path, import.meta.url).href);
 }
 
 async function fetchText(path) {

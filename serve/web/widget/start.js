@@ -37,9 +37,14 @@ function documentRead() {
 /** What one tag shows. All but the launcher is loaded when it is first used. */
 class Parts {
   #loaded = new Map();
+  /** @type {HTMLElement} */
+  #failure;
+  /** @type {CSSStyleSheet} */
+  #laterSheet;
 
   constructor(settings, sheets) {
-    Object.assign(this, {settings, sheets});
+    this.settings = settings;
+    this.sheets = sheets;
   }
 
   /** Put over the page: a launcher, the panel and the search box that it opens, the offer to ask about a selection. */
@@ -56,7 +61,7 @@ class Parts {
     launcher.addEventListener("pointerenter", async () => (await this.panel).preload(), {once: true});
     if (modes.has("search") && settings.hotkey) this.#listenForHotkey();
     if (modes.has("launcher") && settings.selection) document.addEventListener("selectionchange", () => this.selection, {once: true});
-    window.Raydex = {open: () => this.open(), ask: question => this.ask(question), search: text => this.search(text)};
+    /** @type {Window & {Raydex?: object}} */ (window).Raydex = {open: () => this.open(), ask: question => this.ask(question), search: text => this.search(text)};
   }
 
   async open() {
@@ -103,15 +108,15 @@ class Parts {
 
   #fail(name) {
     this.#loaded.delete(name);
-    this.failure ??= make("p", {class: "failed", role: "alert"});
-    this.failure.textContent = "The assistant can't be reached. Try again in a moment.";
-    this.overlay?.append(this.failure);
-    setTimeout(() => this.failure.remove(), SHOWN_MS);
+    this.#failure ??= make("p", {class: "failed", role: "alert"});
+    this.#failure.textContent = "The assistant can't be reached. Try again in a moment.";
+    this.overlay?.append(this.#failure);
+    setTimeout(() => this.#failure.remove(), SHOWN_MS);
   }
 
   async #show(part) {
-    this.laterSheet ??= await loadStyles("./dialogs.css");
-    this.shell.shadowRoot.adoptedStyleSheets = [...this.sheets, this.laterSheet];
+    this.#laterSheet ??= await loadStyles("./dialogs.css");
+    this.shell.shadowRoot.adoptedStyleSheets = [...this.sheets, this.#laterSheet];
     this.overlay.append(part.element);
     return part;
   }

@@ -6,11 +6,11 @@
  */
 (() => {
   "use strict";
-  const tag = document.currentScript ?? document.querySelector('script[src*="/widget.js"]');
+  const tag = /** @type {HTMLScriptElement} */ (document.currentScript ?? document.querySelector('script[src*="/widget.js"]'));
   const address = new URL(tag.src);
   const told = {...Object.fromEntries(new URLSearchParams(address.hash.slice(1))), ...tag.dataset};
   const base = new URL(".", address.origin + address.pathname);
-  import(new URL("web/widget/start.js", base))
+  import(new URL("web/widget/start.js", base).href)
     .then(({start}) => start(base, told, tag))
     .catch(error => console.error(`Raydex: the assistant can't be loaded from ${base}.`, error));
 })();

@@ -1,0 +1,36 @@
+/** Puts texts on the clipboard, and shows on a button that it is done. */
+
+import {icon, make} from "./dom.js";
+
+/** Put a text on the clipboard, also where the page was not loaded over https. */
+export async function copyText(text) {
+  if (navigator.clipboard && window.isSecureContext) {
+    try {
+      return await navigator.clipboard.writeText(text);
+    } catch {
+      // Without permission the older way may still work.
+    }
+  }
+  const area = make("textarea", {readonly: true, "aria-hidden": "true"});
+  area.value = text;
+  area.style.cssText = "position:fixed;opacity:0";
+  const before = /** @type {HTMLElement | null} */ (document.activeElement);
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  before?.focus?.({preventScroll: true});
+  if (!copied) throw new Error("the browser refused to copy");
+}
+
+/** Show on `button` for two seconds that what it does is done. */
+export function confirmOn(button, text) {
+  const before = [...button.childNodes];
+  if (button.dataset.confirmed) return;
+  button.dataset.confirmed = "yes";
+  button.replaceChildren(icon("check"), make("span", {}, text));
+  setTimeout(() => {
+    button.replaceChildren(...before);
+    delete button.dataset.confirmed;
+  }, 2000);
+}
