@@ -50,7 +50,7 @@ class Pack:
     @property
     def markdown(self) -> str:
         """The Markdown of the chunk, whose plain text is `text`."""
-        parts = list(_parts(chain.from_iterable(atom.parts for atom in self.atoms)))
+        parts = _without_blank_ends(list(_parts(chain.from_iterable(atom.parts for atom in self.atoms))))
         if parts[0].text[:1].isspace():
             parts[0] = _stripped(parts[0])
         if parts[-1].text[-1:].isspace():
@@ -77,6 +77,15 @@ def _part(run: Sequence[Atom]) -> Part:
         (rows,) = divide(text, [text[len(first.scope[0]) :].removeprefix("\n")])
         return Part("table", rows, first.gap, first.scope[0], within=first.within)
     return Part(first.kind, text, first.gap, language=first.language, within=first.within)
+
+
+def _without_blank_ends(parts: list[Part]) -> list[Part]:
+    """Return the parts of a chunk from the first to the last that has words: a cut may leave spaces alone."""
+    while len(parts) > 1 and not parts[-1].text.strip():
+        parts = parts[:-1]
+    while len(parts) > 1 and not parts[0].text.strip():
+        parts = parts[1:]
+    return parts
 
 
 def _stripped(part: Part) -> Part:

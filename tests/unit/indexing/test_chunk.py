@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter
-from pipelines.indexing.chunking.chunker import InvalidChunkSize
+from pipelines.indexing.chunking.chunker import Chunker, InvalidChunkSize
 from pipelines.indexing.chunking.packing import split_words
 from pipelines.records import Block, BlockKind, Chunk, Document, Section
 from tests.kit.plain_chunks import PlainChunker
@@ -122,6 +122,12 @@ def test_all_text_is_there_once_in_order_within_the_limit(document: Document, co
     assert [chunk.ordinal for chunk in chunks] == list(range(len(chunks)))
     assert all(chunk.text.strip() for chunk in chunks)
     assert chunks == PlainChunker(counter, size)(document)
+
+
+def test_spaces_that_a_cut_leaves_alone_are_no_listing() -> None:
+    torn = document(section(prose("Words."), Block("code", f" {'0' * 100}")))
+    chunks = Chunker(Bytes(max_tokens=200), 100, 0, "characters")(torn)
+    assert [chunk.text for chunk in chunks] == ["Words.", f"```\n{'0' * 100}\n```"]
 
 
 @settings(max_examples=60, deadline=None)
