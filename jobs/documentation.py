@@ -4,6 +4,7 @@ import contextlib
 import html
 import posixpath
 import re
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -104,8 +105,16 @@ class _Site(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    """Says nothing of a client that went away: a crawler ends connections as it likes."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def _listen(pages: Mapping[str, HtmlPage]) -> ThreadingHTTPServer:
     for port in range(PORT, PORT + OTHER_PORTS):
         with contextlib.suppress(OSError):
-            return ThreadingHTTPServer(("127.0.0.1", port), partial(_Site, pages))
+            return _Server(("127.0.0.1", port), partial(_Site, pages))
     raise BadInput(f"no port from {PORT} to {PORT + OTHER_PORTS - 1} is free for the documentation site")

@@ -1,6 +1,8 @@
 """The demo's documentation site: every page of docs/ is served, and every link in it leads to a page."""
 
 import re
+import socket
+import struct
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -41,6 +43,17 @@ def test_a_page_is_sent_once_while_it_stays_the_same():
             urllib.request.urlopen(again)
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{site}nothing.html")
+
+
+def test_a_client_that_resets_its_connection_is_not_reported(capfd):
+    with serve_documentation(ROOT) as site:
+        address = urlsplit(site)
+        for _ in range(20):
+            with socket.create_connection((address.hostname, address.port)) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset on closing
+                client.sendall(b"GET /freshness.html HTTP/1.1\r\n")
+        assert urllib.request.urlopen(site).status == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_without_docs_the_demo_asks_for_a_site(tmp_path):
