@@ -60,7 +60,11 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = []
     for site, layout in layouts.items():
         texts = [" ".join(text.split()) for text in (*layout["titles"], *layout["lines"])]
-        shown = ", ".join(f'"{text[:LAYOUT_SHOWN]}{"…" * (len(text) > LAYOUT_SHOWN)}"' for text in texts[:SHOWN])
+        counts = [f" (on {count:,})" for count in layout.get("counts", ())] or [""] * len(texts)
+        shown = ", ".join(
+            f'"{text[:LAYOUT_SHOWN]}{"…" * (len(text) > LAYOUT_SHOWN)}"{count}'
+            for text, count in list(zip(texts, counts, strict=True))[:SHOWN]
+        )
         more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
         lines.append(f"{site}: left out, for it repeats on most of {layout['pages']:,} pages: {shown}{more}")
     return lines

@@ -6,7 +6,7 @@ however often it repeats (a warning, an install command, a licence). Code is nev
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,7 +29,8 @@ _SEPARATORS = " \t\n-–—|·•:»/"
 class Layout:
     """What repeats on the pages of one site: titles, headings, and paragraphs outside the pages' own headings.
 
-    `pages` is how many pages it was learnt from; their `<title>` begins with `before` and ends with `after`.
+    `pages` is how many pages it was learnt from; their `<title>` begins with `before` and ends with `after`. `counts`
+    are on how many of them each of `titles` and `lines` stands: what is left out does not depend on it.
     """
 
     pages: int = 0
@@ -38,6 +39,7 @@ class Layout:
     lines: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
+    counts: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.titles or self.lines)
@@ -132,17 +134,18 @@ def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> 
     headings = _repeated([_headings(page) for page in pages], known.headings)
     outside = tuple(sorted({*titles, *headings}))
     lines = _repeated([set(_outside_lines(page, outside)) for page in pages], known.lines)
+    counts = (*titles.values(), *lines.values())
     labels = [page.label.split() for page in pages if page.label] if titles else []
-    after = _common_start([label[::-1] for label in labels])
-    return Layout(len(pages), titles, outside, lines, " ".join(_common_start(labels)), " ".join(reversed(after)))
+    before, after = " ".join(_common_start(labels)), " ".join(_common_start([label[::-1] for label in labels])[::-1])
+    return Layout(len(pages), tuple(titles), outside, tuple(lines), before, after, counts)
 
 
-def _repeated(pages: Sequence[Iterable[str]], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts that stand on at least LEAST_PAGES of `pages` and on a SHARE of them, sorted."""
+def _repeated(pages: Sequence[Iterable[str]], known: Iterable[str]) -> dict[str, int]:
+    """Return the texts that stand on at least LEAST_PAGES of `pages` and on a SHARE of them, sorted, with how many."""
     counts = Counter(text for page in pages for text in page)
     shares = dict.fromkeys(known, KEPT_SHARE)
     least = {text: max(LEAST_PAGES, shares.get(text, SHARE) * len(pages)) for text in counts}
-    return tuple(sorted(text for text, count in counts.items() if text and count >= least[text]))
+    return {text: count for text, count in sorted(counts.items()) if text and count >= least[text]}
 
 
 def _headings(page: Document) -> set[str]:

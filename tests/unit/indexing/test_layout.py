@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.indexing.reading.layout import Layouts, learn_layout
 from pipelines.indexing.reading.read import read_page
+from pipelines.indexing.summary import describe_layouts
 from pipelines.records import Document, Page
 
 BANNER = "<div class='x1'>Acme. Fast and small.</div>"
@@ -98,3 +99,15 @@ def test_layouts_survive_storage():
     assert layouts.digest
     assert Layouts().digest == ""
     assert not layouts.of("http://other.test/1")
+
+
+def test_a_person_reads_on_how_many_pages_each_line_stands():
+    bare = [page(n, f"<div><h1>Topic {n}</h1><p>Words about topic {n}.</p></div>") for n in range(20, 24)]
+    layouts = Layouts((("http://acme.test", learn_layout(site(20) + bare)),))
+    [line] = describe_layouts(layouts.as_json())
+    assert line.startswith('http://acme.test: left out, for it repeats on most of 24 pages: "')
+    assert '" (on 20)' in line and "(on 24)" not in line
+    stored = layouts.as_json()["http://acme.test"]
+    del stored["counts"]  # by the version before
+    assert "(on " not in describe_layouts({"http://acme.test": stored})[0]
+    assert Layouts.from_json({"http://acme.test": stored}).digest == layouts.digest
