@@ -24,7 +24,7 @@ HEALTH = "/-/healthz"
 MOST_BODY_BYTES = 64_000
 # Of one connection, not of its request (RFC 9110, 7.6.1); the server of each side writes its own.
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
-# Of the body: it is passed on in one piece, and its length is written again (one beside chunks would be wrong).
+# Of the body: it is passed on in one piece, and its length is counted here (one beside chunks would be wrong).
 OF_BODY = {b"content-length", b"expect"}
 OF_SERVER = {b"date", b"server"}
 FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}

@@ -86,8 +86,9 @@ def reading(run: Run) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def embedding(run: Run) -> Iterator[None]:
-    run.until(0.1, 0.6)
+def embedding(run: Run, least: float = 0.1, most: float = 0.6) -> Iterator[None]:
+    """While a share of the vectors between these two is stored."""
+    run.until(least, most)
     yield
 
 
@@ -104,9 +105,9 @@ def waiting_for(run: Run, table: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def storing(run: Run) -> Iterator[None]:
+def storing(run: Run, least: float = 0.1, most: float = 0.6) -> Iterator[None]:
     """While a sink has vectors to store: one more block comes for it."""
-    run.until(0.1, 0.6)
+    run.until(least, most)
     run.bench.model.rest_after(len(set(run.bench.model.hashes(run.began))) + BLOCK, run.began)
     with waiting_for(run, "staged_vector"):
         yield
@@ -128,7 +129,7 @@ def publishing(table: str) -> Callable[[Run], contextlib.AbstractContextManager[
 @dataclass(frozen=True)
 class Place:
     name: str
-    when: Callable[[Run], contextlib.AbstractContextManager[None]]
+    when: Callable[..., contextlib.AbstractContextManager[None]]
     whom: Victim
     survived: bool
     end: Callable[[int], None] = kill_9
@@ -159,6 +160,9 @@ PLACES = [
     Place("publish, index built: postmaster", BEFORE_COMMIT, the_postmaster, True),
     Place("publish, index built: keeper", BEFORE_COMMIT, the_keeper, True),
 ]
+# What one run survives in turn, and the shares of its vectors between which each is hit.
+SEVERAL = {"embedding: actor", "embedding: sink's session", "embedding: postmaster"}
+MOMENTS = (0.05, 0.2), (0.25, 0.4), (0.45, 0.6)
 
 
 def test_there_are_sixteen_places_and_a_session():
@@ -185,6 +189,21 @@ def test_the_index_is_that_of_an_undisturbed_run(bench, place):
     eventually(lambda: sessions(database) == 0, "its sessions have ended", 60)
     assert bench.reindex(database).chunks["embedded"] <= PAGES - len(stored)
     report(bench, database, kill, "the next run")
+
+
+def test_one_run_survives_several_kills_in_any_order(bench):
+    hit = [place for place in PLACES if place.name in SEVERAL]
+    database, kills = bench.database(), []
+    with Run(bench, database) as run:
+        for place, moment in zip(bench.random.sample(hit, len(SEVERAL)), MOMENTS, strict=True):
+            with place.when(run, *moment):
+                kills.append(Kill(place.name, place.whom(run), stored_hashes(database)))
+                place.end(kills[-1].pid)
+            bench.model.go_on()
+        summary = run.finish()
+    assert summary["chunks"]["embedded"] == PAGES
+    for kill in kills:
+        report(bench, database, kill, "the same run")
 
 
 def sessions(database: str) -> int:
