@@ -15,6 +15,7 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.lexical import LexicalIndex
+from pipelines.llm.session import LOADING, Status
 from pipelines.records import Filters, Hit, Index, Message, written_by
 from pipelines.store import StoreUnavailable, VerifiedAnswer, VerifiedMark
 
@@ -101,7 +102,7 @@ def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: AnswerSt
     store.write("Use `read_csv` [1].")
 
     async def events() -> list[str]:
-        return [type(event).__name__ async for event in engine.stream(Question(ASKED))]
+        return [type(event).__name__ async for event in engine.stream(Question(ASKED)) if event != Status(LOADING)]
 
     assert asyncio.run(events()) == [Retrieval.__name__, "Delta", "Answer"]
 
