@@ -166,18 +166,17 @@ def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
 
 async def _stream(engine: QueryEngine, question: Question, tell: Tell) -> Mapping[str, Any]:
     """Tell the events as a service sends them, and return the answer as its reply."""
-    async with contextlib.aclosing(engine.stream(question)) as events:
-        async for event in events:
-            match event:
-                case Retrieval():
-                    hits = [{"source": hit.source, "title": hit.title, "headings": hit.headings} for hit in event.hits]
-                    tell("hits", {"hits": hits})
-                case Status():
-                    tell("status", asdict(event))
-                case Delta():
-                    tell("delta", asdict(event))
-                case Answer():
-                    return as_reply(event)
+    async for event in engine.stream(question):  # `asyncio.run` closes it if telling fails
+        match event:
+            case Retrieval():
+                hits = [{"source": hit.source, "title": hit.title, "headings": hit.headings} for hit in event.hits]
+                tell("hits", {"hits": hits})
+            case Status():
+                tell("status", asdict(event))
+            case Delta():
+                tell("delta", asdict(event))
+            case Answer():
+                return as_reply(event)
     raise AssertionError("a stream ends with its answer")
 
 

@@ -160,26 +160,19 @@ class RemoteAgent:
         """See `Agent.answer`; repeat the call once if a replica dies before its first delta. Raises StepUnavailable."""
         for attempt in (1, 2):
             started = False
+            parts: Any = self._handle.answer.remote(task)
             try:
-                async with contextlib.aclosing(self._parts(task)) as parts:
-                    async for part in parts:
-                        started = started or not isinstance(part, Status)
-                        yield part
+                with translate_errors(f"agent {self.name}"):
+                    part = await asyncio.wait_for(anext(parts, None), self._timeout_s)
+                    while part is not None:
+                        if part != ACCEPTED:
+                            started = started or not isinstance(part, Status)
+                            yield part
+                        part = await anext(parts, None)
                 return
             except StepDied:
                 if started or attempt == 2:
                     raise
-
-    async def _parts(self, task: Task) -> AsyncGenerator[AgentPart, None]:
-        """Yield the parts of one replica's answer."""
-        parts: Any = self._handle.answer.remote(task)
-        try:
-            with translate_errors(f"agent {self.name}"):
-                part = await asyncio.wait_for(anext(parts, None), self._timeout_s)
-                while part is not None:
-                    if part != ACCEPTED:
-                        yield part
-                    part = await anext(parts, None)
-        finally:
-            with contextlib.suppress(Exception):  # a refused call raises again
-                parts.cancel()
+            finally:
+                with contextlib.suppress(Exception):  # a refused call raises again
+                    parts.cancel()

@@ -6,7 +6,6 @@ Knows requests, replies and the `openai` client's errors; no model, no price and
 import json
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pipelines.records import FINISHED, Message
@@ -136,15 +135,6 @@ def check_whole(reply: Any) -> Any:
     if not getattr(reply, "choices", None):
         raise ValueError(f"it sent {str(reply)[:200]!r}")
     return reply
-
-
-async def chain(head: Sequence[Any], rest: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
-    """Yield `head`, then `rest`."""
-    async with aclosing(rest):
-        for chunk in head:
-            yield chunk
-        async for chunk in rest:
-            yield chunk
 
 
 # ---------------------------------------------------------------------------------------------- retries

@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -15,12 +15,12 @@ from typing import Protocol
 from fastapi import Request
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.events import Delta, Event
+from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
 from pipelines.records import Answer, Message
 from pipelines.store import Turn
 from serve.api.errors import ClientGone
-from serve.api.stream import EventStream, run_while_connected
+from serve.api.stream import Events, run_while_connected
 from serve.guard.keys import key_of
 from serve.recorder import QuestionContext
 from serve.threads import DatabaseThreads
@@ -129,10 +129,6 @@ class Inquiry:
             raise
         return self.finish(answer)
 
-    def stream(self) -> EventStream:
-        """Return the engine's events, the answer last; anyone who reads them gives the answer to `finish`."""
-        return EventStream(self._events())
-
     def finish(self, answer: Answer) -> Answer:
         """Count and record `answer`; return it with all that it went without."""
         answer = replace(answer, degraded=(*answer.degraded, *self.degraded))
@@ -142,7 +138,8 @@ class Inquiry:
             self.factory.recorder.record(answer, self._context)
         return answer
 
-    async def _events(self) -> AsyncIterator[Event]:
+    async def stream(self) -> Events:
+        """Yield the engine's events, the answer last; anyone who reads them closes this and has the answer finished."""
         started: float | None = time.perf_counter()
         try:
             async with aclosing(self.factory.engine.stream(self.question)) as events:

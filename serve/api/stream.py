@@ -4,9 +4,8 @@ An encoder of each API turns the engine's events into server-sent events.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import aclosing
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
+from typing import Any, Protocol, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -18,6 +17,7 @@ from pipelines.answering.events import Event
 from serve.api.errors import ClientGone
 
 T = TypeVar("T")
+Events = AsyncGenerator[Event, None]
 
 # Proxies cut connections that are silent for a minute, some after half a minute; the HTML standard also advises 15 s
 # for server-sent events.
@@ -25,43 +25,6 @@ HEARTBEAT_S = 15.0
 # Unicode line ends that are none in server-sent events, where some clients split all the same. In JSON they occur in
 # strings only, where they may be escaped.
 LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
-
-
-class EventStream:
-    """The engine's events, iterated by one task from first to last.
-
-    Timeouts and task groups that the engine holds open between two events belong to the task that opened them, so the
-    response can't continue an iteration that the request handler began. Events that a slow client has not yet taken
-    wait in memory: an answer is small.
-    """
-
-    def __init__(self, events: AsyncIterator[Event]) -> None:
-        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._task = asyncio.create_task(self._read(events))
-
-    async def _read(self, events: AsyncIterator[Event]) -> None:
-        try:
-            async with aclosing(events) as open_events:  # type: ignore[type-var]
-                async for event in open_events:
-                    self._queue.put_nowait(event)
-        finally:
-            self._queue.put_nowait(None)
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Event:
-        """Return the next event. Raises what the engine raised."""
-        event = await self._queue.get()
-        if event is None:
-            await self._task
-            raise StopAsyncIteration
-        return event
-
-    async def close(self) -> None:
-        """Cancel the engine's generator and with it the calls in progress."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
 
 
 class EventEncoder(Protocol):
@@ -84,9 +47,7 @@ class StreamedAnswer(EventSourceResponse):
     Closes `events` at the end or when the client leaves, even before the first byte.
     """
 
-    def __init__(
-        self, encoder: EventEncoder, first: Event, events: EventStream, heartbeat_s: float = HEARTBEAT_S
-    ) -> None:
+    def __init__(self, encoder: EventEncoder, first: Event, events: Events, heartbeat_s: float = HEARTBEAT_S) -> None:
         content = _encode_all(encoder, first, events)
         super().__init__(content, ping=heartbeat_s, ping_message_factory=lambda: encoder.heartbeat, sep="\n")
         self._events = events
@@ -95,10 +56,10 @@ class StreamedAnswer(EventSourceResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._events.close()
+            await self._events.aclose()
 
 
-async def _encode_all(encoder: EventEncoder, first: Event, events: EventStream) -> AsyncIterator[ServerSentEvent]:
+async def _encode_all(encoder: EventEncoder, first: Event, events: Events) -> AsyncIterator[ServerSentEvent]:
     """Yield all server-sent events of an answer; a failure is the last one."""
     try:
         for sent in (*encoder.begin(), *encoder.encode(first)):
@@ -112,12 +73,12 @@ async def _encode_all(encoder: EventEncoder, first: Event, events: EventStream) 
         yield encoder.fail(error)
 
 
-async def first_event(request: Request, events: EventStream) -> Event:
+async def first_event(request: Request, events: Events) -> Event:
     """Wait for the first event, so that an earlier failure is an HTTP status. Closes `events` if there is none."""
     try:
         return await run_while_connected(request, events.__anext__())
     except BaseException:
-        await events.close()
+        await events.aclose()
         raise
 
 

@@ -81,7 +81,7 @@ class Toolbox:
                 said = message
         finally:
             with anyio.CancelScope(shield=True):
-                await events.close()
+                await events.aclose()
         raise AssertionError("a stream ends with its answer")
 
     async def read_page(self, arguments: PageArguments, call: Call) -> PagePart:

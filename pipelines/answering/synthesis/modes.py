@@ -7,7 +7,7 @@ keeps its number in every call, so that `[n]` means the same in all of them.
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import ClassVar
 
@@ -90,13 +90,8 @@ class Compact(StreamingMode):
     skipped, and the answer comes in one piece.
     """
 
-    async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
-        if self.structured:
-            yield await self._last_satisfying(task, session)
-            return
-        async with aclosing(super().synthesize(task, session)) as deltas:
-            async for delta in deltas:
-                yield delta
+    def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+        return self._last_satisfying(task, session) if self.structured else super().synthesize(task, session)
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa", "refine")
@@ -108,15 +103,15 @@ class Compact(StreamingMode):
                 prompt = packer.prompt("qa", context)
         return prompt
 
-    async def _last_satisfying(self, task: Task, session: LLMSession) -> str:
-        """Return the answer of the last step that satisfied the question."""
+    async def _last_satisfying(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+        """Yield the answer of the last step that satisfied the question."""
         packer = PromptPacker(task, session, self.prompts, "qa", "refine", structured=True)
         answer = ""
         for context in self.contexts(packer, task):
             prompt = packer.prompt("refine" if answer else "qa", context, answer)
             step = parse_step(await session.complete(prompt, schema=SCHEMA))
             answer = step.answer if step.satisfied else answer
-        return answer or UNKNOWN
+        yield answer or UNKNOWN
 
 
 class Refine(Compact):
@@ -152,8 +147,8 @@ class TreeSummarize(StreamingMode):
         packer = PromptPacker(task, session, self.prompts, "qa", "tree")
         prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
         while len(prompts) > 1:
-            async with aclosing(answers_in_order(session, prompts)) as replies:
-                answers = [answer async for answer in replies]
+            async with asked(session, prompts) as replies:
+                answers = [await reply for reply in replies]
             prompts = [packer.prompt("tree", packer.drafts(family)) for family in self._families(packer, answers)]
         return prompts[0] if prompts else None
 
@@ -190,11 +185,9 @@ class CompactAccumulate(Mode):
         prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
         if not prompts:
             yield UNKNOWN
-        n = 0
-        async with aclosing(answers_in_order(session, prompts)) as answers:
-            async for answer in answers:
-                n += 1
-                yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{answer}"
+        async with asked(session, prompts) as replies:
+            for n, reply in enumerate(replies, 1):
+                yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{await reply}"
 
 
 class Accumulate(CompactAccumulate):
@@ -237,15 +230,12 @@ def make_synthesizer(
     return MODES[mode](prompts, num_children=num_children, structured=structured)
 
 
-async def answers_in_order(session: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[str, None]:
-    """Ask `prompts` concurrently and yield the answers in their order, each as soon as those before it are there.
-
-    One failure, or closing the generator, cancels what is left.
-    """
-    tasks = [asyncio.ensure_future(session.complete(prompt)) for prompt in prompts]
+@asynccontextmanager
+async def asked(session: LLMSession, prompts: Sequence[str]) -> AsyncGenerator[list[asyncio.Task[str]], None]:
+    """A context in which all `prompts` are asked concurrently: the answers in their order. Its end cancels the rest."""
+    tasks = [asyncio.create_task(session.complete(prompt)) for prompt in prompts]
     try:
-        for task in tasks:
-            yield await task
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,9 @@ import pytest
 from fastapi.testclient import TestClient
 from kit.api import TEXT, FakeEngine, FakeStore, MemoryRecorder, run_server, wait_for
 
-from pipelines.answering.events import Delta
+from pipelines.answering.events import Delta, pull
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import StoreUnavailable
-from serve.api.stream import EventStream
 from serve.routes import create_app
 
 QUESTION = {"question": "How do I load csv files?"}
@@ -172,40 +171,24 @@ def test_a_client_that_leaves_before_the_first_event_cancels_its_question(base: 
 # ---------------------------------------------------------------------------------------------- the reader
 
 
-def test_the_generator_is_iterated_and_closed_by_one_task() -> None:
+def test_the_work_is_done_and_ended_by_one_task() -> None:
     tasks = []
 
-    async def generator() -> AsyncIterator[Delta]:
+    async def work(send: Callable[[Delta], None]) -> None:
         try:
             while True:
                 tasks.append(asyncio.current_task())
-                yield Delta("x")
+                send(Delta("x"))
                 await asyncio.sleep(0)
         finally:
             tasks.append(asyncio.current_task())
 
     async def read_in_two_tasks() -> None:
-        events = EventStream(generator())
-        await asyncio.create_task(anext_of(events))
-        await asyncio.create_task(anext_of(events))
-        await events.close()
-
-    async def anext_of(events: EventStream) -> None:
-        await anext(events)
+        deltas = pull(work)
+        await asyncio.create_task(deltas.__anext__())
+        await asyncio.create_task(deltas.__anext__())
+        await deltas.aclose()
+        await deltas.aclose()
 
     asyncio.run(read_in_two_tasks())
     assert len(tasks) >= 3 and len(set(tasks)) == 1
-
-
-def test_a_stream_that_nobody_reads_can_be_closed_twice() -> None:
-    async def generator() -> AsyncIterator[Delta]:
-        yield Delta("x")
-        raise RuntimeError("nobody hears of it")
-
-    async def close_twice() -> None:
-        events = EventStream(generator())
-        await asyncio.sleep(0)
-        await events.close()
-        await events.close()
-
-    asyncio.run(close_twice())
