@@ -298,7 +298,7 @@ def main() -> None:
     with common.indexed_ray_docs(args.home, COLLECTION) as url, scripted_llm() as llm:
         settings = {
             "database_url": url, "home": str(args.home), "collection": COLLECTION, "llm_url": llm,
-            "llm_model": "scripted", "llm_key": "none", "record_questions": False, "keys_required": False,
+            "llm_model": "scripted", "llm_key": "none", "recording": {"enabled": False}, "keys_required": False,
         }  # fmt: skip
         found = dict(_measure_all(args, settings, texts))
     head = [

@@ -179,9 +179,7 @@ class Raydex:
             self._store,
         )
         self._metrics = process_metrics()
-        self._recorder = Recorder(
-            self._store, enabled=settings.record_questions, retention_days=settings.retention_days
-        )
+        self._recorder = Recorder(self._store, **settings.recording.model_dump())
 
     def __del__(self) -> None:
         if hasattr(self, "_recorder"):
@@ -214,9 +212,7 @@ def _policy(settings: Settings) -> Policy:
         host=running.host if running else settings.host,
         keys_required=settings.keys_required,
         public=settings.public,
-        rate=settings.rate,
-        anonymous_rate=settings.anonymous_rate,
-        address_rate=settings.address_rate,
+        **settings.limits.model_dump(),
         trusted_proxies=settings.trusted_proxies,
         at_once=settings.at_once,
         max_body_bytes=settings.max_body_bytes,

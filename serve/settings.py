@@ -44,6 +44,21 @@ class PlacementSettings(Group):
     agents: Placement = "ingress"  # "deployment": one per language model
 
 
+class LimitSettings(Group):
+    """How much is asked: requests a minute; 0: no limit."""
+
+    rate: Annotated[int, Field(ge=0)] = POLICY.rate  # of a key without a rate of its own
+    anonymous_rate: Annotated[int, Field(ge=0)] | None = POLICY.anonymous_rate  # of all without a key together
+    address_rate: Annotated[int, Field(ge=0)] = POLICY.address_rate  # of each address of readers
+
+
+class RecordingSettings(Group):
+    """Whether questions and answers are stored, and for how many days."""
+
+    enabled: bool = True
+    retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS
+
+
 class Settings(FromVariables, AnswerSettings, BotSettings):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
@@ -66,18 +81,13 @@ class Settings(FromVariables, AnswerSettings, BotSettings):
 
     keys_required: bool | None = POLICY.keys_required  # None: unless the service listens on loopback only
     public: bool = POLICY.public  # whether readers may ask without a key
-    # Requests a minute: of a key without a rate of its own, of all requests without a key together, of each address of
-    # readers; 0: no limit.
-    rate: Annotated[int, Field(ge=0)] = POLICY.rate
-    anonymous_rate: Annotated[int, Field(ge=0)] | None = POLICY.anonymous_rate
-    address_rate: Annotated[int, Field(ge=0)] = POLICY.address_rate
+    limits: LimitSettings = LimitSettings()
     trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_check_networks)] = POLICY.trusted_proxies
     max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
     cors_origins: Origins = POLICY.cors_origins  # whose pages may do what the service's own may
     frame_ancestors: Origins = POLICY.frame_ancestors  # whose pages may show the service in a frame; or `self`
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
-    record_questions: bool = True
-    retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS  # questions and answers are deleted after that
+    recording: RecordingSettings = RecordingSettings()
 
     def for_any_node(self, environ: Mapping[str, str]) -> "Settings":
         """Return the settings for replicas on any node: the home of this node stands for that of each."""

@@ -23,7 +23,7 @@ AnswerId = Annotated[
 PAUSES_S = (0.05, 0.1, 0.15)
 UNKNOWN_ANSWER = (
     "there is no such answer, or it is not yours: its asker alone may read it until it is shared, and it is deleted "
-    "after the retention of the service (`retention_days`)"
+    "after the retention of the service (`recording.retention_days`)"
 )
 
 

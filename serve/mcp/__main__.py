@@ -94,7 +94,7 @@ def open_toolbox() -> Iterator[Toolbox]:
         store.migrate()
         threading.Thread(target=retriever.warm, daemon=True).start()
         engine, threads = make_engine(settings, retriever, store=store), DatabaseThreads()
-        recorder = Recorder(store, enabled=settings.record_questions, retention_days=settings.retention_days)
+        recorder = Recorder(store, **settings.recording.model_dump())
         with contextlib.closing(recorder):
             sessions = Inquiries(engine, store, threads, recorder)
             yield Toolbox(engine, store, threads, sessions, settings.collection)

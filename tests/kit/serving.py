@@ -42,7 +42,7 @@ SEVERAL = {
     "RAY_health_check_period_ms": "300",
     "RAY_health_check_failure_threshold": "3",
 }
-OPEN = {"RAYDEX_PUBLIC": "true", "RAYDEX_ADDRESS_RATE": "0", "RAYDEX_ANONYMOUS_RATE": "0"}
+OPEN = {"RAYDEX_PUBLIC": "true", "RAYDEX_LIMITS_ADDRESS_RATE": "0", "RAYDEX_LIMITS_ANONYMOUS_RATE": "0"}
 ANSWER, COME_BACK, ENDED = "answer", "503 with Retry-After", "stream ended by an error event"
 
 

@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 PREFIX = "raydex_"
 # Read until the version after 0.1; each new name is that of a group's field.
 OLD_NAMES = {
+    "address_rate": "limits.address_rate",
+    "anonymous_rate": "limits.anonymous_rate",
     "candidates": "retrieval.leg_depth",
     "context_seconds": "llm.context_seconds",
     "depth": "reranker.depth",
@@ -32,6 +34,9 @@ OLD_NAMES = {
     "prompt_reminder": "prompts.reminder",
     "prompt_rules": "prompts.rules",
     "prompt_variables": "prompts.variables",
+    "rate": "limits.rate",
+    "record_questions": "recording.enabled",
+    "retention_days": "recording.retention_days",
     "rewrite_agent": "rewriting.agent",
     "rewrite_timeout_s": "rewriting.timeout_s",
     "structured": "synthesis.structured",

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from pipelines.answering.settings import flatten
+from pipelines.answering.settings import flatten, full_name
 from pipelines.answering.settings.names import Group
 from pipelines.store import Store
 from serve.api.inquiry import TURNS
@@ -37,12 +37,12 @@ def parameter(function: Any, name: str) -> Any:
 
 
 def test_the_settings_are_those_of_the_values_that_they_make() -> None:
-    policy = {field.name: getattr(Policy(), field.name) for field in dataclasses.fields(Policy)}
+    policy = {full_name(field.name, Settings): getattr(Policy(), field.name) for field in dataclasses.fields(Policy)}
     shared = policy.keys() & DEFAULTS.keys()
     assert len(shared) == len(policy) - 1  # `reply_id` follows from the proxy in front
     assert {name: DEFAULTS[name] for name in shared} == {name: policy[name] for name in shared}
-    assert DEFAULTS["retention_days"] == parameter(Recorder, "retention_days")
-    assert DEFAULTS["record_questions"] == parameter(Recorder, "enabled")
+    assert DEFAULTS["recording.retention_days"] == parameter(Recorder, "retention_days")
+    assert DEFAULTS["recording.enabled"] == parameter(Recorder, "enabled")
     assert DEFAULTS["database_connections"] == parameter(Store, "pool_size")
 
 
