@@ -25,7 +25,7 @@ from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.folders.files import save_files
-from pipelines.indexing.layouts import known_layouts, learn_layouts
+from pipelines.indexing.layouts import SAMPLE, has_learnt, known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
@@ -100,11 +100,8 @@ class Gatherer:
                 with self._log.timed("read_files"):
                     self._read_files(folder)
             if self.hosts:
-                with self._log.timed("crawl_and_embed"), self._watch.crawling(self._input_rules):
-                    if self._wants_ray():
-                        self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
-                    else:
-                        self._consume(self._local.crawled(self.hosts))
+                with self._log.timed("crawl_and_embed"), self._watch.crawling(lambda: self._input_rules):
+                    self._crawl()
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             self._learn_layouts()
@@ -124,6 +121,14 @@ class Gatherer:
         """Return the stored pages that the index lacks, in ranges of `size`."""
         index, rules = self._base.id if self._base else None, self._input_rules
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
+
+    def _crawl(self) -> None:
+        """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray."""
+        first = 0 if has_learnt(self._store, self._name) else SAMPLE * len(self.hosts)
+        if self._wants_ray():
+            self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
+        else:
+            self._consume(self._local.crawled(self.hosts, self._learn_layouts, first))
 
     @property
     def _input_rules(self) -> str:

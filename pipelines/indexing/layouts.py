@@ -21,6 +21,11 @@ def known_layouts(store: Store, collection: str) -> Layouts:
     return Layouts.from_json(store.layouts(collection)[1])
 
 
+def has_learnt(store: Store, collection: str) -> bool:
+    """Return whether an earlier run, or this one, has looked for layouts, and found enough pages for it."""
+    return bool(store.layouts(collection)[0])
+
+
 def learn_layouts(store: Store, collection: str) -> Layouts:
     """Return the layouts of the sites of a collection as its stored pages show them, and keep them."""
     pages = store.layout_sample(collection, LEAST_PAGES, SAMPLE)

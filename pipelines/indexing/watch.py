@@ -36,9 +36,9 @@ class RunWatch:
         self._end_s = 0.0
 
     @contextmanager
-    def crawling(self, rules: str) -> Iterator[None]:
-        """Report while the body crawls, and embeds what it finds; `rules` are those that pages are read with."""
-        with self._every(lambda at_s: self._report_crawl(rules, at_s)):
+    def crawling(self, rules: Callable[[], str]) -> Iterator[None]:
+        """Report while the body crawls, and embeds what it finds; `rules` are those that pages are then read with."""
+        with self._every(lambda at_s: self._report_crawl(rules(), at_s)):
             yield
 
     @contextmanager

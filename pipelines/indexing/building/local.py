@@ -6,7 +6,7 @@ the machine does, as Ray's workers do.
 
 import random
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,11 +64,14 @@ class LocalBuilder:
             self._read = make_reader(self._job.settings, layouts)
             self._job = replace(self._job, layouts=layouts)
 
-    def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
-        """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`."""
+    def crawled(self, hosts: Sequence[CrawlSettings], learn: Callable[[], None], first: int) -> Iterator[pa.Table]:
+        """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`.
+
+        Building begins with a call of `learn`, which may call `use`, when the `first` pages are there.
+        """
         shares = [hosts[first::HOSTS_AT_ONCE] for first in range(min(len(hosts), HOSTS_AT_ONCE))]
         with ThreadedIterator([self._crawl(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S) as urls:
-            yield from self._build(urls)
+            yield from self._build(_after(first, learn, urls))
 
     def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
@@ -128,3 +131,16 @@ class LocalBuilder:
                 assert self._embed is not None
                 vectors = self._embed(by_length.slice(start, SLICE))
                 yield store_vectors(vectors, self._job, self._store)
+
+
+def _after(first: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield `batches` once they have `first` items together, and `learn` has been called; none if they end before."""
+    held, coming = list[list[str]](), iter(batches)
+    while sum(map(len, held)) < first:
+        batch = next(coming, None)
+        if batch is None:
+            return
+        held.append(batch)
+    learn()
+    yield from held
+    yield from coming

@@ -74,6 +74,15 @@ def test_a_crawl_leaves_it_out_in_its_first_run(jobs):
         assert jobs.reindex().summary["chunks"]["embedded"] == 0
 
 
+def test_a_first_crawl_embeds_no_text_with_the_layout_in_it(jobs):
+    links = {n: "".join(f"<a href='/p{to:02}.html'>more</a>" for to in range(9 * n, 9 * n + 9)) for n in range(12)}
+    pages = {f"/p{number:02}.html": page(number, links.get(number, "")) for number in range(100)}
+    with Site({"/": page(100, links[0]), **pages}) as site:
+        jobs.common = ["--start-url", site.url + "/", "--allow-private", *MODEL]
+        chunks = jobs.reindex().summary["chunks"]
+        assert chunks["total"] == chunks["embedded"] == 101
+
+
 def test_a_page_that_is_read_has_its_own_title_not_that_of_the_site(jobs, folder):
     jobs.reindex()
     with Store(jobs.url) as store:
