@@ -48,7 +48,7 @@ def clean_page(text: str) -> str:
 
     Every line ends with a line feed.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return unicodedata.normalize("NFC", _GARBAGE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 

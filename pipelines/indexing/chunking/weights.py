@@ -6,6 +6,7 @@ the exact count.
 
 import re
 from collections.abc import Callable
+from itertools import chain
 
 # A text never weighs less than its length divided by this: a model reads a word of 100,000 characters as one unknown
 # token, and ignores indentation. English prose has 4 to 5 characters a token.
@@ -26,7 +27,7 @@ class WordWeights:
 
     def __call__(self, texts: list[str]) -> list[int]:
         words = [_WORD.findall(text) for text in texts]
-        self._learn({word for line in words for word in line})
+        self._learn(set(chain.from_iterable(words)))
         tokens = (sum(map(self._known.__getitem__, line)) for line in words)
         return [max(n, _by_length(text)) for n, text in zip(tokens, texts, strict=True)]
 
@@ -34,7 +35,7 @@ class WordWeights:
         if self._characters > REMEMBERED:
             self._known.clear()
             self._characters = 0
-        new = [word for word in words if word not in self._known]
+        new = list(words.difference(self._known))
         if new:
             self._known.update(zip(new, self._count(new), strict=True))
             self._characters += sum(map(len, new))

@@ -7,6 +7,7 @@ Three structures occur in documentation and may be nested: containers with an id
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from operator import attrgetter
 from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
@@ -52,7 +53,8 @@ _BLOCK = _names(
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol optgroup option p pre section "
     "tbody td tfoot th thead tr ul caption colgroup"
 )
-_HOLDS_BLOCK = tuple(_BLOCK)
+_BLOCK_IN_P = _BLOCK - {"p"}
+_TAG = attrgetter("tag")
 # Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
 _BOX = BOXES | {"callout"}
 _LAYOUT = _names("content main main-content page-content documentation")  # ids that themes give, not authors
@@ -120,9 +122,7 @@ class SectionWriter:
         self._targets += run.after
 
     def _is_inline(self, child: Element) -> bool:
-        if child.tag in _BLOCK:
-            return False
-        return len(child) == 0 or next(child.iter(*_HOLDS_BLOCK), None) is None
+        return _BLOCK.isdisjoint(map(_TAG, child.iter()))
 
     def _element(self, element: Element) -> None:
         tag = element.tag
@@ -261,10 +261,10 @@ class SectionWriter:
     # -- text ---------------------------------------------------------------------------------------------
 
     def _block_of_text(self, element: Element) -> None:
-        if len(element) and next(element.iter(*_BLOCK_IN_P), None) is not None:
-            self.walk(element)
-        else:
+        if _BLOCK_IN_P.isdisjoint(map(_TAG, element.iter())):
             self._write_run(TextRun.of(element), element.getnext())
+        else:
+            self.walk(element)
 
     def _paragraph(self, text: str) -> None:
         if not text:
@@ -389,9 +389,6 @@ class SectionWriter:
             self.walk(definition)
         else:
             self._write_into(frame, *([definition] if definition is not None else []))
-
-
-_BLOCK_IN_P = tuple(_BLOCK - {"p"})
 
 
 def _is_row(element: Element) -> bool:

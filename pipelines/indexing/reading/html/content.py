@@ -59,6 +59,7 @@ _MAIN = (
 )
 _MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not its main content
 _FOOTNOTES = etree.XPath(".//sup/a[starts-with(@href,'#fn') or starts-with(@href,'#user-content-fn')]")
+_LENGTH = etree.XPath("string-length(.)")
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
@@ -95,13 +96,13 @@ def _plain_html(root: Element, names: frozenset[str], listed: bool) -> Element:
 
 
 def _find_main(root: Element, body: Element) -> tuple[Element, bool]:
-    size = _size(body)
+    least = _MAIN_SHARE * _size(body)
     for selector in _MAIN:
         marked = [element for element in found(selector, root) if element is not root]
         if not marked or (len(marked) > 1 and selector is _ARTICLES):
             continue
         best = max(marked, key=_size)
-        if _size(best) > _MAIN_SHARE * size or prose_size(body) - prose_size(best) < FRAME_SIZE:
+        if _size(best) > least or prose_size(body) - prose_size(best) < FRAME_SIZE:
             return _article(best), True
     return body, False
 
@@ -114,8 +115,7 @@ def _article(main: Element) -> Element:
 
 def _size(element: Element) -> int:
     """Return the number of characters outside scripts, styles and navigation."""
-    script = sum(len(text) for dropped in element.iter("script", "style", "nav") for text in dropped.itertext())
-    return sum(map(len, element.itertext())) - script
+    return int(_LENGTH(element) - sum(map(_LENGTH, element.iter("script", "style", "nav"))))
 
 
 def _drop_noise(main: Element, marked: bool) -> None:
