@@ -16,8 +16,6 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-import yaml
-
 from benchmarks.common import data
 from pipelines.answering import language
 from pipelines.answering.conversation import followup, open_page, smalltalk
@@ -25,11 +23,11 @@ from pipelines.answering.verified import similarity
 from pipelines.answering.writing import claims
 from pipelines.answering.writing.text import Statement, read_text
 from pipelines.store import Place
+from pipelines.text.phrases import read_table
 
 SETS = Path(__file__).parent / "questions"
 PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
 NEVER = re.compile(r"(?!)")
-READ = yaml.safe_load
 
 Score = tuple[int, int]  # right, mistaken
 Rows = Sequence[dict[str, Any]]
@@ -43,12 +41,12 @@ def rows_of(path: Path) -> Rows:
 def edited(module: ModuleType, edit: Callable[[dict[str, Any]], object]) -> Iterator[None]:
     """Load a module with its tables changed."""
 
-    def load(text: str) -> dict[str, Any]:
-        tables = READ(text)
+    def read(name: str) -> dict[str, Any]:
+        tables = read_table(name)
         edit(tables)
         return tables
 
-    with patch("yaml.safe_load", load):
+    with patch("pipelines.text.phrases.read_table", read):
         importlib.reload(module)
     yield
     importlib.reload(module)
@@ -58,6 +56,10 @@ def edited(module: ModuleType, edit: Callable[[dict[str, Any]], object]) -> Iter
 def replaced(module: ModuleType, name: str, value: object) -> Iterator[None]:
     with patch.object(module, name, value):
         yield
+
+
+def unmatched(module: ModuleType, phrase: str) -> Any:
+    return patch.dict(module._PHRASES, {phrase: NEVER})
 
 
 def small_talk(users: Sequence[str]) -> Score:
@@ -156,11 +158,11 @@ def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
         small_talk,
         edited(smalltalk, lambda all: all.update(signs={"greeting": "", "thanks": ""})),
     )
-    yield "small talk: reasons", small_talk, replaced(smalltalk, "_REASON", NEVER)
-    for name in ("_THIS_PAGE", "_THIS_PART", "_THERE", "_BARE", "_WHOLE"):
-        yield f"open page: {name}", this_page, replaced(open_page, name, NEVER)
+    yield "small talk: reasons", small_talk, unmatched(smalltalk, "reason")
+    for name in ("this_page", "this_part", "there", "bare", "whole"):
+        yield f"open page: {name}", this_page, unmatched(open_page, name)
     yield "open page: my …", this_page, replaced(open_page, "_MY", ())
-    for tag in READ((Path(language.__file__).parent / "languages.yaml").read_text())["words"]:
+    for tag in read_table(language.__name__)["words"]:
         yield f"function words: {tag}", languages, edited(language, drop("words", tag))
     yield "function words: English", languages, edited(language, drop("english"))
     yield "scripts", languages, edited(language, drop("scripts"))
@@ -175,17 +177,8 @@ def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
     yield "similarity: endings", same_meaning, replaced(similarity, "_ENDING", NEVER)
     yield "follow-ups: general words", follow_ups, replaced(followup, "_GENERAL", frozenset())
     yield "follow-ups: opposites", follow_ups, replaced(followup, "_OPPOSITES", [])
-    for name in (
-        "_CONNECTOR",
-        "_ABOUT",
-        "_PRONOUN",
-        "_OTHERWISE",
-        "_DO_THIS",
-        "_PREPOSITION",
-        "_DEFINITE",
-        "_AT_THE_END",
-    ):
-        yield f"follow-ups: {name}", follow_ups, replaced(followup, name, NEVER)
+    for name in ("connector", "about", "pronoun", "otherwise", "do_this", "preposition", "definite", "at_the_end"):
+        yield f"follow-ups: {name}", follow_ups, unmatched(followup, name)
     yield "claims: talk", claimed, replaced(claims, "_TALK", frozenset())
     yield "claims: courtesies, lead-ins", claimed, replaced(claims, "_NO_CLAIM", NEVER)
 

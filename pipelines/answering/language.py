@@ -7,25 +7,17 @@ English, with code or names of any language in it, is never taken for another on
 import re
 import unicodedata
 from collections.abc import Sequence
-from importlib.resources import files
 
-import yaml
+from pipelines.text.phrases import compile_phrases, read_table
 
-_TABLES = yaml.safe_load((files(__package__) / "languages.yaml").read_text(encoding="utf-8"))
-_FUNCTION_WORDS: dict[str, frozenset[str]] = {tag: frozenset(words.split()) for tag, words in _TABLES["words"].items()}
+_TABLE = read_table(__name__)
+_FUNCTION_WORDS: dict[str, frozenset[str]] = {tag: frozenset(words.split()) for tag, words in _TABLE["words"].items()}
 _KNOWN = frozenset[str]().union(*_FUNCTION_WORDS.values())
-_ENGLISH = frozenset(_TABLES["english"].split())
+_PHRASES = compile_phrases(_TABLE)
+_ENGLISH = frozenset(_TABLE["english"].split())
 # The share of letters in another script from which on a question is in that script's language.
 _OTHER_SCRIPT = 0.3
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
-
-# Models by their usual names, hub prefix aside: `sentence-transformers/all-mpnet-base-v2`, `BAAI/bge-small-en-v1.5`.
-_ENGLISH_MODEL = re.compile(
-    r"all-(?:minilm|mpnet|distilroberta|roberta)|multi-qa-|msmarco-|paraphrase-(?:minilm|mpnet|albert|distilroberta)"
-    r"|(?:bge|gte|e5|gist|stella|jina-embeddings-v2)-(?:.*-)?(?:en|english)(?:-|$)"
-    r"|(?:gte|e5)-(?:small|base|large)(?:-v2)?$"
-    r"|nomic-embed-text-v1|mxbai-embed-large|snowflake-arctic-embed-(?:xs|s|m|l)(?:-v1\.5)?$|gtr-t5|sentence-t5|ember-v1"
-)
 
 
 def is_foreign(question: str) -> bool:
@@ -74,13 +66,13 @@ def same_language(one: str, other: str) -> bool:
 
 def _language_of_script(letters: Sequence[str]) -> str:
     scripts = {unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters}
-    return next((language for script, language in _TABLES["scripts"].items() if script in scripts), "und")
+    return next((language for script, language in _TABLE["scripts"].items() if script in scripts), "und")
 
 
 def reads_only_english(model: str) -> bool:
     """Return whether an embedding model is known, by its name, to read only English."""
     name = model.rstrip("/").rpartition("/")[2].lower()
-    return "multilingual" not in name and bool(_ENGLISH_MODEL.match(name))
+    return "multilingual" not in name and bool(_PHRASES["english_model"].match(name))
 
 
 def _is_latin(letter: str) -> bool:

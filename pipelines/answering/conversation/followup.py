@@ -8,66 +8,17 @@ brackets, with what was asked about it since.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
-
-import yaml
 
 from pipelines.lexical import STOP_TERMS, terms
+from pipelines.text.phrases import compile_phrases, read_table
 
-_CONNECTOR = re.compile(r"(?:(?:and|but|or|so|then|also|ok|okay|now|next|yes|no)\b[\s,]*)+", re.IGNORECASE)
-_ABOUT = re.compile(
-    r"(?:(?:what|how) about|what if (?:it is|it's)|same for|the same for)\s+(.*)", re.IGNORECASE | re.DOTALL
-)
-# A pronoun that stands for what was spoken of: `that` and `this` only where no noun follows.
-_PRONOUN = re.compile(
-    r"\b(?:it|them|they|(?<!which )(?<!this )(?<!that )(?<!other )one"
-    r"|(?:that|this|those|these)(?=\s*(?:[?.!,]|$|(?:in|on|with|for|from|to|by|at|is|are|was|does|do|can|will|work|works|mean|means|automatically|again|too|instead|without|using|when|if|and|or)\b)))\b(?!'s\b)",
-    re.IGNORECASE,
-)
-# Words that refer to it otherwise: the question before stands in brackets.
-_OTHERWISE = re.compile(
-    r"\b(?:its|their|there|the same|such an?|which one|which of (?:them|these|those)|another one|the other one"
-    r"|(?:does|do|did|will|would|can|could|is|are|should) (?:this|that|these|those)|then(?=\s*[?.!]*$))\b",
-    re.IGNORECASE,
-)
-_DO_THIS = re.compile(r"\bdo (?:this|that|it|so|the same)\b", re.IGNORECASE)
-_PREPOSITION = re.compile(
-    r"\b(?:in|on|with|from|for|to|into|using|by|at|inside|within|without|over|under|via|as|when|if|while|so)\b",
-    re.IGNORECASE,
-)
-# A thing of what was spoken of: "the maximum?"; a name is one of its own.
-_DEFINITE = re.compile(r"(?:the|their|its)(?: [a-z-]+)+[ ?.!]*$")
-_ONE = re.compile(r"\bones?\b", re.IGNORECASE)
 _NAME = re.compile(
     r"@?`?[A-Za-z]\w*(?:\.[A-Za-z_]\w+|_\w+|::\w+|(?=\())[\w.:]*(?:\(.*\))?`?"
 )  # `ray.put`, `lru_cache`, `f()`
-# How a question begins: with a verb and its object, or with what is asked about.
-_HOW_TO = re.compile(
-    r"(?P<start>(?:how (?:do|can|could|would|should|did|must|might|does) (?:i|we|you|one|someone|people)\b|how to\b"
-    r"|(?:can|could|may|should|must) (?:i|we|you|one)\b|is it possible to|where (?:do|can|should) i|when should i"
-    r"|i (?:want|need|would like|am trying|try) to|what is the (?:best |easiest |right |recommended )?way to"
-    r"|why (?:do|should) i)(?: (?:best|easily|quickly|also|just))?)"
-    r"\s+(?P<verb>\w+(?: (?:up|out|off|down|over|back))?)\s+(?P<rest>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_WHAT_IS = re.compile(
-    r"(?:what (?:is|are|does|do|was)|what's|how (?:does|do|is|are)|explain|describe|define|tell me about|show me"
-    r"|why (?:is|are|does|do)|where (?:is|are)|when (?:is|are|does|do)|which|who (?:is|are)|is|are|does|do)"
-    r"\s+(?P<rest>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_LAST_VERB = re.compile(
-    r"\s+(?:are there|is there|do|does|mean|means|work|works|used|use|needed|happen|run|exist|for)$", re.IGNORECASE
-)
-_TABLES = yaml.safe_load((files(__package__) / "phrases" / "followup.yaml").read_text(encoding="utf-8"))
-_GENERAL = frozenset(terms(_TABLES["general"]))
-_OPPOSITES = [pair.split() for pair in _TABLES["opposites"].split(", ")]
-# At the end of a question without a second clause it stands for what was spoken of: "How do I delete a file with it?"
-_AT_THE_END = re.compile(
-    r"(?!.*\b(?:and|or|then|when|if|that|which|while|because|after|before|so|nothing|something|what is)\b)"
-    r".*\b(?:with|using|in|on|from|by|to|into|for|through|inside|about) (?P<pronoun>it|them|that|this)[ ?.!]*",
-    re.IGNORECASE | re.DOTALL,
-)
+_TABLE = read_table(__name__)
+_PHRASES = compile_phrases(_TABLE)
+_GENERAL = frozenset(terms(_TABLE["general"]))
+_OPPOSITES = [pair.split() for pair in _TABLE["opposites"].split(", ")]
 # Content words before a pronoun; with more, it stands for something in the question itself. One more after an "and".
 MOST_BEFORE = 1
 # A longer message says itself what it is about, and the forms below are not searched in it.
@@ -114,31 +65,31 @@ def complete(question: str, before: Sequence[str]) -> FollowUp:
 
 def _complete(question: str, thread: _Thread) -> tuple[FollowUp, _Thread]:
     """Return `question` completed from the thread before it, and the thread with it."""
-    bare = _CONNECTOR.sub("", question, count=1) if _CONNECTOR.match(question) else question
-    about, connected = _ABOUT.fullmatch(bare), bare != question
+    bare = _PHRASES["connector"].sub("", question, count=1) if _PHRASES["connector"].match(question) else question
+    about, connected = _PHRASES["about"].fullmatch(bare), bare != question
     reference = _reference(bare, MOST_BEFORE + connected)
     content = _content(bare)
     general = bool(content <= _GENERAL)
-    fragment = len(bare.split()) <= SHORT and not (_HOW_TO.match(bare) or _WHAT_IS.match(bare))
-    begins = connected or _PREPOSITION.match(bare) or _DEFINITE.match(bare)
+    fragment = len(bare.split()) <= SHORT and not (_PHRASES["how_to"].match(bare) or _PHRASES["what_is"].match(bare))
+    begins = connected or _PHRASES["preposition"].match(bare) or _PHRASES["definite"].match(bare)
     if not (about or reference or general or (fragment and begins)):
         alone = bare if connected and len(content) > 1 else question
         return FollowUp(alone), _Thread(alone, *_subject(alone))
     if not thread.question:
         unclear = reference or (bare if about or connected else "")
         return FollowUp(question, unclear), _Thread(question, *_subject(question))
-    part = fragment and bool(_DEFINITE.match(bare) or (reference and _PREPOSITION.match(bare)))
+    part = fragment and bool(_PHRASES["definite"].match(bare) or (reference and _PHRASES["preposition"].match(bare)))
     in_place = about or (fragment and not reference and not general)
     asked = about[1] if about else bare
     if thread.added or part:
-        return _add(asked, thread, beside=bool(in_place and not _PREPOSITION.match(asked)))
+        return _add(asked, thread, beside=bool(in_place and not _PHRASES["preposition"].match(asked)))
     completed = _in_place(asked, thread) if in_place else _with_subject(bare, thread) if reference else ""
     if not completed:
         return _add(asked, thread)
     subject, tail = _subject(completed)
-    if reference and not _HOW_TO.match(completed):
+    if reference and not _PHRASES["how_to"].match(completed):
         subject, tail = thread.subject, thread.tail  # a pronoun goes on about what it stood for
-    kept = thread.subject if reference or _PREPOSITION.match(asked) else ""
+    kept = thread.subject if reference or _PHRASES["preposition"].match(asked) else ""
     return FollowUp(completed, by_form=True, about=kept), _Thread(completed, subject, tail)
 
 
@@ -165,30 +116,26 @@ def _opposite(asked: str, added: str) -> str:
 
 def _noun(asked: str) -> str:
     """Return "what is its size" as "its size"."""
-    return re.sub(r"^(?:what(?: is| are|'s)|which|show me|explain)\s+(?=its|their|the)", "", asked, flags=re.IGNORECASE)
+    return _PHRASES["asks_for"].sub("", asked)
 
 
 def _reference(question: str, most_before: int) -> str:
     """Return the words that refer to something before the question, "" for none."""
-    for found in (_PRONOUN.search(question), _OTHERWISE.search(question)):
+    for found in (_PHRASES["pronoun"].search(question), _PHRASES["otherwise"].search(question)):
         if (
             found
             and len(_content(question[: found.start()]) - _GENERAL) <= most_before
             and not _expletive(question, found)
         ):
             return found[0]
-    at_the_end = _AT_THE_END.fullmatch(question)
+    at_the_end = _PHRASES["at_the_end"].fullmatch(question)
     return at_the_end["pronoun"] if at_the_end else ""
 
 
 def _expletive(question: str, found: re.Match[str]) -> bool:
     """Tell an "it" or "there" that stands for nothing: "is it possible", "is there a way", "one of"."""
-    around = question[max(0, found.start() - 5) : found.end() + 10].lower()
-    return bool(
-        re.search(
-            r"\b(?:is|are|was) (?:it (?:possible|ok|necessary|safe)|there)\b|\bone (?:of|by|or)\b|\bper one\b", around
-        )
-    )
+    around = question[max(0, found.start() - 5) : found.end() + 10]
+    return bool(_PHRASES["expletive"].search(around))
 
 
 def _content(text: str) -> frozenset[str]:
@@ -197,39 +144,43 @@ def _content(text: str) -> frozenset[str]:
 
 def _in_place(fragment: str, thread: _Thread) -> str:
     """Return the thread's question with `fragment` in the place of its object, or of its "in …"; "" without a form."""
-    fragment, form = fragment.strip(" ?.!"), _HOW_TO.match(thread.question.strip(" ?.!"))
+    fragment, form = fragment.strip(" ?.!"), _PHRASES["how_to"].match(thread.question.strip(" ?.!"))
     if not form:
         return ""
     subject, tail = _split_tail(form["rest"])
-    if _PREPOSITION.match(fragment):
+    if _PHRASES["preposition"].match(fragment):
         return f"{form['start']} {form['verb']} {subject} {fragment}?"
-    own_tail = tail if not _PREPOSITION.search(fragment) else ""
-    named = _ONE.sub(lambda _: subject.split()[-1], fragment) if subject else fragment
+    own_tail = tail if not _PHRASES["preposition"].search(fragment) else ""
+    named = _PHRASES["one"].sub(lambda _: subject.split()[-1], fragment) if subject else fragment
     return f"{form['start']} {form['verb']} {named} {own_tail}".strip() + "?"
 
 
 def _with_subject(question: str, thread: _Thread) -> str:
     """Return `question` with the subject of the thread for its pronoun, "" unless both have a known form."""
     subject, tail = thread.subject, thread.tail
-    asked, pronoun, form = question.rstrip(" ?.!"), _PRONOUN.search(question), _HOW_TO.match(thread.question)
-    if form and _DO_THIS.search(asked):
-        filled = _DO_THIS.sub(lambda _: f"{form['verb']} {subject}", asked, count=1)
+    asked, pronoun, form = (
+        question.rstrip(" ?.!"),
+        _PHRASES["pronoun"].search(question),
+        _PHRASES["how_to"].match(thread.question),
+    )
+    if form and _PHRASES["do_this"].search(asked):
+        filled = _PHRASES["do_this"].sub(lambda _: f"{form['verb']} {subject}", asked, count=1)
     elif subject and pronoun:
         filled = f"{asked[: pronoun.start()]}{subject}{asked[pronoun.end() :]}"
     else:
         return ""
-    own_tail = tail if not _PREPOSITION.search(asked) else ""
+    own_tail = tail if not _PHRASES["preposition"].search(asked) else ""
     return f"{filled} {own_tail}".strip() + "?"
 
 
 def _subject(question: str) -> tuple[str, str]:
     """Return what a question is about, and the "in …" behind it; "" where it has no known form."""
     asked = question.strip(" ?.!")
-    if form := _HOW_TO.match(asked):
+    if form := _PHRASES["how_to"].match(asked):
         return _split_tail(form["rest"])
-    if form := _WHAT_IS.match(asked):
+    if form := _PHRASES["what_is"].match(asked):
         subject, tail = _split_tail(form["rest"])
-        return _name_in(subject) or _LAST_VERB.sub("", subject), tail
+        return _name_in(subject) or _PHRASES["last_verb"].sub("", subject), tail
     return _name_in(asked), ""
 
 
@@ -241,7 +192,7 @@ def _name_in(subject: str) -> str:
 
 def _split_tail(rest: str) -> tuple[str, str]:
     """Return an object and the prepositional phrase behind it."""
-    found = _PREPOSITION.search(rest)
+    found = _PHRASES["preposition"].search(rest)
     if not found:
         return rest.strip(), ""
     tail = rest[found.start() :].strip()

@@ -13,52 +13,19 @@ from pipelines.answering.retrieval.one_page import Focus, page_first
 from pipelines.lexical import terms
 from pipelines.records import Hit
 from pipelines.store import Place
+from pipelines.text.phrases import compile_phrases, read_table
 
-# What a page, or a part of one, is called.
-_PAGE = r"(?:page|article|document|guide|tutorial|chapter|how-?to|quickstart)"
-_PART = (
-    r"(?:section|paragraph|part|table|figure|list|example|sample|snippet|code|diagram|function|method|class|module"
-    r"|object|parameter|argument|option|flag|setting|variable|field|attribute|property|command|api|endpoint|type|macro"
-    r"|trait|step|instruction|feature|widget|component|plugin|package|library|concept|query|statement|operator"
-    r"|configuration)s?"
-)
-_THIS_PAGE = re.compile(
-    rf"\b(?:this|the (?:current|open|present)) {_PAGE}\b(?:'s\b)?"
-    rf"|\bthe {_PAGE} (?:that )?i(?:'m| am| have)? (?:on|reading|looking at|viewing|open|see)\b"
-    r"|\bdiese[rmns]? (?:seite|anleitung)\b|\bcette page\b|\best[ae] (?:página|pagina)\b"
-    r"|[本此该这這](?:页面?|頁面?|文档)|この(?:ページ|記事)",
-    re.IGNORECASE,
-)
-_THIS_PART = re.compile(rf"\b(?:this|these) {_PART}\b", re.IGNORECASE)
-# "What is documented here?", "the example above": not "here is my code" nor "values above 5".
-_SHOWN = r"(?:described|documented|explained|shown|listed|mentioned|given|written|said|defined|covered|introduced)"
-_THERE = re.compile(
-    rf"\b{_SHOWN} (?:here|above|below)\b|\b(?:used|meant|missing|happening|say|says) here\b|(?<=\w )here(?=[ ?.!]*$)"
-    rf"|\bthe (?:above|below) {_PART}\b|\b{_PART} (?:{_SHOWN} )?(?:above|below)\b",
-    re.IGNORECASE,
-)
-# "What is this?", "How do I use it?": with nothing else in the question, it is the page.
-_BARE = re.compile(
-    r"(?<!\bdo )\b(?:this|it|that|these|them)\b"
-    r"(?=\s*(?:[?.!]*$|(?:do|does|for|mean|means|about|work|works|return|returns)\b))",
-    re.IGNORECASE,
-)
-# Words of such a question that are about anything.
+_TABLE = read_table(__name__)
+_PHRASES = compile_phrases(_TABLE)
+# Words of a question that are about anything.
 _GENERAL = frozenset(terms("this it that these them here show example give tell use mean work return"))
-_NOUNS = frozenset(terms(re.sub(r"\W", " ", f"{_PAGE} {_PART}")))
+_NOUNS = frozenset(terms(re.sub(r"\W", " ", str([_TABLE["parts"]["page"], _TABLE["parts"]["part"]]))))
 # One who brings code, an example or a long story means that.
 _MOST_CHARACTERS, _MOST_BEHIND_COLON = 300, 9
 _MY = ("code", "function", "example", "script", "config", "query", "class", "page", "table")
 # Content words before "this parameter", or beside a bare "this", with which a question itself says what it is about.
 # Of 1,884 users' questions that were asked without a page, 3 are taken to mean one.
 _MOST_BEFORE, _MOST_BESIDE = 2, 1
-# What a question about all of a page has no words of the page for.
-_WHOLE = re.compile(
-    r"\b(?:summar\w+|overview|tl;?dr|gist|key (?:points|takeaways)|main (?:points|idea)"
-    r"|what(?:'s| is| does| do| are)\b.{0,30}\babout(?=[ ?.!]*$)|what(?:'s| is| are) (?:this|these)(?=[ ?.!]*$)"
-    r"|^(?:please |can you |could you )?(?:explain|describe)|zusammenfass\w*|résum\w+|resum\w+)\b|总结|總結|要約",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +71,27 @@ def open_page(question: str, place: Place | None, alone: bool = True, meant: boo
     if not named and not meant:
         return OpenPage(question, place)
     named = named or _with_name(question, place)
-    return OpenPage(named, place, "whole" if _WHOLE.search(question) else "page", question)
+    return OpenPage(named, place, "whole" if _PHRASES["whole"].search(question) else "page", question)
 
 
 def _named(question: str, place: Place) -> str:
     """Return the question with the page's name for "this page", "here" or "the example above"; "" without these."""
-    if found := _THIS_PAGE.search(question):
+    if found := _PHRASES["this_page"].search(question):
         return _put(question, found, place.title)
-    part = _THIS_PART.search(question)
+    part = _PHRASES["this_part"].search(question)
     if part and len(content_words(question[: part.start()])) <= _MOST_BEFORE:
         return _put(question, part, place.subject)
-    return _with_name(question, place) if _THERE.search(question) else ""
+    return _with_name(question, place) if _PHRASES["there"].search(question) else ""
 
 
 def _unnamed(question: str, place: Place) -> str:
     """Return a question about "this", "it" or nothing ("Summarize") with the page's name; "" if it is about more."""
-    beside = content_words(_WHOLE.sub(" ", question)) - _GENERAL
-    if found := _BARE.search(question):
+    beside = content_words(_PHRASES["whole"].sub(" ", question)) - _GENERAL
+    if found := _PHRASES["bare"].search(question):
         return _put(question, found, place.subject) if len(beside) <= _MOST_BESIDE else ""
-    return f"{question.rstrip(' ?.!')}: {_bare(place.title)}" if _WHOLE.match(question) and not beside else ""
+    return (
+        f"{question.rstrip(' ?.!')}: {_bare(place.title)}" if _PHRASES["whole"].match(question) and not beside else ""
+    )
 
 
 def _with_name(question: str, place: Place) -> str:

@@ -6,7 +6,6 @@ question itself is always searched for, whatever the model does.
 
 import asyncio
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import shorten
 from pipelines.records import FINISHED, Exchange, Message, Usage
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.phrases import read_phrases
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ You write search queries for a documentation site. You never answer questions an
 stand in them."""
 
 # The examples are of a product that does not exist: a weak model copies their form, and sometimes their words.
-_COPIED = re.compile(r"\b(?:lumo|lamps?|restore_state)\b", re.IGNORECASE)
+_PHRASES = read_phrases(__name__)
 
 # `Rewriter.rewrite` fills in {count} and {question}.
 REWRITE = """\
@@ -82,13 +82,6 @@ Question on its own: Can a Lumo lamp be dimmed at a set time?
 {history}
 Follow-up question: {question}
 Question on its own:"""
-
-# What a model may write before its question or passage.
-_LABEL = re.compile(
-    r"^(?:the )?(?:(?:follow-up|standalone|stand-alone|rephrased|rewritten|condensed) )*"
-    r"(?:question|query|passage|answer|documentation)(?: on its own)?\s*:\s*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +240,7 @@ def _turns(history: Sequence[Message]) -> list[Message]:
 
 def parse_passage(text: str, question: str) -> str:
     """Return the prose that a model wrote as a passage, without remarks about it; "" for none and for a refusal."""
-    passage = read_prose(_LABEL.sub("", text.strip(), count=1))
+    passage = read_prose(_PHRASES["label"].sub("", text.strip(), count=1))
     return passage if len(passage) >= SHORTEST_PASSAGE and not _is_copied(passage, question) else ""
 
 
@@ -260,11 +253,11 @@ def parse_queries(text: str, question: str, most: int) -> list[str]:
 
 def parse_standalone(text: str, question: str) -> str:
     """Return the one question that a model wrote; "" for none, several lines, a refusal or an essay."""
-    queries = read_items(_LABEL.sub("", text.strip(), count=1))
+    queries = read_items(_PHRASES["label"].sub("", text.strip(), count=1))
     longest = max(LONGEST_QUERY, 2 * len(question))
     return queries[0] if len(queries) == 1 and len(queries[0]) <= longest else ""
 
 
 def _is_copied(reply: str, asked: str) -> bool:
     """Return whether `reply` has words of the prompts' examples that were not `asked` about."""
-    return bool(_COPIED.search(reply)) and not _COPIED.search(asked)
+    return bool(_PHRASES["copied"].search(reply)) and not _PHRASES["copied"].search(asked)

@@ -7,21 +7,17 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
 
-import yaml
+from pipelines.text.phrases import compile_phrases, read_table
 
 Kind = Literal["thanks", "goodbye", "greeting"]
 
 LONGEST = 200  # characters; who writes more than that wants more than to be polite
 MOST_CLAUSES = 3  # of small talk on each side of a question: "Hi! Good morning. … Thanks a lot! Bye."
-# What thanks are for: "for helping me", "for the quick answer".
-_REASON = re.compile(
-    r" for (?:\w+ing(?: it| this| that| me)?|(?:the|your|all your|all the)(?: \w+)?"
-    r" (?:help|answers?|reply|response|explanation|info|information|support|time|patience|tips?|hints?))(?= |$)"
-)
 _CLAUSE_END = re.compile(r"(?<=[,;:.!?…\n—–])\s*|\s+-+\s+")
+_TABLE = read_table(__name__)
+_PHRASES = compile_phrases(_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +44,7 @@ def find_smalltalk(message: str) -> SmallTalk | None:
     """Return what kind of small talk all of `message` is, None for a message that may ask something."""
     if len(message) > LONGEST:
         return None
-    words = _REASON.sub("", " ".join(_words(message))).split()
+    words = _PHRASES["reason"].sub("", " ".join(_words(message))).split()
     if not words:
         return next((smalltalk for sign, smalltalk in _SIGNS.items() if sign in message), None)
     found = _phrases_in(words)
@@ -106,7 +102,6 @@ def _listed(names: Sequence[str]) -> str:
     return kind + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}")
 
 
-_TABLE = yaml.safe_load((files(__package__) / "phrases" / "smalltalk.yaml").read_text(encoding="utf-8"))
 _KINDS: tuple[Kind, ...] = ("thanks", "goodbye", "greeting")
 _REPLIES = {phrase: smalltalk for kind in _KINDS for phrase, smalltalk in _replies(kind, _TABLE[kind]).items()}
 _EVERY = frozenset([*_REPLIES, *_split(_TABLE["fillers"])])

@@ -8,12 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-
-import yaml
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.lexical import name_parts
+from pipelines.text.phrases import read_table
 
 # Least cosine, and least share of each question's content words that the other has too. Chosen on the questions of
 # odd place in benchmarks/questions/same-meaning.jsonl and checked on the others: docs/feedback.md has the table.
@@ -33,18 +31,18 @@ _SIDES = ("to", "from", "before", "after", "in", "on", "than", "as")
 _WAYS = (["how"], ["way"])
 _COUNTED = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
-_TABLES = yaml.safe_load((files(__package__) / "similarity.yaml").read_text(encoding="utf-8"))
+_TABLE = read_table(__name__)
 
 
 def _pairs(table: str) -> list[list[str]]:
-    return [group.split() for group in _TABLES[table].split(", ")]
+    return [group.split() for group in _TABLE[table].split(", ")]
 
 
 _KINDS = {
     kind: [f" {phrase.replace('^', '^ ')} " for phrase in phrases.split(", ")]
-    for kind, phrases in _TABLES["kinds"].items()
+    for kind, phrases in _TABLE["kinds"].items()
 }
-_OPEN = frozenset(["", *_TABLES["open"].split(", ")])
+_OPEN = frozenset(["", *_TABLE["open"].split(", ")])
 _OPPOSITES = [(words_of(one), words_of(other)) for one, other in _pairs("opposites")]
 _SYNONYMS = [words_of(" ".join(group)) for group in _pairs("synonyms")]
 
