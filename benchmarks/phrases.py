@@ -180,7 +180,7 @@ def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
     for name in ("connector", "about", "pronoun", "otherwise", "do_this", "preposition", "definite", "at_the_end"):
         yield f"follow-ups: {name}", follow_ups, unmatched(followup, name)
     yield "claims: talk", claimed, replaced(claims, "_TALK", frozenset())
-    yield "claims: courtesies, lead-ins", claimed, replaced(claims, "_NO_CLAIM", NEVER)
+    yield "claims: courtesies, lead-ins", claimed, patch.dict(claims.PHRASES, {"no_claim": NEVER})
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from pipelines.answering.synthesis.quotes import OMITTED, Quote, bound, write
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
+from pipelines.text.phrases import read_phrases
 
 ABOUT = 0.5  # share of a heading's words that a question has which is about that section
 BEYOND = 0.5  # share of the question's words that no heading has which a certain quotation says itself; by hand
@@ -41,18 +42,7 @@ LONG = 60  # words of a quotation that is rarely too short to answer
 SECOND = 0.9  # share of the best score that a second section needs
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
-_HISTORY = re.compile(r"what.?s new|release (?:notes|history|\d)|change ?log|version history", re.IGNORECASE)
-_ASKS_HISTORY = re.compile(r"\b(?:new|changed?|release|version|since|deprecated|removed)\b|\d\.\d", re.IGNORECASE)
-# What a question asks for shows in its words, and in those of a passage that answers it.
-_COMPARES = re.compile(r"\b(?:differen\w+|vs\.?|versus|compared?|or)\b", re.IGNORECASE)
-_CONTRAST = re.compile(r"\b(?:differ\w*|whereas|while|unlike|contrast|instead|in comparison|but)\b", re.IGNORECASE)
-_ASKS_WHAT = re.compile(r"\s*what(?:'s| is| are)\b(?!.*differen)", re.IGNORECASE)
-_ASKS_HOW = re.compile(
-    r"\b(?:how (?:(?:do|can|could|would|should|did|must|might) (?:i|we|you|one)|to)|(?:can|could|may) (?:i|we|you)"
-    r"|possible to|way to|where (?:do|can) i)\s+(?:(?:best|easily|quickly|also|just|only)\s+)?(\w+)",
-    re.IGNORECASE,
-)
-_SAYS_WHAT = re.compile(r"\W*(?:\S+\s+){1,6}?(?:is|are) (?:an? |the |essentially |one of )", re.IGNORECASE)
+_PHRASES = read_phrases(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +100,12 @@ class Candidates:
         self._question = question.lower()
         asked = [term for term in terms(question) if term not in STOP_TERMS]
         self._pairs = list(dict.fromkeys(itertools.pairwise(asked)))
-        verb = _ASKS_HOW.search(question)
+        verb = _PHRASES["asks_how"].search(question)
         self._verbs = frozenset(terms(verb[1]) if verb else ()) - STOP_TERMS
         self._objects = frozenset(asked) - self._verbs
-        self._compares = bool(_COMPARES.search(question))
-        self._asks_what = bool(_ASKS_WHAT.match(question))
-        self._asks_history = bool(_ASKS_HISTORY.search(question))
+        self._compares = bool(_PHRASES["compares"].search(question))
+        self._asks_what = bool(_PHRASES["asks_what"].match(question))
+        self._asks_history = bool(_PHRASES["asks_history"].search(question))
         self.hits = hits
         self._passages = [split_passages(hit.passage) for hit in hits]
         texts = [plain_text(hit.text) for hit in hits]
@@ -158,7 +148,7 @@ class Candidates:
             + 0.7 * hit.scores.get(VECTOR, 0.0)
             + 0.8 / (1 + one.hit)
             + 2.0 * self._named(hit)
-            - 1.0 * (not self._asks_history and bool(_HISTORY.search(f"{hit.title} {heading(hit)}")))
+            - 1.0 * (not self._asks_history and bool(_PHRASES["history"].search(f"{hit.title} {heading(hit)}")))
         )
         whole = list(sentences(passage.prose))
         first = whole[0] if whole else passage.plain.split("\n", 1)[0]
@@ -168,8 +158,8 @@ class Candidates:
             + 0.9 * self.share(frozenset(terms(first)))
             + 1.6 * (self.share(one.words) if self._compares else self._near(one.terms))
         )
-        kind = 0.5 * (self._compares and bool(_CONTRAST.search(passage.prose))) + 0.4 * (
-            self._asks_what and bool(_SAYS_WHAT.match(first))
+        kind = 0.5 * (self._compares and bool(_PHRASES["contrast"].search(passage.prose))) + 0.4 * (
+            self._asks_what and bool(_PHRASES["says_what"].match(first))
         )
         acts = ACTS * self._acts(one.terms, hit)
         place = (0.2 + 0.4 * covered) / (1 + passage.place) + 0.3 * one.found

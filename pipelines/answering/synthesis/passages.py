@@ -11,45 +11,18 @@ from functools import cached_property
 
 from pipelines.markdown.blocks import LINE_BREAK, BlockKind, MarkdownBlock, read_blocks
 from pipelines.markdown.plain import plain_text
+from pipelines.text.phrases import read_phrases
 
 MOST_SENTENCES = 5  # of a passage: what is read at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
 MOST_WORDS = 100
 TITLE_WORDS = 8  # a longer item is more than a title
 
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|fig|no|approx|resp|incl|dr|mr|ms)|\b[A-Z])\.$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
 
-# A sentence with such a beginning refers to the one before it.
-_LEANING = re.compile(
-    r"\(|[a-z][a-z]+ |(?:This|That|These|Those|It|They|Then|Now|Next|Here|However|But|And|So|Also|Otherwise|Instead"
-    r"|Finally|By contrast|In contrast|For example)\b|.{0,40}\bon the other hand\b"
-)
-_ASIDE = re.compile(
-    r"See |(?:For|To learn|Learn|Read) more|Refer to|\W*(?:Contributed|Patch) by|PEP \d|\[\w\] |(?:Table|Figure) \d"
-    r"|(?:Public|Developer)API"
-    r"|(?:Changed|New|Added|Deprecated|Removed) (?:in|since) (?:version )?\W?v?\d",
-    re.IGNORECASE,
-)
-# A sentence that says what a text is about instead of saying it: "How pages become sections.", "This page describes …".
-_ANNOUNCES = re.compile(
-    r"(?:How|What|Where|When|Why|Which|Whether)\b[^?]*$"
-    r"|(?:This|The following|In this|The next|Below)\s(?:\w+\s){0,2}?"
-    r"(?:page|section|document|guide|chapter|tutorial|topic|part|article|reference|sections|pages|table|list)\b.{0,40}"
-    r"\b(?:describe|explain|cover|show|list|discuss|introduce|outline|document|present|give|provide|contain|summari[sz]e"
-    r"|guide|walk|go|learn|see|look)\w*\b",
-    re.IGNORECASE,
-)
-# A sentence that sends readers elsewhere: "See …", "For information on tags, see …".
-_POINTS = re.compile(
-    r"(?:See|Refer to|Consult|Check out|Read)\s"
-    r"|(?:For|To|If|As|More|Details|Information)\b[^.]*\b(?:see|refer to|consult|read)\s"
-    r"|(?:(?:You|We) (?:can|could|may|might|should|will) (?:also )?)?(?:learn|read|find|discover)(?: out)? more\b"
-    r"|\S+(?: \S+){0,3} (?:is|are) (?:described|documented|explained|discussed|covered) in\b",
-    re.IGNORECASE,
-)
+_PHRASES = read_phrases(__name__)
 
 
 @dataclass(frozen=True)
@@ -107,7 +80,7 @@ def split_sentences(block: str) -> Iterator[str]:
     sentence = ""
     for part in _SENTENCE_END.split(" ".join(block.split())):
         sentence = f"{sentence} {part}" if sentence else part
-        if not _ABBREVIATION.search(sentence) and sentence.count("`") % 2 == 0:
+        if not _PHRASES["abbreviation"].search(sentence) and sentence.count("`") % 2 == 0:
             yield sentence
             sentence = ""
     if sentence:
@@ -123,7 +96,7 @@ def _is_outline(last: MarkdownBlock | None, block: MarkdownBlock) -> bool:
 
 
 def _without_pointers(prose: str) -> str:
-    return " ".join(sentence for sentence in split_sentences(prose) if not _POINTS.match(sentence))
+    return " ".join(sentence for sentence in split_sentences(prose) if not _PHRASES["points"].match(sentence))
 
 
 def _is_whole(sentence: str) -> bool:
@@ -229,7 +202,7 @@ def _needs_the_one_before(passage: Passage) -> bool:
 
 def is_aside(passage: Passage) -> bool:
     """Return whether a passage says something beside the subject: other pages, versions, who made it."""
-    return bool(_ASIDE.match(passage.plain))
+    return bool(_PHRASES["aside"].match(passage.plain))
 
 
 def is_bare(passages: Sequence[Passage]) -> bool:
@@ -247,12 +220,12 @@ def _introduces_more(passage: Passage) -> bool:
 
 def _says(prose: str) -> bool:
     sentences_of_it = (one for one in split_sentences(prose) if _CLOSES.search(one))
-    return any(not _ANNOUNCES.match(one) and not _POINTS.match(one) for one in sentences_of_it)
+    return any(not _PHRASES["announces"].match(one) and not _PHRASES["points"].match(one) for one in sentences_of_it)
 
 
 def leans(passage: Passage) -> bool:
     """Return whether a passage begins as one that refers to the sentence before it."""
-    return bool(_LEANING.match(passage.prose)) and passage.blocks[0].kind is BlockKind.PROSE
+    return bool(_PHRASES["leaning"].match(passage.prose)) and passage.blocks[0].kind is BlockKind.PROSE
 
 
 def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:

@@ -3,19 +3,16 @@
 Knows statements and passages; no engine, no prompt and no second model call. docs/citations.md has the figures.
 """
 
-import re
 import time
 from collections.abc import Callable, Collection, Sequence
 
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.citations import CheckedStatement
-from pipelines.answering.writing.claims import YES_OR_NO
+from pipelines.answering.writing.claims import PHRASES
 from pipelines.answering.writing.text import Piece, Statement, StatementKind
 from pipelines.lexical import terms
 
 CLOSEST = 3  # passages that are named where none supports anything
-# The beginning of a sentence that goes on about the subject of the one before it.
-_LEANS = re.compile(r"\W*(?:This|These|That|Those|It|Its|They|Their|Dies\w{0,2}|Sie|Es)\b")
 NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 
@@ -64,12 +61,12 @@ class Attributor:
         """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""
         if self.checked and statement.numbers and not terms(statement.text):
             return self.checked[-1].statement.text
-        return YES_OR_NO.sub("", statement.text)  # which no passage says
+        return PHRASES["yes_or_no"].sub("", statement.text)  # which no passage says
 
     def _prefer(self, text: str) -> Collection[int]:
         """Return the passages of the claim before, if `text` goes on about its subject without naming it."""
         last = next((one for one in reversed(self.checked) if one.is_claim), None)
-        if last is None or not _LEANS.match(text):
+        if last is None or not PHRASES["goes_on"].match(text):
             return ()
         return [n for n, support in (*last.given.items(), *last.added.items()) if support.enough]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
-from pipelines.answering.writing.claims import YES_OR_NO, is_claim
+from pipelines.answering.writing.claims import PHRASES, is_claim
 from pipelines.answering.writing.text import Statement, numbers_in
 from pipelines.markdown.plain import plain_text
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
@@ -57,7 +57,7 @@ def count_claims(checked: Sequence[CheckedStatement]) -> Claims:
 def first_support(checked: Sequence[CheckedStatement]) -> float:
     """Return how well a passage supports the first claim; 0 without one, and for yes or no, which words do not tell."""
     first = next((one for one in checked if one.is_claim), None)
-    if first is None or YES_OR_NO.match(checked[0].statement.text):
+    if first is None or PHRASES["yes_or_no"].match(checked[0].statement.text):
         return 0.0
     return max((s.score for s in (*first.given.values(), *first.added.values()) if s.enough), default=0.0)
 

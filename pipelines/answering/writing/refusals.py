@@ -4,76 +4,40 @@ The prompts give the sentence for it (`UNKNOWN`); the patterns know what small m
 statements, no passage and no model.
 """
 
-import re
 from collections.abc import Iterable
 
 import regex
 
 from pipelines.answering.grounding.words import content_words
 from pipelines.answering.writing.text import Code, Number, Piece, Statement, StatementKind, read_text
+from pipelines.text.phrases import read_phrases
 
 MOST = 300  # characters of a sentence that are held
 
-_TEXTS = (
-    r"(?:(?:the|any|this|these|those|all|provided|given|above|retrieved|available|relevant|following|quoted|numbered"
-    r"|supplied) )*(?:passages?|excerpts?|contexts?|documentation|documents?|texts?|information|sources?|content"
-    r"|collection)"
-)
-_GIVEN = r"(?: (?:that (?:is|are) |you )?(?:provided|given|above|here|shown|quoted))?"
-_TELL = (
-    r"(?:contain|mention|provide|include|answer|specify|state|describe|discuss|address|give|explain|cover|say|have"
-    r"|offer|tell|indicate|show|hold)"
-)
-# What a sentence must begin with; what stands before it is passed over.
-_REFUSAL = regex.compile(
-    r"(?:(?:(?:i am|i'm) (?:very )?sorry|sorry|i apologi[sz]e|unfortunately|however|but|answer:)[,:;]? (?:but |that )?"
-    r"|(?:based on|according to|from|after) [^,.]{0,80}, )*(?:"
-    r"i (?:do not|don't) (?:really |actually )?(?:know|have)\b"
-    r"|i (?:cannot|can't|could not|couldn't|(?:am|was) (?:unable|not able) to) "
-    r"(?:find|answer|provide|determine|help|assist|locate|give|tell)\b"
-    rf"|{_TEXTS}{_GIVEN} (?:(?:do|does|did) not|don't|doesn't|didn't|cannot|can't)"
-    rf" (?:(?:directly|explicitly|specifically|actually|really|clearly|seem to|appear to) )*{_TELL}\b"
-    rf"|{_TEXTS}{_GIVEN} (?:has no|have no|lacks?|fails? to)\b"
-    rf"|(?:none|neither) of {_TEXTS}\b|no (?:passages?|excerpts?)\b|nothing in {_TEXTS}\b"
-    r"|(?:there (?:is|are) |i (?:see|find|found) )?no (?:\w+ )?(?:information|mention|answer|details?)"
-    r"(?: (?:about|on|regarding|in|that|which|for|to|of|here|(?:is |was )?(?:provided|given|available|found))\b|[.!]?$)"
-    r"|the answer [^.]{0,60}(?:is|was|can|could) ?not\b"
-    r")"
-)
-# A refusal that begins as any other sentence, so that it leaves before it is known.
-_NOT_THERE = re.compile(
-    rf".{{0,120}}\b(?:is|are|was|were) not (?:\w+ly )*(?:mentioned|provided|specified|found|covered|stated|described"
-    rf"|answered|discussed|addressed|included|given)\b.{{0,40}}\b{_TEXTS}\b"
-)
-# Words of a refusal of the whole question. The others name what is missing, which a reader may want to know.
-_WHOLE = re.compile(r"\b(?:i (?:do not|don't) know|answers?|answering|questions?|collection|enough|sufficient)\b")
-_CONTRAST = re.compile(r"[,;:]? (?:but|however|although|though|instead|nevertheless)\b,?(?: \S+){4}")
-# A question that asks to be shown or told something: "Yes" alone is no answer to it.
-_REQUEST = re.compile(
-    r"(?:\b(?:can|could|would|will) (?:you|someone|anyone) (?:please )?|^(?:please )?)"
-    r"(?:show|give|tell|explain|provide|share|write|describe|list|help|point|send)\b",
-    re.IGNORECASE,
-)
+_PHRASES = read_phrases(__name__)
+_REFUSAL = regex.compile(_PHRASES["refusal"].pattern)  # of whose beginning it can be told that it may still match
 _AGREEING = content_words("yes sure certainly course absolutely can could you me i show give provide here")
 
 
 def is_refusal(sentence: str) -> bool:
     """Return whether a sentence says that the passages, or the model, have no answer, and nothing else."""
     text = _plain(sentence)
-    found = _REFUSAL.match(text) or _NOT_THERE.match(text)
-    return found is not None and not _CONTRAST.search(text, found.end())
+    found = _PHRASES["refusal"].match(text) or _PHRASES["not_there"].match(text)
+    return found is not None and not _PHRASES["contrast"].search(text, found.end())
 
 
 def is_echo(sentence: str, question: str) -> bool:
     """Return whether a sentence only repeats a request: "Yes, you can show me an example of it." """
     said = content_words(_plain(sentence))
     repeated = said <= content_words(question) | _AGREEING
-    return bool(said) and repeated and bool(_REQUEST.search(question)) and not sentence.rstrip().endswith(":")
+    return (
+        bool(said) and repeated and bool(_PHRASES["request"].search(question)) and not sentence.rstrip().endswith(":")
+    )
 
 
 def is_whole(sentence: str) -> bool:
     """Return whether a refusal speaks of the whole question, as "I do not know", not of a part that is missing."""
-    return bool(_WHOLE.search(_plain(sentence)))
+    return bool(_PHRASES["whole"].search(_plain(sentence)))
 
 
 def gives_up(text: str) -> bool:
@@ -144,7 +108,7 @@ class RefusalFilter:
 
     def _may_echo(self, begun: str) -> bool:
         """Return whether a sentence, whose last word may not be whole, may still repeat the request."""
-        if self._said or len(begun) > MOST or not _REQUEST.search(self._question):
+        if self._said or len(begun) > MOST or not _PHRASES["request"].search(self._question):
             return False
         whole = begun.rpartition(" ")[0]
         return not content_words(_plain(whole)) or is_echo(whole, self._question)
