@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.records import FINISHED, Message
+from pipelines.text.phrases import read_phrases
 from pipelines.text.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
@@ -48,27 +49,22 @@ def refused_field(message: str, request: Request, unknown: frozenset[str]) -> st
     OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`, some a stream with
     a schema: then it is better to keep the schema.
     """
-    if _LENGTH.search(message):
+    if _PHRASES["length"].search(message):
         return ""
     optional = [name for name in _OPTIONAL if name in request and name not in unknown]
     named = [name for name in optional if re.search(rf"\b{name}(?:ing|ed)?\b", message, re.IGNORECASE)]
     return next(iter(named or [name for name in optional if name == "response_format"]), "")
 
 
+_PHRASES = read_phrases(__name__)
 _OPTIONAL = (
     "stream_options", "stream", "response_format", "max_tokens", "temperature",
 )  # fmt: skip
-# OpenAI and vLLM: "maximum context length is N tokens", code context_length_exceeded; llama.cpp and others beside.
-_LENGTH = re.compile(
-    r"context[_ ]length|context window|context size|prompt is too long|longer than the maximum model length"
-    r"|max_model_len|exceeds? .{0,40}context",
-    re.IGNORECASE,
-)
 
 
 def is_about_length(error: Any) -> bool:
     """Return whether the server refuses the request because it is too long."""
-    return error.status_code in (400, 413, 422) and bool(_LENGTH.search(str(error)))
+    return error.status_code in (400, 413, 422) and bool(_PHRASES["length"].search(str(error)))
 
 
 def delta_of(chunk: Any) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.phrases import read_phrases
 
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
@@ -20,17 +21,7 @@ _MARK = re.compile(
     r"|[(]?[a-z][)]\s+|[a-h]\.\s+|(?:(?:search )?query|question|q)\s*\d{0,2}(?:\s*:\s*|\.\s+)",
     re.IGNORECASE,
 )
-_REFUSAL = re.compile(
-    r"\bas an? (?:ai|(?:large )?language model)\b|^(?:i['’]?m|i am) (?:sorry|afraid|unable|not able)\b|^sorry\b"
-    r"|^(?:i|my) apolog|^(?:unfortunately,? )?i (?:can(?:no|['’])t|can not|won['’]t|will not|do not|don['’]t)"
-    r" (?:help|assist|answer|provide|generate|rewrite|write|create|produce|comply|fulfil|do that|have enough)",
-    re.IGNORECASE,
-)
-_REMARK = re.compile(
-    r"^(?:sure|certainly|of course|okay|ok|alright|absolutely)\b[^?]*$"
-    r"|^(?:here (?:are|is)|here['’]s|these are|below (?:are|is)|i hope|let me know|note that|feel free)\b",
-    re.IGNORECASE,
-)
+_PHRASES = read_phrases(__name__)
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
 
@@ -105,9 +96,9 @@ def _repair(text: str) -> Any:
 def read_prose(text: str) -> str:
     """Return `text` without reasoning, fences and remarks around it; "" for a refusal and for a remark alone."""
     lines = _FENCE.sub("", strip_reasoning(clean_for_model(text))).strip().splitlines()
-    if lines and _REFUSAL.search(lines[0].strip()):
+    if lines and _PHRASES["refusal"].search(lines[0].strip()):
         return ""
-    said = [line for line in lines if not _REMARK.search(line.strip())]
+    said = [line for line in lines if not _PHRASES["remark"].search(line.strip())]
     alone = "" if text.rstrip().endswith(":") else "\n".join(lines)  # "Sure, set `x` to 1." is all that was said
     return "\n".join(said).strip() or alone.strip()
 
@@ -136,7 +127,7 @@ def _items(text: str) -> Iterator[str]:
     refused = False
     for line in _lines(clean_for_model(text)):
         bare = _bare(line)
-        if _REFUSAL.search(bare):
+        if _PHRASES["refusal"].search(bare):
             refused = True
         elif _is_item(bare) and not (refused and bare == line):
             yield bare
@@ -175,4 +166,4 @@ def _unquote(line: str) -> str:
 
 
 def _is_item(line: str) -> bool:
-    return any(sign.isalpha() for sign in line) and not line.endswith(":") and not _REMARK.search(line)
+    return any(sign.isalpha() for sign in line) and not line.endswith(":") and not _PHRASES["remark"].search(line)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from pipelines.evaluation.questions.headings import PATTERNS, VERBS, WORDS, heading_questions
+from pipelines.evaluation.questions.headings import PHRASES, VERBS, WORDS, heading_questions
 from pipelines.store import SectionStart
 
 MOST = 6
@@ -107,7 +107,7 @@ def _questions(section: SectionStart, casing: "Casing") -> list[str]:
 def _is_odd(question: str) -> bool:
     """Return whether a question asks for no task and no thing: "How do I serve and offline?"."""
     second = re.match(r"How do I \w+ and (\w+)", question)
-    return bool(PATTERNS["odd"].search(question) or (second and second[1] not in VERBS))
+    return bool(PHRASES["odd"].search(question) or (second and second[1] not in VERBS))
 
 
 def _from_command(text: str) -> str:
@@ -168,13 +168,13 @@ def _score(question: str, about: frozenset[str], section: SectionStart) -> float
     if len(question) > _MOST_CHARACTERS or _CODE.search(question[:-1]) or not telling - VERBS:
         return 0.0
     place = " ".join((section.url, section.title))
-    score = 0.3 * bool(PATTERNS["guide"].search(place)) - 0.3 * bool(PATTERNS["reference"].search(place))
+    score = 0.3 * bool(PHRASES["guide"].search(place)) - 0.3 * bool(PHRASES["reference"].search(place))
     score += {1: 0.4, 2: 0.3, 3: 0.1}.get(len(section.headings), 0.0)
     asks = question.startswith("How") or section.headings[-1] == question
     score += 0.3 * (len(telling) > 1) + 0.3 * asks + 0.2 * question.startswith("What")
     score -= 0.3 * bool(re.match(r"How do I \w+ the\b|(?!How|What|When|Which)", question))
     score -= 0.1 * max(0, len(question.split()) - 9)
-    return score - 1.0 * bool(PATTERNS["aside"].search(" ".join((section.url, section.title, *section.headings))))
+    return score - 1.0 * bool(PHRASES["aside"].search(" ".join((section.url, section.title, *section.headings))))
 
 
 def _overlap(example: ExampleQuestion, chosen: Sequence[ExampleQuestion]) -> float:

@@ -6,20 +6,13 @@ style of documentation; the words stand in headings.yaml.
 
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 
-import yaml
+from pipelines.text.phrases import compile_phrases, read_table
 
-_TABLE = yaml.safe_load((files(__package__) / "headings.yaml").read_text(encoding="utf-8"))
+_TABLE = read_table(__name__)
 WORDS = {name: frozenset(text.split()) for name, text in _TABLE.items() if isinstance(text, str)}
-PATTERNS = {name: re.compile("|".join(rows), re.IGNORECASE) for name, rows in _TABLE["patterns"].items()}
+PHRASES = compile_phrases(_TABLE)
 VERBS = WORDS["verbs"]
-
-_NUMBERING = re.compile(r"^(?:step\s+\d+\s*[:.)-]\s*|\d+(?:\.\d+)*[.):]?\s+|[a-z][.)]\s+)", re.IGNORECASE)
-_DEFINED = re.compile(
-    r"^(?P<article>an?\s+|the\s+)?(?P<subject>[\w`./+ -]{2,60}?)\s+(?P<verb>is|are)\s+(?:an?|the|one\s+of)\s+.+",
-    re.IGNORECASE,
-)
 _ASKING = ("what", "how", "why", "when", "where", "which", "who", "can", "does", "do", "is", "are", "should", "will")
 # Beginnings of headings that are questions without their mark.
 _QUESTIONS = {("what", "is"), ("what", "are"), ("how", "does"), ("how", "do"), ("why", "use"), ("why", "does")}
@@ -42,12 +35,12 @@ def heading_questions(headings: Sequence[str], text: str) -> list[str]:
 
 def _clean(heading: str) -> str:
     bare = re.sub(r"[¶#]+\s*$|\(.*?(?:alpha|beta|experimental|optional|deprecated).*?\)|[`*]", "", heading, flags=re.I)
-    return _NUMBERING.sub("", " ".join(bare.split())).strip(" :.-–—")
+    return PHRASES["numbering"].sub("", " ".join(bare.split())).strip(" :.-–—")
 
 
 def _from_heading(heading: str, page: str) -> str:
     words = heading.split()
-    if not words or len(words) > MOST or _is_generic(heading) or PATTERNS["unfit"].search(heading):
+    if not words or len(words) > MOST or _is_generic(heading) or PHRASES["unfit"].search(heading):
         return ""
     if words[0].lower() in _ASKING:
         return _from_question(heading)
@@ -119,7 +112,7 @@ def _base(gerund: str) -> str:
 
 def _from_definition(heading: str, sentence: str) -> str:
     """Return "What is X?" where the first sentence defines the heading's X."""
-    match = _DEFINED.match(sentence)
+    match = PHRASES["defined"].match(sentence)
     if not match or not _same_subject(heading, match["subject"]) or _points(match["subject"]):
         return ""
     subject = match["subject"].replace("`", "")

@@ -10,19 +10,11 @@ from typing import Any
 from pipelines.llm.replies import read_items, read_json
 from pipelines.llm.retry import UnusableReply
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.phrases import read_phrases
 
 FEWEST_WORDS, LONGEST = 3, 300  # least words and most characters of a question
 
-_ASKS = re.compile(
-    r"^(?:what|how|why|when|where|which|who|whose|can|could|does|do|did|is|are|was|should|shall|will|would|may|must|has|have)\b",
-    re.IGNORECASE,
-)
-_POINTS = re.compile(
-    r"\b(?:(?:this|the|given|provided|above|following|preceding)\s+(?:passage|text|context|documentation|document|excerpt"
-    r"|snippet|section|paragraph|page|code(?:\s+(?:snippet|block|above|below))|example(?:\s+(?:above|below|code))?)"
-    r"|according\s+to\s+(?:it|this|the)|mentioned\s+(?:above|here|in)|described\s+(?:above|here))\b",
-    re.IGNORECASE,
-)
+PHRASES = read_phrases(__name__)
 
 
 class NoQuestions(UnusableReply):
@@ -68,14 +60,14 @@ def _strings(value: Any) -> Iterator[str]:
 def _asking_lines(text: str) -> list[str]:
     """Return the questions of a reply that is no JSON, line by line without their marks."""
     plain = re.sub(r"\*\*|^\s*(?:a|answer)\s*\d*\s*[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
-    return [line for line in read_items(plain) if line.endswith(("?", "？")) or _ASKS.match(line)]
+    return [line for line in read_items(plain) if line.endswith(("?", "？")) or PHRASES["asks"].match(line)]
 
 
 def _question(line: str, any_form: bool) -> str:
     """Return a line as a question, "" if it can't be asked without its passage."""
     bare = line.strip().strip("\"'“”").rstrip(".").strip()
-    asks = bare.endswith(("?", "？")) or bool(_ASKS.match(bare))
+    asks = bare.endswith(("?", "？")) or bool(PHRASES["asks"].match(bare))
     wordy = len(bare.split()) >= FEWEST_WORDS or not bare.isascii()
-    if not (asks or any_form) or not wordy or len(bare) > LONGEST or _POINTS.search(bare):
+    if not (asks or any_form) or not wordy or len(bare) > LONGEST or PHRASES["points"].search(bare):
         return ""
     return bare if any_form or bare.endswith(("?", "？")) else f"{bare}?"

@@ -16,7 +16,7 @@ from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.prompts import Piece, Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import quote
-from pipelines.evaluation.questions.replies import parse_questions
+from pipelines.evaluation.questions.replies import PHRASES, parse_questions
 from pipelines.llm.client import FRAMING
 from pipelines.llm.replies import strip_reasoning
 from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
@@ -66,8 +66,6 @@ SCHEMA: dict[str, Any] = {
     "required": ["questions"],
     "additionalProperties": False,
 }
-
-_LABEL = re.compile(r"^\s*\*{0,2}answer\*{0,2}\s*:\*{0,2}\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,7 @@ async def _ask_for_answer(llm: ChatModel, question: str, given: Sequence[Hit]) -
 
 def _parse_answer(text: str) -> str:
     """Return a reply as a reference answer. Raises UnusableReply for one that does not know."""
-    answer = _LABEL.sub("", strip_reasoning(text)).strip()
+    answer = PHRASES["label"].sub("", strip_reasoning(text)).strip()
     if not answer or UNKNOWN.rstrip(".").lower() in answer.lower():
         raise UnusableReply("the source does not answer the question")
     return answer

@@ -3,7 +3,6 @@
 What generators write in a way of their own becomes plain HTML first. Knows nothing of sections.
 """
 
-import re
 from itertools import islice
 
 from lxml import etree
@@ -18,6 +17,7 @@ from pipelines.indexing.reading.html.soup import rewritten
 from pipelines.indexing.reading.html.tabs import label_tabs
 from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
 from pipelines.text.cleaning import clean_page
+from pipelines.text.phrases import read_phrases
 
 
 def _names(text: str) -> frozenset[str]:
@@ -42,13 +42,7 @@ _NOISY_PARTS = etree.XPath(
     ".//span[contains(@class,'lineno') or @class='katex-html' or contains(@class,'MathJax') or "
     "contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
 )
-# What themes without names of their own (GitBook, sites of utility classes) show below the text.
-_ENDING = re.compile(
-    r"(was this .{0,20}helpful\W*|(page )?last (updated|modified|edited)\b.{0,60}|edit (this page|on github).{0,20}|"
-    r"generated (by|on) .{0,80})",
-    re.IGNORECASE,
-)
-_PAGER = re.compile(r"(previous|prev|next|←|→)", re.IGNORECASE)
+_PHRASES = read_phrases(__name__)
 _LAST, _LAST_PARTS = 40, 12  # elements in which the ending is looked for, and the most that one consists of
 _ARTICLES = "article"
 _MAIN = (
@@ -139,10 +133,10 @@ def _is_ending(element: Element) -> bool:
     if next(islice(element.iter(), _LAST_PARTS, None), None) is not None:
         return False
     words = as_paragraph("".join(element.itertext()))
-    if _PAGER.match(words):
+    if _PHRASES["pager"].match(words):
         linked = " ".join("".join(link.itertext()) for link in element.iter("a"))
         return "".join(linked.split()) == "".join(words.split())
-    return bool(_ENDING.fullmatch(words))
+    return bool(_PHRASES["ending"].fullmatch(words))
 
 
 def _is_kept(element: Element) -> bool:

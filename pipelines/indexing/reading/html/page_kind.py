@@ -14,6 +14,7 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import LISTINGS, generators_of
 from pipelines.indexing.reading.text import as_paragraph
+from pipelines.text.phrases import read_phrases
 
 _SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # a page to search at
 # Where single-page applications are drawn.
@@ -21,11 +22,7 @@ _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
     "@id='redoc' or self::app-root]"
 )
-_WAITING = re.compile(
-    r"(loading|please wait|initiali[sz]ing)( the| your)?( page| app(lication)?| content| doc(s|umentation))?\W*|"
-    r".{0,60}\b(enable|activate|requires|needs|without) javascript\b.{0,60}",
-    re.IGNORECASE,
-)
+_PHRASES = read_phrases(__name__)
 _LITTLE = 200  # characters; a page of an application shows a name and a footer before its script has run
 _SHELL = 500  # characters of a whole page, with its navigation, before its script has run
 _UNSEEN = ("script", "style", "noscript", "template", "title")
@@ -107,7 +104,7 @@ def _unfilled(root: Element) -> tuple[bool, bool]:
 
 def _is_waiting(text: str) -> bool:
     words = as_paragraph(text)
-    return not words or bool(_WAITING.fullmatch(words))
+    return not words or bool(_PHRASES["waiting"].fullmatch(words))
 
 
 def letters(element: Element) -> int:
