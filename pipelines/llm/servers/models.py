@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipelines.llm.servers.http import NoAnswer, ask, is_loopback, without_password
+from pipelines.text.phrases import read_phrases
 
 # A server on this machine lists its models in milliseconds, and in up to a second where a model takes all processors;
 # elsewhere a TLS handshake and a slow list come on top.
@@ -19,12 +20,7 @@ OLLAMA_PORT = 11434
 # Ollama's context for a model that sets none, with less than 24 GiB of GPU memory (docs/context-length.mdx); with more
 # it is larger, so a prompt that fits this always fits.
 OLLAMA_CONTEXT = 4096
-# Models that embed, rank or judge, by the names that they have in Ollama's library, on the hub and at OpenAI.
-NOT_CHAT = re.compile(
-    r"embed|minilm|mpnet|\bbge\b|\bgte\b|\be5\b|paraphrase|sentence-|colbert|rerank|whisper|\btts\b|dall-e|moderation"
-    r"|guard|\bocr\b|realtime|transcribe|davinci-002|babbage-002",
-    re.IGNORECASE,
-)
+_PHRASES = read_phrases(__name__)
 # vLLM; Ollama's list of loaded models and OpenRouter; LM Studio; Mistral and LM Studio; others.
 CONTEXT_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length", "context_window")
 
@@ -191,7 +187,7 @@ def _chats(name: str, row: Mapping[str, Any]) -> bool:
     details = row.get("details")
     families = {str(value) for field, value in _items(details) if field == "family"}
     kind = str(row.get("type") or "")  # LM Studio and Together: llm, chat, embeddings, …
-    return not (NOT_CHAT.search(name) or any("bert" in family for family in families) or "embed" in kind)
+    return not (_PHRASES["not_chat"].search(name) or any("bert" in family for family in families) or "embed" in kind)
 
 
 def _name(row: Mapping[str, Any]) -> str:

@@ -20,8 +20,8 @@ FOLDER_CEILINGS = {
 FILE_CEILINGS: dict[str, int] = {}
 # Compiled patterns: phrases belong into data files, Markdown and HTML to their parsers. Lower a ceiling once you can.
 PATTERN_CEILINGS = {
-    "pipelines/answering": 58, "pipelines/evaluation": 7, "pipelines/indexing": 74, "pipelines/insights": 11,
-    "pipelines/lexical": 4, "pipelines/llm": 7, "pipelines/markdown": 5, "pipelines/store": 2, "pipelines/text": 8,
+    "pipelines/answering": 58, "pipelines/evaluation": 7, "pipelines/indexing": 73, "pipelines/insights": 11,
+    "pipelines/lexical": 4, "pipelines/llm": 6, "pipelines/markdown": 5, "pipelines/store": 2, "pipelines/text": 8,
     "pipelines/training": 0, "serve": 20, "jobs": 0,
 }  # fmt: skip
 PARAMETER_CEILINGS: dict[str, int] = {}

@@ -18,17 +18,11 @@ from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines, lines_
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page, Section
 from pipelines.text.cleaning import clean_page
+from pipelines.text.phrases import read_phrases
 
 _MAX_OUTLINE = 10_000  # entries: outlines may be cyclic
 _MAX_TITLE = 3  # lines of a title on the first page
-# What programs write where no title was given, names of files, and headings that name no document.
-_NO_TITLE = re.compile(
-    r"\W*(?:untitled|unbenannt|sans titre|no title|title|document|presentation|slide|new document|print(?:ed)?|unknown|"
-    r"none|null|name|(?:table of )?contents|abstract|preface)?\W*\d*\W*|microsoft \w+ - .*|"
-    r".*\.\s?(?:docx?|rtf|odt|pptx?|xlsx?|indd|qxd|fm|tex|dvi|e?ps|html?|txt|md|pdf|wpd|pub|book|mif|sgml|xml)\W*|"
-    r"(?:file|https?):.*|[a-z]:\\.*|\S*[/\\]\S*",
-    re.IGNORECASE,
-)
+_PHRASES = read_phrases(__name__)
 _NUMBER = re.compile(r"(?:chapter|appendix|part|section)?[\divxa-h]{0,8}")  # before a heading, without signs
 
 
@@ -60,7 +54,7 @@ def read_pdf(page: Page) -> Document:
     sections = tuple(_sections(page.url, pages, outline))
     if not sections:
         raise UnreadablePage(page.url, "a PDF without text (scanned?)")
-    title = "" if _NO_TITLE.fullmatch(given) else given
+    title = "" if _PHRASES["no_title"].fullmatch(given) else given
     title = title or _title_on(pages, sections) or page.url.rsplit("/", 1)[-1]
     return Document(page.url, title, "", sections)
 
@@ -75,7 +69,7 @@ def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
         height = lines[first].height
         alike = takewhile(lambda line: abs(line.height - height) < 0.05 * height, lines[first : first + _MAX_TITLE])
         titles.insert(0, " ".join(" ".join(line.text.split()) for line in alike))
-    return next((title for title in titles if not _NO_TITLE.fullmatch(title) and len(title) <= 200), "")
+    return next((title for title in titles if not _PHRASES["no_title"].fullmatch(title) and len(title) <= 200), "")
 
 
 def _sections(url: str, pages: Sequence[PageLines], outline: Sequence[Entry]) -> Iterator[Section]:
