@@ -91,6 +91,10 @@ def test_deep_nesting_and_absurd_attributes_still_give_their_text():
     assert words(read(b'<p a="<" ' + attributes + b">hello")).endswith("hello")
 
 
+def test_words_before_the_first_tag_are_no_attributes():
+    assert words(read(b"word " * 2000 + b"<p>end")).count("word") == 2000
+
+
 def test_a_call_that_hangs_costs_its_limit_and_the_next_is_answered():
     with closing(Child(sum)) as child:
         with pytest.raises(ChildTimeout, match="no result within 1 s"):

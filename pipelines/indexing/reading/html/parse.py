@@ -12,7 +12,7 @@ from lxml.etree import _Element as Element
 
 # libxml2 compares each attribute of a tag with all others: 1,000 take 2 ms, 10,000 take 127 ms, 100,000 two minutes.
 _MAX_ATTRIBUTES = 1000
-_LONG_TAG = 2 * _MAX_ATTRIBUTES  # the least number of characters of that many attributes
+_LONG_TAG = rf"<[^<]{{{2 * _MAX_ATTRIBUTES},}}"  # with the text after it; it may have that many attributes
 
 
 def parse_html(text: str) -> Element | None:
@@ -30,14 +30,12 @@ def parse_html(text: str) -> Element | None:
 
 def _limit_attributes(text: str) -> str:
     """Return `text` without the attributes of tags that have more than _MAX_ATTRIBUTES."""
-    parts = text.split("<")
-    if max(map(len, parts)) <= _LONG_TAG:
-        return text
-    return "<".join(part if len(part) <= _LONG_TAG else _cut_attributes(part) for part in parts)
+    return re.sub(_LONG_TAG, _cut_attributes, text)
 
 
-def _cut_attributes(part: str) -> str:
-    """Return `part`, the text after a "<", without the tag's attributes if there are too many."""
+def _cut_attributes(found: re.Match[str]) -> str:
+    """Return a tag and the text after it, without the tag's attributes if there are too many."""
+    part = found[0]
     quoted = re.match(r"""(?:[^>"']|"[^"]*"|'[^']*')*+""", part)
     end = quoted.end() if quoted and part[quoted.end() : quoted.end() + 1] == ">" else part.find(">")
     end = len(part) if end < 0 else end
