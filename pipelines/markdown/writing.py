@@ -5,9 +5,8 @@ What it writes is described in the package's docstring; `plain.plain_text` gives
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pipelines.markdown.text import LIST, Mark, divide, marks_of
 
@@ -28,8 +27,7 @@ _BEGINS = re.compile(r"[-+](?=\s|$)|>|#(?=#{0,5}(?:\s|$))|[-=](?=[-=]*\s*$)|\d{1
 _NOT_IN_URL = str.maketrans({sign: f"%{ord(sign):02X}" for sign in " ()<>|\\`"})
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Prose (paragraphs and lines of lists), a listing in `language`, or the rows of a table below its `header`.
 
     `gap` is what stands before it: an empty line, or a line break. A listing and a table stand `within` lists and
@@ -66,16 +64,16 @@ class _Page:
 
     def add_line(self, line: str, gap: str) -> None:
         """Add a line of prose."""
-        marks = marks_of(line)
-        within = next((mark.within for mark in marks if mark.kind == "paragraph"), ())
-        item = next((mark for mark in marks if mark.kind == "item" and LIST in within), None)
+        first = {mark.kind: mark for mark in reversed(marks_of(line))}
+        within = first["paragraph"].within if "paragraph" in first else ()
+        item = first.get("item") if LIST in within else None
         if item is not None:
             within = within[: len(within) - within[::-1].index(LIST)]
         inner = within[:-1] if item else within
         levels = inner.count(LIST)
         indented = levels > 0 and len(line) - len(line.lstrip(" ")) == 2 * levels
         goes_on = bool(self.written) and (self._kind, self._within, gap) == ("prose", within, "\n")
-        goes_on = goes_on and not item and not indented and not any(mark.kind == "begin" for mark in marks)
+        goes_on = goes_on and not item and not indented and "begin" not in first
         if goes_on:
             prefix = _prefix(inner, len(inner))
         else:
@@ -175,9 +173,8 @@ def _spans(line: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[t
     places = sorted({start, end, *(at for first, last, _ in around for at in (first, last))})
     kinds: list[tuple[str, bool, str]] = []
     for at, next_at in pairwise(places):
-        over = [mark for first, last, mark in around if first <= at and next_at <= last]
-        code = any(mark.kind == "code" for mark in over)
-        target = next((mark.target for mark in over if mark.kind == "link"), "")
+        over = {mark.kind: mark for first, last, mark in reversed(around) if first <= at and next_at <= last}
+        code, target = "code" in over, over["link"].target if "link" in over else ""
         text = line[at:next_at]
         if kinds and kinds[-1][1:] == (code, target):
             text = kinds.pop()[0] + text

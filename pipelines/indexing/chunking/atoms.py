@@ -6,7 +6,8 @@ Paragraphs into Lines", 1981, call them penalties). Knows no budget and no model
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 from pipelines.indexing.reading.text import introduces
 from pipelines.markdown.text import divide, join
@@ -27,15 +28,14 @@ INTRODUCED = 60  # after a lead-in, a label, a term, a signature
 WORD = 80  # within a sentence or a line
 
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
-_SENTENCE = re.compile(r"(?<=[.!?]\s)(?=[^\sa-z])|(?<=[。！？])")
+_SENTENCE_END = re.compile(r"[.!?。！？](?:(?<=[。！？])|\s(?=[^\sa-z]))")
 _ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
 _GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # a sentence, after the code in its middle; no signature
 _CAPTION = re.compile(r"\s*\w+ \d[\d.–-]*: ")  # "Listing 7-13: ", below the listing
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """A text that is kept whole if it fits into a chunk.
 
     `gap` stands between it and the atom before it, `cost` is that of a break there. A chunk that begins with it may
@@ -72,7 +72,7 @@ def to_atoms(blocks: Sequence[Block]) -> list[Atom]:
         found = list(_prose_atoms(block) if block.kind == "prose" else _whole_atom(block))
         if before is not None and found:
             cost = _break_cost(before, block, first=len(atoms) == 1)
-            found[0] = replace(found[0], cost=cost, gap="\n" if block.tight else GAP)
+            found[0] = found[0]._replace(cost=cost, gap="\n" if block.tight else GAP)
         atoms += found
         before = block if found else before
     return atoms
@@ -104,7 +104,7 @@ def _prose_atoms(block: Block) -> Iterator[Atom]:
         for line in filter(str.strip, paragraph.split("\n")):
             if before:
                 cost = _line_cost(before, line, gap, grouped=bool(block.under))
-            for sentence in _SENTENCE.split(line.rstrip()):
+            for sentence in _sentences(line.rstrip()):
                 found.append((sentence, gap, cost))
                 gap, cost = "", SENTENCE
             gap, before = "\n", line
@@ -112,6 +112,12 @@ def _prose_atoms(block: Block) -> Iterator[Atom]:
     texts = divide(block.text, [sentence for sentence, _, _ in found])
     for text, (_, gap, cost) in zip(texts, found, strict=True):
         yield Atom("prose", text, gap, cost, block.under)
+
+
+def _sentences(line: str) -> list[str]:
+    """Return the sentences of a line, each with the space after it."""
+    ends = [stop.end() for stop in _SENTENCE_END.finditer(line)]
+    return [line[start:end] for start, end in pairwise([0, *ends, len(line)])]
 
 
 def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:

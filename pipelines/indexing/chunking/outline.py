@@ -26,9 +26,10 @@ def with_outlines(sections: Sequence[Section]) -> list[Section]:
     for place, section in enumerate(sections):
         whole = replace(section, blocks=(*carried, *section.blocks))
         carried = ()
-        if place + 1 < len(sections) and _opens(whole, sections[place + 1]):
+        words = sum(len(block.text.split()) for block in whole.blocks)
+        if place + 1 < len(sections) and words <= SHORT and _opens(whole, sections[place + 1]):
             carried = whole.blocks
-        elif section.headings and _words(whole) > 0 and _only_introduces(whole):
+        elif section.headings and words and _only_introduces(whole, short=words <= SHORT):
             found.append(_with_titles(whole, list(islice(_subsections(sections, place), MOST_TITLES))))
         else:
             found.append(whole)
@@ -36,22 +37,16 @@ def with_outlines(sections: Sequence[Section]) -> list[Section]:
 
 
 def _opens(section: Section, part: Section) -> bool:
-    """Return whether `section` is so short that its first `part`, under the same anchor, may begin with it."""
-    if section.anchors != part.anchors or section.headings != part.headings[:-1]:
-        return False
-    return bool(section.headings) and _words(section) <= SHORT
+    """Return whether a short `section` may begin its first `part`, which stands under the same anchor."""
+    return section.headings == part.headings[:-1] != () and section.anchors == part.anchors
 
 
-def _only_introduces(section: Section) -> bool:
+def _only_introduces(section: Section, *, short: bool) -> bool:
     last = section.blocks[-1] if section.blocks else Block("prose", "")
     if last.kind == "prose" and last.under == () and introduces(last.text):
         return True
     is_signature = len(section.blocks) == 1 and last.kind == "code"
-    return (is_signature or all(block.kind == "prose" for block in section.blocks)) and _words(section) <= SHORT
-
-
-def _words(section: Section) -> int:
-    return sum(len(block.text.split()) for block in section.blocks)
+    return short and (is_signature or all(block.kind == "prose" for block in section.blocks))
 
 
 def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:

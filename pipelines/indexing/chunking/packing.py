@@ -159,7 +159,7 @@ class Packer:
                 heavy = bare + self._gap(part)
                 if fitting and self._joins(fitting[-1], part) and weights[-1] + heavy <= self.budget // GRAINS:
                     last, joined = fitting[-1], (*fitting[-1].parts, *part.parts)
-                    fitting[-1] = replace(last, text=f"{last.text}{part.gap}{part.text}", joined=joined)
+                    fitting[-1] = last._replace(text=f"{last.text}{part.gap}{part.text}", joined=joined)
                     weights[-1] += heavy
                 else:
                     fitting.append(part)
@@ -175,10 +175,10 @@ class Packer:
         scopes, before = Scopes(atom.text, atom.scope), ""
         parts = self._parts(atom.text, BOUNDARIES[atom.kind])
         for text, (_, weight) in zip(divide(atom.text, [text for text, _ in parts]), parts, strict=True):
-            part = replace(atom, text=text)
+            part = atom._replace(text=text)
             if found:
                 scope = scopes.scope_of(text) if atom.kind == "code" else atom.scope
-                part = replace(part, gap="", cost=_cut_cost(atom, before, text, scopes), scope=scope)
+                part = part._replace(gap="", cost=_cut_cost(atom, before, text, scopes), scope=scope)
             scopes.read(text)
             found.append((part, weight))
             before = text

@@ -4,7 +4,7 @@ Knows no budget and no model.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from pipelines.indexing.chunking.atoms import Atom, join_atoms
@@ -54,7 +54,7 @@ class Pack:
         if parts[0].text[:1].isspace():
             parts[0] = _stripped(parts[0])
         if parts[-1].text[-1:].isspace():
-            parts[-1] = replace(parts[-1], text=_without_end(parts[-1].text))
+            parts[-1] = parts[-1]._replace(text=_without_end(parts[-1].text))
         return write(_with_repeated(parts, self.repeated))
 
 
@@ -91,7 +91,7 @@ def _without_blank_ends(parts: list[Part]) -> list[Part]:
 def _stripped(part: Part) -> Part:
     """Return the first part of a chunk: prose without spaces before it, anything else without empty lines."""
     text = part.text.lstrip() if part.kind == "prose" else part.text[_empty_lines(part.text) :]
-    return replace(part, text=divide(part.text, [text])[0])
+    return part._replace(text=divide(part.text, [text])[0])
 
 
 def _empty_lines(text: str) -> int:
@@ -106,13 +106,13 @@ def _without_end(text: str) -> str:
 def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
     first, rest = parts[0], parts[1:]
     if repeated.overlap:
-        first = replace(first, text=join([repeated.overlap, first.text]))
+        first = first._replace(text=join([repeated.overlap, first.text]))
     elif repeated.text and first.kind == "table":
-        first = replace(first, header=repeated.scope[0] if repeated.scope else first.header, gap="\n")
+        first = first._replace(header=repeated.scope[0] if repeated.scope else first.header, gap="\n")
     elif repeated.text and first.kind == "code":
-        first = replace(first, text="\n".join((*repeated.scope, OMITTED, first.text)), gap=GAP)
+        first = first._replace(text="\n".join((*repeated.scope, OMITTED, first.text)), gap=GAP)
     elif repeated.text:
-        first = replace(first, gap="\n")
+        first = first._replace(gap="\n")
     return [*_leads(repeated), first, *rest]
 
 

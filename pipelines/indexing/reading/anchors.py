@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.elements import HEADINGS, holds_words
 from pipelines.indexing.reading.text import Span, as_marked, as_paragraph, introduces
 
 _BOLD = ("b", "strong", "big")
@@ -43,15 +43,17 @@ class TextRun:
 
     def add(self, element: Element, bold: bool = False) -> None:
         """Add the text and the names of an inline element, without the text after it."""
-        (self.after if self._worded else self.before).extend(_name_of(element))
-        bold, first = bold or element.tag in _BOLD, len(self.words)
+        tag, first = element.tag, len(self.words)
+        if tag in ("a", "span") and (name := _name_of(element)):
+            (self.after if self._worded else self.before).append(name)
+        bold = bold or tag in _BOLD
         self.add_text(element.text, bold)
         for child in element:
             self.add(child, bold)
             self.add_text(child.tail, bold)
-        if element.tag in _CODE:
+        if tag in _CODE:
             self._spans.append((first, len(self.words), "code", ""))
-        elif element.tag == "a" and (target := element.get("href")):
+        elif tag == "a" and (target := element.get("href")):
             self._spans.append((first, len(self.words), "link", target))
 
     def add_text(self, text: str | None, bold: bool = False) -> None:
@@ -77,12 +79,12 @@ class TextRun:
         return "" if is_sentence or len(text.split()) > most else text
 
 
-def _name_of(element: Element) -> Iterator[str]:
-    """Yield the name of a target of links: an empty `a` or `span`, or an `a` that leads nowhere."""
-    name = (element.get("id") or element.get("name")) if element.tag in ("a", "span") else None
-    generated = name is None or element.get("class") == "indexterm" or name.startswith("index-")
-    if name and not generated and (_is_anchor(element) or not "".join(element.itertext()).strip()):
-        yield name
+def _name_of(element: Element) -> str:
+    """Return the name of a target of links: an empty `a` or `span`, or an `a` that leads nowhere; "" if it is none."""
+    name = element.get("id") or element.get("name") or ""
+    if not name or name.startswith("index-") or element.get("class") == "indexterm":
+        return ""
+    return name if _is_anchor(element) or not holds_words(element) else ""
 
 
 def _is_anchor(element: Element) -> bool:

@@ -5,7 +5,7 @@ Looks at the tree as the server sent it, before anything is dropped from it. Kno
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from math import inf
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -81,20 +81,25 @@ def _is_redirect(root: Element) -> bool:
 
 
 def _is_contents(root: Element) -> bool:
-    prose = map(str.strip, text_outside(root, *_FRAMED))
-    if next(root.iter("a"), None) is None or _reach(_MOST_PROSE, prose):
+    if next(root.iter("a"), None) is None or (prose := prose_size(root, _MOST_PROSE)) == _MOST_PROSE:
         return False
-    return prose_size(root) < max(FRAME_SIZE, _FRAME_SHARE * sum(len(text.strip()) for text in root.itertext()))
+    return prose < max(FRAME_SIZE, _FRAME_SHARE * sum(len(text.strip()) for text in root.itertext()))
 
 
-def _reach(least: int, texts: Iterable[str]) -> bool:
-    """Return whether `texts` have `least` characters; looks no further than that."""
-    return any(size >= least for size in accumulate(map(len, texts)))
+def _size(texts: Iterable[str], most: float = inf) -> float:
+    """Return how many characters `texts` have, but `most` at most; looks no further than that."""
+    size = 0
+    for text in texts:
+        size += len(text)
+        if size >= most:
+            return most
+    return size
 
 
 def _unfilled(root: Element) -> tuple[bool, bool]:
     """Return whether the page waits for a script, and whether it tells that it needs one."""
-    if next(root.iter("script"), None) is None or _reach(_SHELL, map(as_paragraph, text_outside(root, *_UNSEEN))):
+    texts = map(as_paragraph, text_outside(root, *_UNSEEN))
+    if next(root.iter("script"), None) is None or _size(texts, _SHELL) == _SHELL:
         return False, False
     seen = as_paragraph("".join(text_outside(root, *_UNSEEN)))
     mounted = any(_is_waiting("".join(text_outside(mount, *_UNSEEN))) for mount in _MOUNTS(root))
@@ -144,6 +149,6 @@ def text_outside(element: Element, *tags: str) -> Iterator[str]:
             yield inner.text
 
 
-def prose_size(element: Element) -> int:
-    """Return the number of characters that are neither a link nor part of a page's frame."""
-    return sum(len(text.strip()) for text in text_outside(element, *_FRAMED))
+def prose_size(element: Element, most: float = inf) -> float:
+    """Return the number of characters that are neither a link nor part of a page's frame, but `most` at most."""
+    return _size(map(str.strip, text_outside(element, *_FRAMED)), most)
