@@ -1,0 +1,189 @@
+"""Answers with their citations and claims, and what the models that wrote them were sent."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from pipelines.records.indexes import Hit
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The use of language models: tokens, calls and their price in US dollars."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.calls + other.calls,
+            self.cost + other.cost,
+        )
+
+
+# Why a completion ended, in OpenAI's words: it was whole, or else "length" or "content_filter".
+FINISHED = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call of a language model: the prompt as sent, the completion, and why that ended (see FINISHED)."""
+
+    model: str
+    messages: tuple[Message, ...]
+    completion: str
+    finish_reason: str = FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The agent that a question goes to, and why."""
+
+    agent: str
+    why: str
+
+
+# Who put a citation's number into the answer: the language model, Raydex, or the person who wrote the answer.
+CitedBy = Literal["model", "attributed", "person"]
+MODEL: CitedBy = "model"
+ATTRIBUTED: CitedBy = "attributed"
+PERSON: CitedBy = "person"
+
+# Who wrote an answer's text: a person, a language model, or the documentation itself, which it quotes.
+WrittenBy = Literal["person", "model", "quotes"]
+VERIFIED = "verified"  # the agent's name of an answer that a person wrote
+WITHOUT_MODEL = ("extractive", "smalltalk")  # the agents that ask no language model
+
+
+def written_by(agent: str) -> WrittenBy:
+    """Return who wrote the text of an answer of `agent`."""
+    return "person" if agent == VERIFIED else "quotes" if agent in WITHOUT_MODEL else "model"
+
+
+# How far a reader can rely on an answer; grounding/confidence.py defines it.
+Confidence = Literal["high", "some", "low"]
+HIGH: Confidence = "high"
+SOME: Confidence = "some"
+LOW: Confidence = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A numbered source of an answer: `[n]` in its text refers to it.
+
+    `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
+    claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit. `by`
+    is MODEL if the language model gave the number anywhere, PERSON in an answer of a person, else ATTRIBUTED.
+    """
+
+    n: int
+    source: str
+    title: str = ""
+    snippet: str = ""
+    headings: tuple[str, ...] = ()
+    scores: dict[str, float] = field(default_factory=dict)
+    supported: bool = True
+    support: float = 1.0
+    by: CitedBy = MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """How many claims an answer makes, how many of them cite a passage, and how many a passage that supports them.
+
+    `unsupported` are the texts of the others, in their order.
+    """
+
+    total: int = 0
+    cited: int = 0
+    supported: int = 0
+    unsupported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its citations, the hits it was made from and the seconds that each step took.
+
+    `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
+    the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
+    FINISHED unless the model was cut off. `claims` counts what it states, `confidence` is how far it can be relied on.
+    `collection` is the one that answered, also where the question named none. An answer is stored as `to_dict` gives
+    it: a new field needs a default, which answers of before have.
+    """
+
+    question: str
+    text: str
+    agent: str = ""
+    citations: tuple[Citation, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    degraded: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    index: int = 0
+    revision: int = 0
+    id: str = ""
+    known: bool = True
+    route: Route | None = None
+    queries: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    exchanges: tuple[Exchange, ...] = ()
+    finish_reason: str = FINISHED
+    claims: Claims = Claims()
+    confidence: Confidence = LOW
+    collection: str = ""
+
+    @property
+    def written_by(self) -> WrittenBy:
+        """Who wrote the text."""
+        return written_by(self.agent)
+
+    @property
+    def cited(self) -> tuple[str, ...]:
+        """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source."""
+        found = (self._hit_of(citation) for citation in self.citations)
+        return tuple(hit.chunk_id for hit in found if hit)
+
+    def _hit_of(self, citation: Citation) -> Hit | None:
+        nth = self.hits[citation.n - 1 : citation.n] if citation.n > 0 else ()
+        return next((hit for hit in (*nth, *self.hits) if citation.source in (hit.source, *hit.sources)), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it in JSON's types."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Answer":
+        """Return the answer that `to_dict` gave; what is null or missing has its default. Raises ValidationError."""
+        return _answers().validate_python(_without_nulls(values))
+
+    def __str__(self) -> str:
+        sources = "\n".join(f"[{c.n}] {c.title}\n    {c.source}" for c in self.citations)
+        return f"{self.text}\n\n{sources}" if sources else self.text
+
+
+@functools.cache
+def _answers() -> TypeAdapter[Answer]:
+    return TypeAdapter(Answer)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list | tuple) else value

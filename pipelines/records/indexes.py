@@ -1,0 +1,129 @@
+"""Chunks, the index that holds them, and the hits that a search finds in it."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from pipelines.records.documents import SECTIONING_VERSION, digest
+
+ChunkUnit = Literal["tokens", "characters"]
+VectorType = Literal["auto", "vector", "halfvec"]
+IndexState = Literal["building", "candidate", "live", "retired", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A bounded piece of a section, the unit that is embedded and retrieved.
+
+    `text` is Markdown (pipelines/markdown); all hashes and counts are of its plain text. `id` depends on the url, the
+    anchor, the plain text and the count of equal ones before it under that anchor, never on a position or a setting.
+    `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
+    To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.
+    """
+
+    id: str
+    url: str
+    anchors: tuple[str, ...]
+    title: str
+    headings: tuple[str, ...]
+    ordinal: int
+    text: str
+    text_hash: str
+    embed_text: str
+    embed_hash: str
+    tokens: int
+
+    @property
+    def anchor(self) -> str:
+        """The finest anchor, "" for the page itself."""
+        return self.anchors[-1] if self.anchors else ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """The settings of an index. Two indexes of the same pages and with the same fingerprint hold the same chunks.
+
+    `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the embedding model
+    reads. `identity` names the model's vectors (a local folder's by its content); it is "", and `dimension` 0, until
+    the model has been loaded.
+    """
+
+    model: str = "all-MiniLM-L6-v2"
+    identity: str = ""
+    dimension: int = 0
+    chunk_size: int = 0
+    chunk_overlap: int = 0
+    chunk_unit: ChunkUnit = "tokens"
+    vector_type: VectorType = "auto"
+    sectioning: int = SECTIONING_VERSION
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of all settings."""
+        return digest(json.dumps(asdict(self), sort_keys=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index in the database; `revision` grows by one with every publish into it.
+
+    `settings` are those of the build (with the vector type that was chosen), `fingerprint` is of the requested ones.
+    """
+
+    id: int
+    collection: str
+    settings: IndexSettings
+    state: IndexState
+    revision: int
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A retrieved chunk with its score and the kind of that score.
+
+    `ranks` and `scores` are those of the legs (vector, bm25) that found the chunk; `sources` are all places with the
+    same text, the hit's own first. `context` is the text joined with its neighbours in the section, "" if none were
+    joined.
+    """
+
+    chunk_id: str
+    url: str
+    anchors: tuple[str, ...] = ()
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    text: str = ""
+    text_hash: str = ""
+    score: float = 0.0
+    score_kind: str = ""
+    ranks: dict[str, int] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    context: str = ""
+    tags: tuple[str, ...] = ()
+    version: str | None = None
+    language: str = ""
+    ordinal: int = 0
+
+    @property
+    def source(self) -> str:
+        """The source that an answer cites: `url#anchor`."""
+        return f"{self.url}#{self.anchors[-1]}" if self.anchors else self.url
+
+    @property
+    def passage(self) -> str:
+        """The text that an answer is made from, with its neighbours if they were joined."""
+        return self.context or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Restricts the chunks that may answer: with any of `tags`, of one version, one language, under one URL prefix."""
+
+    tags: tuple[str, ...] = ()
+    version: str | None = None
+    language: str | None = None
+    url_prefix: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.tags) or any(v is not None for v in (self.version, self.language, self.url_prefix))
