@@ -13,10 +13,11 @@ ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 FILES, LINES, PARAMETERS = 12, 400, 8
 
-FOLDER_CEILINGS = {
-    "jobs": 30,  # one file for each verb of `raydex`
-    "pipelines/indexing/reading/generators": 20,  # one file for each generator of documentation
-}
+# What is added to them is a file of its own each time: a verb of `raydex`, a generator, a format, a kind of model.
+GROWING = {
+    "jobs", "pipelines/indexing/reading/formats", "pipelines/indexing/reading/generators", "pipelines/training",
+}  # fmt: skip
+FOLDER_CEILINGS: dict[str, int] = {}
 FILE_CEILINGS: dict[str, int] = {}
 # Compiled patterns: phrases belong into data files, Markdown and HTML to their parsers. Lower a ceiling once you can.
 PATTERN_CEILINGS = {
@@ -35,7 +36,7 @@ def name_of(path: Path) -> str:
 
 
 def folder_sizes() -> dict[str, int]:
-    return Counter(name_of(path.parent) for path in SOURCES)
+    return Counter(folder for path in SOURCES if (folder := name_of(path.parent)) not in GROWING)
 
 
 def file_sizes() -> dict[str, int]:
