@@ -62,13 +62,14 @@ logging.getLogger("mcp").setLevel(logging.WARNING)  # it notes every request
 
 @dataclass(frozen=True, slots=True)
 class ToolKind:
-    """A tool: its name, what a person reads, what an agent reads, and the schemas of both ends."""
+    """A tool: its name, what a person reads, what an agent reads, the schemas of both ends, and what it does."""
 
     name: str
     title: str
     description: str
     arguments: type[ToolArguments]
     result: type[ToolResult]
+    run: Callable[[Toolbox, Any, Call], Awaitable[ToolResult]]
 
     def to_tool(self, about: str = "") -> types.Tool:
         """Return the tool as it is listed; `about` says what it looks things up in."""
@@ -91,6 +92,7 @@ TOOLS = (
         "`read_page` with its source has what stands around it.",
         SearchArguments,
         FoundSections,
+        Toolbox.search_docs,
     ),
     ToolKind(
         "ask_docs",
@@ -101,6 +103,7 @@ TOOLS = (
         "does not answer.",
         AskArguments,
         CitedAnswer,
+        Toolbox.ask_docs,
     ),
     ToolKind(
         "read_page",
@@ -110,6 +113,7 @@ TOOLS = (
         "sections. It reads no page that is not indexed.",
         PageArguments,
         PagePart,
+        Toolbox.read_page,
     ),
     ToolKind(
         "list_collections",
@@ -118,6 +122,7 @@ TOOLS = (
         "before you name a `collection` or a `version`.",
         NoArguments,
         CollectionList,
+        Toolbox.list_collections,
     ),
 )
 
@@ -184,12 +189,6 @@ class Handlers:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
-        self._tools: dict[str, Callable[[Any, Call], Awaitable[ToolResult]]] = {
-            "search_docs": toolbox.search_docs,
-            "ask_docs": toolbox.ask_docs,
-            "read_page": toolbox.read_page,
-            "list_collections": toolbox.list_collections,
-        }
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """List the tools, whatever state the database is in."""
@@ -207,7 +206,7 @@ class Handlers:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are: {names}")
         try:
             arguments = kind.arguments.model_validate(params.arguments or {})
-            result = await self._tools[kind.name](arguments, _call_of(context))
+            result = await kind.run(self._toolbox, arguments, _call_of(context))
         except Exception as error:
             return tool_error(f"{kind.name}: {explain(error, kind.arguments)}")
         text = types.TextContent(type="text", text=result.to_text())
