@@ -10,6 +10,7 @@ from pipelines.answering.conversation import rewriting
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.fusion import FUSIONS
+from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings.agents import RuleSettings
 from pipelines.answering.settings.names import Group
@@ -43,8 +44,8 @@ class RetrievalChoices(Group):
     patience_s: Annotated[float, Field(ge=0)] = _RETRIEVAL.patience_s  # a question waits for BM25 or a new index
     fusion: Annotated[str, _one_of(FUSIONS)] = _FUSION.method
     lexical_k: Annotated[int, Field(ge=0)] = _FUSION.lexical_k  # BM25 hits, and their place, of fusion `insert`
-    vector_weight: Annotated[float, Field(ge=0)] = 1.0  # of the fusion; 0 switches the leg off
-    bm25_weight: Annotated[float, Field(ge=0)] = 1.0
+    vector_weight: Annotated[float, Field(ge=0)] = _FUSION.weights.get(VECTOR, 1.0)  # 0 switches the leg off
+    bm25_weight: Annotated[float, Field(ge=0)] = _FUSION.weights.get(BM25, 1.0)
     rrf_k: Annotated[int, Field(ge=0)] = _FUSION.rrf_k  # a hit of rank r counts weight / (rrf_k + r)
     reference_weight: Annotated[float, Field(gt=0, le=1)] = _FUSION.reference_weight  # of reference pages not named
     pages_first: bool = _FUSION.pages_first  # the best hit of every page before a second hit of any
