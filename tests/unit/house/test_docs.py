@@ -12,6 +12,7 @@ from kit.api import FakeEngine, FakeStore
 
 from jobs.__main__ import VERBS
 from pipelines.answering.settings import flatten
+from pipelines.answering.settings.names import groups_of
 from serve.routes import create_app
 from serve.settings import Settings
 
@@ -197,6 +198,16 @@ def test_every_setting_of_the_service_is_documented():
     table = (ROOT / "docs" / "serving.md").read_text().partition("\n## Settings\n")[2]
     rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`([\w.]+)`", rows)) == SETTINGS
+
+
+def test_every_setting_of_a_group_is_read():
+    """One that is declared and handed to nothing would change nothing, without a word."""
+    files = [path for folder in ("jobs", "serve", "pipelines") for path in (ROOT / folder).rglob("*.py")]
+    code = [path.read_text() for path in files if path.parts[-2:] != ("settings", "names.py")]
+    read = {found for text in code for found in re.findall(r"\b(?=([a-z]+\.\w+))", text)}
+    whole = {group for group in groups_of(Settings) if f"{group}.model_dump" in read}
+    in_groups = [name for name in SETTINGS if "." in name and name.partition(".")[0] not in whole]
+    assert [name for name in in_groups if name not in read] == [], "pass them on, most in answering/factory.py"
 
 
 def anchors(page: Path) -> set[str]:

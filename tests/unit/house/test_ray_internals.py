@@ -22,6 +22,11 @@ def test_the_ray_of_the_tests_has_each_name(internal: Internal):
     assert find(internal) is not None
 
 
+def test_each_name_is_in_a_group_that_is_checked_at_the_start():
+    named = {one for one in vars(ray_internals).values() if isinstance(one, Internal)}
+    assert named == {*OF_CLUSTERS, *OF_SERVE}
+
+
 @pytest.fixture
 def other_ray(monkeypatch: pytest.MonkeyPatch):
     """Take names from Ray: as if a later one had never had them."""
