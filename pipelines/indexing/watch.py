@@ -13,6 +13,8 @@ from pipelines.text.progress import LEAST_SHARE, Passing, Progress, WorkPace, de
 
 # Between two looks: a person sees a line move; and at least so many times as long as the look itself takes.
 EVERY_S, LEAST_PAUSE = 2.0, 20.0
+# The share of what was fetched that is embedded where fetching is what takes time.
+KEEPS_UP = 0.7
 # What a publish takes for each chunk: the HNSW graph of 10,314 took 5.1 s (2 cores, 384 dimensions).
 PUBLISH_S = 0.0005
 
@@ -21,7 +23,9 @@ class RunWatch:
     """Reports on one run to `tell`, as messages that pass: one line and one expected end for all of the run.
 
     The end is expected by what takes longest: fetching pages, or embedding what they hold, at the pace of tokens so
-    far. What pages hold that are not read yet is taken from those that are, by their bytes. Where nothing is to be
+    far. What pages hold that are not read yet is taken from those of the same phase that are, by their bytes: stored
+    pages come in any order, but those of a crawl begin with the longest texts of a site (up to three times the tokens
+    per byte of the rest), so a crawl that embedding does not keep up with has no expected end. Where nothing is to be
     embedded, reading is what takes time. Its clock stands still between two phases: no work is done that it watches.
     """
 
@@ -32,6 +36,7 @@ class RunWatch:
         self._stopped_s = self._paused_s = 0.0
         self._fetched, self._read, self._embedded = WorkPace(), WorkPace(), WorkPace()
         self._pages = self._total = self._known_tokens = 0
+        self._before = {"bytes": 0, "tokens": 0}
         self._state: tuple[float, ...] = ()
         self._end_s = 0.0
 
@@ -45,9 +50,9 @@ class RunWatch:
     def embedding(self, rules: str, pages: int, size: int) -> Iterator[None]:
         """Report while the body embeds so many stored pages of `size` bytes."""
         self._read = WorkPace()
-        before = self._store.staging_progress(self._collection, self._run, rules)
+        self._before = before = self._store.staging_progress(self._collection, self._run, rules)
         known = (before["pages"] + pages, before["bytes"] + size)
-        with self._every(lambda at_s: self._report(rules, *known, 0.0, at_s)):
+        with self._every(lambda at_s: self._report(rules, *known, None, at_s)):
             yield
 
     def _report_crawl(self, rules: str, at_s: float) -> None:
@@ -56,13 +61,15 @@ class RunWatch:
         if seen["pages"]:
             total = seen["pages"] + queued
             self._fetched.note(at_s, seen["pages"])
-            fetching_s = self._fetched.seconds_left(total)
-            self._report(rules, total, seen["bytes"] * total / seen["pages"], fetching_s, at_s)
+            self._report(rules, total, seen["bytes"] * total / seen["pages"], self._fetched, at_s)
         else:
             self._tell(Passing("waiting for the first page"))
 
-    def _report(self, rules: str, total: int, size: float, fetching_s: float | None, at_s: float) -> None:
-        """Tell how many of `total` pages with `size` bytes are done at `at_s`, and when all is likely to be."""
+    def _report(self, rules: str, total: int, size: float, fetched: WorkPace | None, at_s: float) -> None:
+        """Tell how many of `total` pages with `size` bytes are done at `at_s`, and when all is likely to be.
+
+        `fetched` is the pace of a crawl that goes on.
+        """
         staged = self._store.staging_progress(self._collection, self._run, rules)
         self._read.note(at_s, staged["bytes"])
         # Tokens of vectors that came since the last look: a page that is read again takes its old texts away.
@@ -71,25 +78,35 @@ class RunWatch:
         self._embedded.note(at_s, self._embedded.done + more)
         state = (total, size, *staged.values())
         if state != self._state:  # between two batches of the model nothing new is known: count down
-            ends = [fetching_s, self._work_left(staged, size)]
-            known = [end for end in ends if end is not None]
-            self._state, self._end_s = state, at_s + max(known) if len(known) == len(ends) else 0.0
+            left = self._all_left(staged, total, size, fetched)
+            self._state, self._end_s = state, 0.0 if left is None else at_s + left
         self._pages, self._total = max(self._pages, staged["pages"]), max(self._total, total)
-        left = f", about {describe_seconds(self._end_s - at_s)} left" if self._end_s >= at_s + 1 else ""
+        ends = f", about {describe_seconds(self._end_s - at_s)} left" if self._end_s >= at_s + 1 else ""
         counts = f"{staged['chunks']:,} chunks, {staged['embedded']:,} embedded"
-        self._tell(Passing(f"{self._pages:,} of {self._total:,} pages, {counts}{left}"))
+        self._tell(Passing(f"{self._pages:,} of {self._total:,} pages, {counts}{ends}"))
+
+    def _all_left(self, staged: Mapping[str, int], total: int, size: float, fetched: WorkPace | None) -> float | None:
+        """Return how long the run will take, None while too little is known."""
+        left = self._work_left(staged, size)
+        if fetched is None or staged["bytes"] >= size:
+            return left
+        fetching_s = fetched.seconds_left(total)
+        if fetching_s is None or not _keeps_up(staged, size * fetched.done / total):
+            return None
+        return max(fetching_s, left or 0.0)
 
     def _work_left(self, staged: Mapping[str, int], size: float) -> float | None:
         """Return how long reading, embedding and publishing will take, None while too little is known."""
-        done = staged["bytes"] / size if size else 0.0
-        if done < LEAST_SHARE:
+        read, unread = staged["bytes"] - self._before["bytes"], max(0.0, size - staged["bytes"])
+        if not staged["bytes"] or read < LEAST_SHARE * (read + unread):
             return None
-        publishing_s = PUBLISH_S * staged["chunks"] / done
+        publishing_s = PUBLISH_S * staged["chunks"] * (1 + unread / staged["bytes"])
         if not staged["tokens"]:
             left = self._read.seconds_left(size)
             return None if left is None else left + publishing_s
-        each_s, tokens_left = self._embedded.seconds_each(), staged["tokens"] / done - staged["embedded_tokens"]
-        return None if each_s is None else tokens_left * each_s + publishing_s
+        to_come = (staged["tokens"] - self._before["tokens"]) * unread / read if read else 0.0
+        each_s, waiting = self._embedded.seconds_each(), staged["tokens"] - staged["embedded_tokens"]
+        return None if each_s is None else (waiting + to_come) * each_s + publishing_s
 
     @contextmanager
     def _every(self, report: Callable[[float], None]) -> Iterator[None]:
@@ -116,3 +133,9 @@ class RunWatch:
     def _now(self) -> float:
         """Return the seconds that were watched so far."""
         return self._clock() - self._paused_s
+
+
+def _keeps_up(staged: Mapping[str, int], size: float) -> bool:
+    """Return whether most of what `size` bytes of fetched pages hold is embedded."""
+    embedded = staged["embedded_tokens"] / staged["tokens"] if staged["tokens"] else 1.0
+    return embedded * staged["bytes"] >= KEEPS_UP * size

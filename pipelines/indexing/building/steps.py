@@ -29,7 +29,7 @@ TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
 # About 400 texts: enough for the encoder to sort by length, and few enough that a kill loses only seconds of embedding.
 BLOCK_BYTES = 384 << 10
 # Pages of one step (it limits the bodies held in memory).
-PAGES_PER_STEP = 32
+PAGES_PER_STEP = 16
 
 
 @dataclass(frozen=True)

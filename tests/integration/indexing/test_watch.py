@@ -65,6 +65,24 @@ def test_texts_that_wait_for_the_model_decide_about_the_end(watched: Watched) ->
     assert watched.told[-1] != words
 
 
+def test_what_a_crawl_reads_first_says_nothing_of_the_texts_of_the_rest(watched: Watched) -> None:
+    with psycopg.connect(watched.store.url, autocommit=True) as connection:
+        watched.stage(0, 50)
+        connection.execute("create table kept as select * from staged_vector")
+        connection.execute("delete from staged_vector")
+        for n in range(10):  # a fifth of the texts in 20 s
+            connection.execute("insert into staged_vector select * from kept limit 3 offset %s", [3 * n])
+            report(watched, 2.0 * n, 50)
+        assert watched.left is None
+        size = watched.store.seen_pages("docs", watched.run)["bytes"]
+        with watched.watch.embedding(watched.rules, 50, size):
+            watched.watch._report(watched.rules, 100, 2 * size, None, 20.0)
+            assert watched.left is None, "no page of this phase is read"
+            watched.stage(50, 60)
+            watched.watch._report(watched.rules, 100, 2 * size, None, 22.0)
+    assert watched.left is not None or " min left" in watched.told[-1]
+
+
 def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> None:
     """After a crawl pages are read once more without what repeats on them: neither count nor pace start anew."""
     for n in range(10):
@@ -72,7 +90,7 @@ def test_the_line_goes_on_when_stored_pages_are_read_again(watched: Watched) -> 
         report(watched, 2.0 * n, 0)
     size = watched.store.seen_pages("docs", watched.run)["bytes"]
     with watched.watch.embedding("other rules", 40, size):
-        watched.watch._report("other rules", 40, size, 0.0, 21.0)
+        watched.watch._report("other rules", 40, size, None, 21.0)
     assert watched.told[-1].startswith("40 of 40 pages, 0 chunks, 120 embedded")
 
 
