@@ -39,7 +39,7 @@ def test_a_chunk_and_its_page_have_every_column():
 
 def test_a_further_column_is_in_every_list():
     wider = CHUNK_COLUMNS.extended(Column("kind", "text", hit="context", default="'prose'"))
-    assert wider.names == [*FIRST, "kind"] and wider.types[-1] == "text" and wider.first_names == FIRST
+    assert wider.names == [*CHUNK_COLUMNS.names, "kind"] and wider.types[-1] == "text" and wider.first_names == FIRST
     parts = {name: part.as_string() for name, part in wider.parts.items()}
     assert parts["columns"].endswith('"kind"') and parts["hit"].endswith('"c"."kind"')
     assert parts["definitions"].endswith("\"kind\" text not null default 'prose'")
