@@ -19,9 +19,9 @@ from pipelines.records import Index, digest
 ELSEWHERE = ("home", "collection", "retrieval.patience_s", "embedding.threads")
 # The files whose change may change an answer or its scores.
 CODE = (
-    "*.py", "records/*.py", "text/*.py", "lexical/*.py", "llm/*.py", "embedding/**/*.py", "answering/**/*.py",
-    "store/chunks.py", "store/indexes.py", "store/search.sql", "evaluation/evaluator.py", "evaluation/metrics.py",
-    "evaluation/answer_scores.py",
+    "*.py", "records/*.py", "text/*.py", "lexical/*.py", "llm/*.py", "llm/*.yaml", "embedding/**/*.py",
+    "answering/**/*.py", "answering/**/*.yaml", "store/chunks.py", "store/indexes.py", "store/search.sql",
+    "evaluation/evaluator.py", "evaluation/metrics.py", "evaluation/answer_scores.py",
 )  # fmt: skip
 
 
