@@ -124,11 +124,12 @@ class Gatherer:
 
     def _crawl(self) -> None:
         """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray."""
-        first = 0 if has_learnt(self._store, self._name) else SAMPLE * len(self.hosts)
         if self._wants_ray():
             self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
+        elif has_learnt(self._store, self._name):
+            self._consume(self._local.crawled(self.hosts))
         else:
-            self._consume(self._local.crawled(self.hosts, self._learn_layouts, first))
+            self._consume(self._local.crawled(self.hosts, SAMPLE * len(self.hosts), self._learn_layouts))
 
     @property
     def _input_rules(self) -> str:

@@ -64,14 +64,16 @@ class LocalBuilder:
             self._read = make_reader(self._job.settings, layouts)
             self._job = replace(self._job, layouts=layouts)
 
-    def crawled(self, hosts: Sequence[CrawlSettings], learn: Callable[[], None], first: int) -> Iterator[pa.Table]:
+    def crawled(
+        self, hosts: Sequence[CrawlSettings], wait_for: int = 0, learn: Callable[[], None] | None = None
+    ) -> Iterator[pa.Table]:
         """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`.
 
-        Building begins with a call of `learn`, which may call `use`, when the `first` pages are there.
+        With `learn`, which may call `use`, building waits for so many pages, and for its return.
         """
         shares = [hosts[first::HOSTS_AT_ONCE] for first in range(min(len(hosts), HOSTS_AT_ONCE))]
         with ThreadedIterator([self._crawl(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S) as urls:
-            yield from self._build(_after(first, learn, urls))
+            yield from self._build(_after(wait_for, learn, urls) if learn else urls)
 
     def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
@@ -133,10 +135,10 @@ class LocalBuilder:
                 yield store_vectors(vectors, self._job, self._store)
 
 
-def _after(first: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yield `batches` once they have `first` items together, and `learn` has been called; none if they end before."""
+def _after(wait_for: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield `batches` once they have so many items together, and `learn` is done; none if they end before."""
     held, coming = list[list[str]](), iter(batches)
-    while sum(map(len, held)) < first:
+    while sum(map(len, held)) < wait_for:
         batch = next(coming, None)
         if batch is None:
             return
