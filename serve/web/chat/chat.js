@@ -93,6 +93,7 @@ class Chat {
       placeholder: this.options.placeholder,
       store,
       name,
+      onPage: Boolean(client.page),
     });
     this.#build(root);
     const kept = this.history.open;
@@ -130,7 +131,8 @@ class Chat {
     try {
       await this.ready;
       const after = this.turns.flatMap(({answer}) => answer?.id ?? []);
-      const follows = {conversation: this.conversation.server, after, signal: pending.signal};
+      const {aboutPage} = this.composer;
+      const follows = {conversation: this.conversation.server, after, aboutPage, signal: pending.signal};
       for await (const [name, data] of this.client.ask(question, follows)) {
         if (pending.signal.aborted) return;
         turn.take(name, data);

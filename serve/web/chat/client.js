@@ -49,15 +49,15 @@ export class Client {
 
   /**
    * Yield `[event, data]` as they come: hits, status, delta, citation, answer. The question follows the answers with
-   * the ids `after` in `conversation`. Throws ServiceError, or AbortError.
+   * the ids `after` in `conversation`; with `aboutPage` it means the open page. Throws ServiceError, or AbortError.
    *
    * @param {string} question
-   * @param {{conversation?: string, after?: string[], signal?: AbortSignal}} [options]
+   * @param {{conversation?: string, after?: string[], aboutPage?: boolean, signal?: AbortSignal}} [options]
    */
-  async *ask(question, {conversation, after, signal} = {}) {
+  async *ask(question, {conversation, after, aboutPage, signal} = {}) {
     const reply = await this.#post(
       "query/stream",
-      {...this.#question(question), conversation, after: conversation && after},
+      {...this.#question(question), conversation, after: conversation && after, about_page: aboutPage || undefined},
       signal,
     );
     let whole = false;

@@ -1,11 +1,14 @@
 /** The box that a question is written in. What is written is kept until it has been answered. */
 
-import {icon, make} from "./dom.js";
+import {icon, iconButton, make} from "./dom.js";
 
 /** Enter asks, Shift+Enter begins a line, Escape stops the answer. */
 export class Composer {
-  /** `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. */
-  constructor({ask, stop, placeholder, store, name}) {
+  /**
+   * `ask(question)` and `stop()` are what the buttons do; `store` keeps a draft under `name`. With `onPage` a button
+   * says that questions mean the open page: `aboutPage` then.
+   */
+  constructor({ask, stop, placeholder, store, name, onPage = false}) {
     this.ask = ask;
     this.stop = stop;
     this.placeholder = placeholder;
@@ -22,6 +25,8 @@ export class Composer {
     });
     this.button = make("button", {class: "send"});
     this.context = make("div", {class: "context", hidden: true});
+    this.aboutPage = false;
+    const about = onPage && iconButton("page", "Ask about this page", () => this.#toggleAbout(about), {"aria-pressed": "false"});
     const onsubmit = event => {
       event.preventDefault();
       this.#submit();
@@ -30,7 +35,7 @@ export class Composer {
       "form",
       {class: "composer", onsubmit},
       this.context,
-      make("div", {class: "box"}, this.box, this.button),
+      make("div", {class: "box"}, about, this.box, this.button),
     );
     this.box.addEventListener("input", () => {
       this.#changed();
@@ -84,7 +89,19 @@ export class Composer {
   setContext(...children) {
     this.context.replaceChildren(...children);
     this.context.hidden = !children.length;
-    this.box.placeholder = children.length ? "Ask a follow-up …" : this.placeholder;
+    this.#invite();
+  }
+
+  #toggleAbout(button) {
+    this.aboutPage = !this.aboutPage;
+    button.setAttribute("aria-pressed", String(this.aboutPage));
+    this.#invite();
+    this.focus();
+  }
+
+  #invite() {
+    const usual = this.context.hidden ? this.placeholder : "Ask a follow-up …";
+    this.box.placeholder = this.aboutPage ? "Ask about this page …" : usual;
   }
 
   #submit() {

@@ -241,6 +241,19 @@ def test_the_page_of_an_application_is_the_one_that_is_open(service: Hosting, br
     assert browser.count("raydex-widget") == 1
 
 
+def test_a_reader_says_that_questions_mean_the_open_page(service: Hosting, browser: Browser) -> None:
+    show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
+    open_chat(browser)
+    ask(browser)
+    assert not service.engine.asks[-1].about_page
+    browser.click("raydex-chat .box [aria-label='Ask about this page']")
+    ask(browser, "Which formats?")
+    assert service.engine.asks[-1].about_page
+    browser.click("raydex-chat .box [aria-label='Ask about this page']")
+    ask(browser, "And then?")
+    assert not service.engine.asks[-1].about_page
+
+
 def test_two_tags_show_one_widget(service: Hosting, browser: Browser) -> None:
     show(browser, service.put("/guide.html", head=service.tag() * 2, body=GUIDE + service.tag()))
     browser.evaluate(f"""new Promise(loaded => {{
