@@ -13,14 +13,17 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.folders.folder import COPIES, FolderSettings, NoSuchFolder
+from pipelines.indexing.reading.generator import check_selector
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+
+Selector = Annotated[str, AfterValidator(check_selector)]
 
 # Instances that carry the defaults of a crawl and of an index; only they do.
 AUTO = "auto"
@@ -96,6 +99,23 @@ class Folder(_Strict):
         return FolderSettings(self.path, self.base_url, tuple(self.include), tuple(self.exclude), self.url_style)
 
 
+class HtmlSelectors(_Strict):
+    """CSS selectors of what a site's pages hold; what they leave open is found as on any other site.
+
+    `content` is what is read, `title` the title of a page, `noise` is left out, `boxes` stand beside the text.
+    """
+
+    content: Selector | None = None
+    title: Selector | None = None
+    noise: list[Selector] = []
+    boxes: list[Selector] = []
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What is given, as the settings of an index hold it."""
+        return self.model_dump(exclude_defaults=True)
+
+
 class IndexChoices(_Strict):
     """The settings of a collection's index; a change builds a new index from the stored pages.
 
@@ -122,6 +142,7 @@ class Collection(_Strict):
     sites: list[Site] = []
     folders: list[Folder] = []
     index: IndexChoices = IndexChoices()
+    html: HtmlSelectors = HtmlSelectors()
     tags: dict[str, str] = {}
     version: str | None = None
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)

@@ -25,8 +25,9 @@ from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.folders.files import save_files
-from pipelines.indexing.layouts import SAMPLE, has_learnt, known_layouts, learn_layouts
+from pipelines.indexing.layouts import SAMPLE, find_unmatched, has_learnt, known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
+from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
@@ -105,6 +106,7 @@ class Gatherer:
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             self._learn_layouts()
+            self._check_selectors()
             if ranges := self.ranges_to_index(PAGES_PER_RANGE):
                 pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
                 with self._log.timed("embed"), self._watch.embedding(self._input_rules, pages, size):
@@ -139,9 +141,18 @@ class Gatherer:
     def _learn_layouts(self) -> None:
         """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
         with self._log.timed("learn_layouts"):
-            self.layouts = learn_layouts(self._store, self._name)
+            self.layouts = learn_layouts(self._store, self._name, self._settings.html)
         if "_local" in self.__dict__:
             self._local.use(self.layouts)
+
+    def _check_selectors(self) -> None:
+        """Warn of the collection's selectors that find nothing: the site may have changed."""
+        keys = selectors_of(self._settings.html)
+        unmatched, pages = find_unmatched(self._store, self._name, keys)
+        for selector in unmatched:
+            self._log.warn(
+                f"html.{keys[selector]}: {selector!r} matches on none of {pages:,} pages that were looked at"
+            )
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):

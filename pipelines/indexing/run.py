@@ -80,7 +80,7 @@ def plan_reindex(
     Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
     """
     _check(collection, options, progress)
-    settings = index_settings(collection.index, options, find_own_index(store, collection.name))
+    settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
     base = find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
     gatherer.check_sites()
@@ -132,7 +132,7 @@ def _run(
     prepare: Callable[[int], object] = lambda run: None,
 ) -> ReindexSummary:
     """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
-    settings = index_settings(collection.index, options, find_own_index(store, collection.name))
+    settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (

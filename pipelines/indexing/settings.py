@@ -3,8 +3,10 @@
 Plain values: where they come from (flags, environment, a notebook) is the caller's business.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
 from pipelines.embedding.load import Backend, is_remote, load_embedder, load_tokenizer
@@ -12,6 +14,7 @@ from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, IndexChoices
+from pipelines.indexing.reading.read import NO_SELECTORS
 from pipelines.records import Index, IndexSettings
 from pipelines.store import BuildResources
 
@@ -64,10 +67,13 @@ def choose_model(named: str, live: str = "") -> str:
     return INT8 + INDEX.model if multiplies_int8() and not has_gpu() else INDEX.model
 
 
-def index_settings(choices: IndexChoices, options: ReindexOptions, live: Index | None = None) -> IndexSettings:
+def index_settings(
+    choices: IndexChoices, options: ReindexOptions, live: Index | None = None, html: Mapping[str, Any] = NO_SELECTORS
+) -> IndexSettings:
     """Complete what a collection chose by what the model knows of itself: its identity and dimension.
 
-    `live` is the index that the collection has. Raises ModelNotFound, InvalidChunkSize, WrongDimension.
+    `live` is the index that the collection has, `html` are its selectors. Raises ModelNotFound,
+    InvalidChunkSize, WrongDimension.
     """
     model = choose_model(choices.model, live.settings.model if live else "")
     settings = replace(choices.settings(), model=model)
@@ -81,4 +87,4 @@ def index_settings(choices: IndexChoices, options: ReindexOptions, live: Index |
         raise WrongDimension(
             f"model {settings.model!r} makes {dimension} dimensions, but index.dimension is {settings.dimension}"
         )
-    return replace(settings, dimension=dimension, identity=counter.identity)
+    return replace(settings, dimension=dimension, identity=counter.identity, html=dict(html))

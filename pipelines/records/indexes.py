@@ -1,8 +1,9 @@
 """Chunks, the index that holds them, and the hits that a search finds in it."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pipelines.records.documents import SECTIONING_VERSION, digest
 
@@ -45,7 +46,7 @@ class IndexSettings:
 
     `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the embedding model
     reads. `identity` names the model's vectors (a local folder's by its content); it is "", and `dimension` 0, until
-    the model has been loaded.
+    the model has been loaded. `html` are the CSS selectors of the collection's own pages.
     """
 
     model: str = "all-MiniLM-L6-v2"
@@ -56,11 +57,12 @@ class IndexSettings:
     chunk_unit: ChunkUnit = "tokens"
     vector_type: VectorType = "auto"
     sectioning: int = SECTIONING_VERSION
+    html: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def fingerprint(self) -> str:
-        """The hash of all settings."""
-        return digest(json.dumps(asdict(self), sort_keys=True))
+        """The hash of all settings; without selectors that of an index from before there were any."""
+        return digest(json.dumps({name: v for name, v in asdict(self).items() if v or name != "html"}, sort_keys=True))
 
 
 @dataclass(frozen=True, slots=True)

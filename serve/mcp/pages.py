@@ -105,7 +105,9 @@ class PageShelf:
     def _read_document(self, index: Index, url: str) -> Document | None:
         page = self._store.indexed_page(index, url)
         try:
-            return known_layouts(self._store, index.collection).of(url).strip(read_page(page)) if page else None
+            if page is None:
+                return None
+            return known_layouts(self._store, index.collection).of(url).strip(read_page(page, index.settings.html))
         except UnreadablePage:
             return None
 

@@ -30,8 +30,8 @@ OF_THE_MACHINE = (
     "collection", "home", "retrieval.patience_s", "embedding.device", "embedding.threads", "reranker.device",
 )  # fmt: skip
 SECRETS = ("embedding.key", "llm.key", "reranker.key")
-# Values that an index gets when it is built.
-OF_THE_INDEX_ITSELF = ("identity", "sectioning")
+# Values that an index gets when it is built, and what its collection says of its pages.
+OF_THE_INDEX_ITSELF = ("identity", "sectioning", "html")
 INDEX = tuple(f.name for f in fields(IndexSettings) if f.name not in OF_THE_INDEX_ITSELF)
 ANSWERING = tuple(
     name for name in flatten(AnswerSettings().model_dump(), AnswerSettings) if name not in (*OF_THE_MACHINE, *SECRETS)

@@ -35,6 +35,6 @@ class PageCutter:
 
     def __call__(self, page: Page) -> PageChunks:
         """Read and cut `page`. Raises UnreadablePage."""
-        document = self._layouts.of(page.url).strip(read_page(page))
+        document = self._layouts.of(page.url).strip(read_page(page, self._settings.html))
         chunks = self._chunker(document)
         return PageChunks(document.title, document.language, len(document.sections), tuple(chunks))

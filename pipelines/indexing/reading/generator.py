@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from bs4 import BeautifulSoup
-from cssselect import GenericTranslator
+from cssselect import GenericTranslator, SelectorError
 from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.sources import Read, SourceFolder
+
+
+class InvalidSelector(ValueError):
+    """A text is not a CSS selector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,9 @@ class Generator:
     anchor, `code_lines` are lines of code whose breaks a style sheet makes.
 
     What holds for the pages that have one of the names `marks`: `listing` is an element that only pages without text
-    have, `hidden` are parts that no reader sees, `rewrite` makes plain HTML of the rest (`only_with` an element, if
-    it is given). `sources` finds the folder of sources that the generator publishes; `copies` are folders that it puts
-    beside its pages.
+    have, `hidden` are parts that no reader sees, `boxed` are further boxes, `title` is the title of a page, `rewrite`
+    makes plain HTML of the rest (`only_with` an element, if it is given). `sources` finds the folder of sources that
+    the generator publishes; `copies` are folders that it puts beside its pages.
     """
 
     name: str
@@ -43,6 +47,8 @@ class Generator:
     hidden: str = ""
     only_with: str = ""
     copies: str = ""
+    title: str = ""
+    boxed: str = ""
     rewrite: Callable[[BeautifulSoup], None] | None = None
     sources: Callable[[Read, str], SourceFolder | None] | None = None
 
@@ -57,6 +63,15 @@ class Generator:
     def rewrites(self, root: Element) -> bool:
         """Return whether the page `root`, which bears a mark, holds what `rewrite` changes."""
         return self.rewrite is not None and (not self.only_with or bool(found(self.only_with, root)))
+
+
+def check_selector(selector: str) -> str:
+    """Return `selector`. Raises InvalidSelector."""
+    try:
+        _compiled(selector)
+    except (SelectorError, etree.XPathError) as error:
+        raise InvalidSelector(f"{selector!r} is not a CSS selector: {error}") from error
+    return selector
 
 
 def found(selector: str, root: Element) -> list[Element]:

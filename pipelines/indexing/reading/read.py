@@ -4,9 +4,10 @@ Knows no network and no index. `PageReader` does so in a process that may be kil
 parser survives.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.reading.formats import (
@@ -24,12 +25,14 @@ from pipelines.indexing.reading.text import TOO_SLOW, UnreadablePage
 from pipelines.records import Document, Page
 
 T = TypeVar("T")
+NO_SELECTORS: Mapping[str, Any] = {}
 
 
-def read_page(page: Page) -> Document:
+def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     """Return the title, language and sections of `page`. Raises UnreadablePage where no text can be had.
 
-    May take arbitrarily long on hostile input: jobs use PageReader.
+    `html` are the selectors of its collection, as the settings of an index hold them. May take arbitrarily long on
+    hostile input: jobs use PageReader.
     """
     entry = format_of_page(page)
     if entry is None:
@@ -38,14 +41,19 @@ def read_page(page: Page) -> Document:
         raise UnreadablePage(page.url, "empty")
     if len(page.body) > entry.max_bytes:
         raise UnreadablePage(page.url, f"too large ({len(page.body):,} bytes, at most {entry.max_bytes:,} are read)")
-    return reader_of(entry)(page)
+    return reader_of(entry, html)(page)
 
 
-def reader_of(entry: DocumentFormat) -> Callable[[Page], Document]:
-    """Return the function that reads pages of a format. Parsers are slow to load: only its own is imported."""
+def reader_of(entry: DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:
+    """Return the function that reads pages of a format, by `html` as read_page does.
+
+    Parsers are slow to load: only its own is imported.
+    """
     if entry in (HTML, XHTML):
-        from pipelines.indexing.reading.formats.html import read_html as read
-    elif entry is TEXT:
+        from pipelines.indexing.reading.formats.html import read_html
+
+        return partial(read_html, html=html)
+    if entry is TEXT:
         from pipelines.indexing.reading.formats.plain_text import read_text as read
     elif entry is PDF:
         from pipelines.indexing.reading.formats.pdf import read_pdf as read

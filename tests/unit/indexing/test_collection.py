@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ from pipelines.indexing.settings import ReindexOptions
 from pipelines.records import IndexSettings
 from pipelines.store import Store
 
+EXAMPLES = Path(__file__).parents[3] / "collections"
 URL, BASE = "https://docs.test/guide/", "https://docs.test/"
 
 
@@ -104,6 +106,11 @@ def test_single_keys_of_a_file_are_replaced(tmp_path):
     assert changed.folders[0].exclude == ["/old/"]
     assert (changed.index.model, changed.index.chunk_size) == ("hash:64", 80)
     assert changed.tags == {"/a/": "a"}
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.name)
+def test_the_collection_files_that_come_with_it_can_be_read(file):
+    assert load_collection(file).name
 
 
 def test_values_are_checked_where_they_are_given():

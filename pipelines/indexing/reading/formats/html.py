@@ -1,31 +1,39 @@
 """Reads HTML into sections: its tree, the kind of page, its own content."""
 
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.formats.plain_text import document_of_text, file_name
+from pipelines.indexing.reading.generator import Generator, found
+from pipelines.indexing.reading.generators import ANY
 from pipelines.indexing.reading.html.content import main_content
 from pipelines.indexing.reading.html.elements import holds_words, names_of
 from pipelines.indexing.reading.html.page_kind import kind_of
 from pipelines.indexing.reading.html.parse import parse_html, strip_tags
+from pipelines.indexing.reading.html.site import generator_of_site
 from pipelines.indexing.reading.section_writer import section_html
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, as_paragraph, text_of_page
 from pipelines.records import Document, Page
 
 
-def read_html(page: Page) -> Document:
-    """Read a page of HTML or XHTML. Raises UnreadablePage."""
-    return document_of_html(page.url, text_of_page(page))
+def read_html(page: Page, html: Mapping[str, Any]) -> Document:
+    """Read a page of HTML or XHTML, by the selectors `html` of its collection. Raises UnreadablePage."""
+    return document_of_html(page.url, text_of_page(page), own=generator_of_site(html))
 
 
-def document_of_html(url: str, text: str, title: str = "", language: str = "") -> Document:
+def document_of_html(url: str, text: str, title: str = "", language: str = "", own: Generator = ANY) -> Document:
     """Return the document that HTML holds; `title` and `language` go before its own. Raises UnreadablePage."""
     root = parse_html(text)
     if root is None:
         return document_of_text(url, strip_tags(text))
     names = names_of(root)
     kind, label, language = kind_of(root, names), _words(root, "title"), language or _language(root)
-    main = main_content(root, names, listed=kind.listed)
-    title = title or _words(main, "h1") or label
+    titles = found(own.title, root)  # which may stand outside the content
+    main = main_content(root, names, own, listed=kind.listed)
+    title = title or _text(*titles[:1]) or _words(main, "h1") or label
     sections = () if kind.listed else section_html(main, url)
     shown = sum(len(block.text) for part in sections for block in part.blocks)
     empty = not shown and not holds_words(main)
@@ -39,8 +47,11 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "") -
 
 def _words(element: Element, tag: str) -> str:
     """Return the text of the first `tag` in `element`, "" if there is none."""
-    first = next(element.iter(tag), None)
-    return as_paragraph("".join(first.itertext())) if first is not None else ""
+    return _text(*islice(element.iter(tag), 1))
+
+
+def _text(*elements: Element) -> str:
+    return as_paragraph("".join(text for element in elements for text in element.itertext()))
 
 
 def _language(root: Element) -> str:

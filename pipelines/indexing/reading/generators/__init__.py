@@ -13,6 +13,7 @@ GENERATORS: tuple[Generator, ...] = tuple(
     import_module(f"{__name__}.{module.name}").GENERATOR for module in iter_modules(__path__)
 )
 
+ANY = Generator("any")  # says nothing of its pages
 
 _BY_MARK = {mark: generator for generator in GENERATORS for mark in generator.marks.split()}
 

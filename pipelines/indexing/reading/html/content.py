@@ -3,13 +3,14 @@
 What generators write in a way of their own becomes plain HTML first. Knows nothing of sections.
 """
 
+from collections.abc import Sequence
 from itertools import islice
 
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.generator import found
-from pipelines.indexing.reading.generators import GENERATORS, NOISE, generators_of
+from pipelines.indexing.reading.generator import Generator, found
+from pipelines.indexing.reading.generators import ANY, BOXES, GENERATORS, NOISE, generators_of
 from pipelines.indexing.reading.html.elements import HEADINGS, drop
 from pipelines.indexing.reading.html.mend import mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
@@ -57,25 +58,27 @@ _LENGTH = etree.XPath("string-length(.)")
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
-def main_content(root: Element, names: frozenset[str], *, listed: bool = False) -> Element:
+def main_content(root: Element, names: frozenset[str], own: Generator = ANY, *, listed: bool = False) -> Element:
     """Return the element with the page's own content, and drop everything else from it. `names` are `names_of(root)`.
 
-    It is the body if the page marks no main content, or one with hardly any text. A page that is `listed` has no text
-    to rewrite.
+    It is what the site says its `own` content is, else the body if the page marks no main content, or one with hardly
+    any text. A page that is `listed` has no text to rewrite.
     """
-    root = _plain_html(root, names, listed)
+    root = _plain_html(root, [*generators_of(names), own], names, listed)
     body = root.find("body")
     body = root if body is None else body
-    main, marked = _find_main(root, body)
+    main, marked = _own_main(root, own) or _find_main(root, body)
     _drop_noise(main, marked)
     return main
 
 
-def _plain_html(root: Element, names: frozenset[str], listed: bool) -> Element:
-    """Return the page without what its generator hides, and in plain HTML: sections, tables, labels of tabs."""
-    generators = generators_of(names)
+def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
+    """Return the page without what `generators` hide, and in plain HTML: sections, boxes, tables, labels of tabs."""
     for generator in generators:
         drop(generator.hidden_parts(root))
+        for box in found(generator.boxed, root):
+            box.tag = "div"
+            box.set("class", f"{box.get('class', '')} {min(BOXES)}")
     rewriters = [generator.rewrite for generator in generators if generator.rewrite and generator.rewrites(root)]
     if rewriters and not listed:
         root = rewritten(root, rewriters)
@@ -87,6 +90,19 @@ def _plain_html(root: Element, names: frozenset[str], listed: bool) -> Element:
     if not names.isdisjoint(("tablist", "radio")):
         label_tabs(root)
     return root
+
+
+def _own_main(root: Element, own: Generator) -> tuple[Element, bool] | None:
+    """Return what the site says its content is, in one element; None on a page that has none of it."""
+    marked = dict.fromkeys(found(own.main, root))
+    outer = [element for element in marked if marked.keys().isdisjoint(element.iterancestors())]
+    if len(outer) < 2:
+        return (outer[0], True) if outer else None
+    main = etree.Element("div")
+    for element in outer:
+        element.tail = None
+        main.append(element)
+    return main, True
 
 
 def _find_main(root: Element, body: Element) -> tuple[Element, bool]:

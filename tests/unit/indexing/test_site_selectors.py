@@ -1,0 +1,77 @@
+"""A collection says by CSS selectors what its own pages hold, where no rule for all sites could know."""
+
+import pytest
+
+from pipelines.indexing.collection import Collection, InvalidCollection, Site, compose_collection
+from pipelines.indexing.reading.html.site import SelectorCheck
+from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.records import Document, IndexSettings, Page
+from tests.kit.sectioning import text_of
+
+PAGE = (
+    '<body><div class="top"><h1 class="page">Installing</h1></div><div class="side">Try our new plan today.</div>'
+    '<div class="doc"><h2 id="pip">With pip</h2><p>Run the installer.</p>'
+    '<div class="hint"><h3>Mind</h3><p>Close the editor first.</p></div><p>Then restart.</p>'
+    '<div class="rate">Rate this text from one to five.</div></div>and<div class="doc"><p>More of it.</p></div></body>'
+)
+HTML = {"content": ".doc", "title": "h1.page", "noise": [".rate", "#toc"], "boxes": [".hint"]}
+
+
+def read(html: dict[str, object]) -> Document:
+    return read_page(Page("https://x.org/page.html", PAGE.encode()), html)
+
+
+def texts(html: dict[str, object]) -> list[str]:
+    return [text_of(section) for section in read(html).sections]
+
+
+def test_without_selectors_the_page_is_read_as_on_any_site():
+    assert "Try our new plan" in "".join(texts({})) and "Rate this text" in "".join(texts({}))
+
+
+def test_only_the_content_of_a_site_is_read_all_parts_of_it_and_not_its_noise():
+    read_text = "\n".join(texts(HTML))
+    assert "Run the installer." in read_text and "More of it." in read_text
+    assert not any(words in read_text for words in ("new plan", "Rate this", "and\n", "Installing"))
+
+
+def test_the_title_may_stand_outside_the_content():
+    assert (read(HTML).title, read({"content": ".doc"}).title) == ("Installing", "With pip")
+
+
+def test_a_heading_in_a_box_of_the_site_is_no_section_and_the_text_goes_on_after_it():
+    assert "Mind" in read({"content": ".doc"}).sections[1].headings[-1]
+    (section,) = read(HTML).sections
+    assert section.headings == ("With pip",) and "Then restart." in text_of(section)
+
+
+def test_a_page_that_has_none_of_them_is_read_as_on_any_site():
+    assert texts({"content": "main", "title": ".no", "noise": [".no"]}) == texts({})
+
+
+def test_what_finds_nothing_is_told_for_each_selector():
+    with PageReader(SelectorCheck([".doc", "#toc"])) as check:
+        assert check(Page("https://x.org/page.html", PAGE.encode())) == {".doc"}
+
+
+@pytest.mark.parametrize(
+    ("html", "words"),
+    [
+        ({"content": "main >"}, "html.content: 'main >' is not a CSS selector"),
+        ({"noise": [".ok", ".x["]}, "html.noise.1: '.x[' is not a CSS selector"),
+        ({"boxes": ["p::before"]}, "html.boxes.0: 'p::before' is not a CSS selector"),
+        ({"titel": "h1"}, "html.titel = 'h1'"),
+    ],
+)
+def test_a_wrong_selector_is_named_before_anything_is_read(html, words):
+    stored = {"name": "docs", "sites": [{"start_urls": ["https://docs.test/"]}], "html": html}
+    with pytest.raises(InvalidCollection) as error:
+        compose_collection(stored=stored)
+    assert words in str(error.value)
+
+
+def test_an_index_from_before_there_were_selectors_keeps_its_fingerprint():
+    plain = Collection(name="docs", sites=[Site(start_urls=["https://docs.test/"])])
+    assert IndexSettings(html=plain.html.chosen).fingerprint == IndexSettings().fingerprint
+    assert IndexSettings().fingerprint == "41a4fec67cf7eecc3527e9119d2715b3"
+    assert IndexSettings(html={"content": "main"}).fingerprint != IndexSettings().fingerprint
