@@ -40,7 +40,7 @@ def evaluation_fingerprint(
     decides = {
         "dataset": dataset_fingerprint(examples),
         "collection": plan.collection,
-        "index": [index.id, index.revision],
+        "index": [index.id, index.revision, *([index.rules] if any(index.rules.values()) else [])],
         "hits": max(plan.ks),
         "answers": [plan.answers, plan.component],
         "judge": judge,

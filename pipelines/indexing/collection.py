@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.indexing.chunking.url_rules import UrlRules
+from pipelines.indexing.chunking.url_rules import UrlRules, check_pattern
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.folders.folder import COPIES, FolderSettings, NoSuchFolder
 from pipelines.indexing.reading.generator import check_selector
@@ -23,6 +23,8 @@ from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 
+UrlPattern = Annotated[str, AfterValidator(check_pattern)]
+Weight = Annotated[float, Field(gt=0, le=100)]
 Selector = Annotated[str, AfterValidator(check_selector)]
 
 # Instances that carry the defaults of a crawl and of an index; only they do.
@@ -145,6 +147,7 @@ class Collection(_Strict):
     html: HtmlSelectors = HtmlSelectors()
     tags: dict[str, str] = {}
     version: str | None = None
+    boosts: dict[UrlPattern, Weight] = {}
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
 
     @model_validator(mode="after")

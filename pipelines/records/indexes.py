@@ -70,6 +70,7 @@ class Index:
     """An index in the database; `revision` grows by one with every publish into it.
 
     `settings` are those of the build (with the vector type that was chosen), `fingerprint` is of the requested ones.
+    `rules` are what the collection's file says of answers from its live index, by key: `boosts`.
     """
 
     id: int
@@ -78,6 +79,7 @@ class Index:
     state: IndexState
     revision: int
     fingerprint: str = ""
+    rules: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,7 @@ def _search_statement(
         **columns.parts,
         "chunk": chunk_table(index),
         "ranked": statement("ranked"),
+        "rules": statement("answering_rules"),
         "kept": sql.SQL(" and ").join([statement(CONDITIONS[one]) for one in kept]) if kept else sql.SQL("true"),
         "vector": sql.SQL("halfvec" if vector_type == "halfvec" else "vector"),
         "k": sql.Literal(k),
@@ -200,7 +201,7 @@ class Indexes(ChunkTables):
 
     def live_index(self, collection: str) -> Index:
         """Return the index that answers questions now. Raises NoLiveIndex."""
-        row = self._one("live_index", {"collection": collection})
+        row = self._one("live_index", {"collection": collection}, rules=statement("answering_rules"))
         if row is None:
             raise NoLiveIndex(f"collection {collection!r} has no published index: run `raydex index` first")
         return _index(row)
@@ -334,7 +335,7 @@ def _existing(index: int) -> Iterator[None]:
 
 def _index(row: Mapping[str, Any]) -> Index:
     return Index(row["id"], row["collection"], IndexSettings(**row["settings"]), row["state"], row["revision"],
-                 row["fingerprint"])  # fmt: skip
+                 row["fingerprint"], row.get("rules", {}))  # fmt: skip
 
 
 def _parameters(filters: Filters) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 -- Indexes: building, publishing, pruning.
 
 -- name: live_index
-select id, collection, settings, state, revision, fingerprint from index where collection = %(collection)s and state = 'live';
+select i.id, i.collection, i.settings, i.state, i.revision, i.fingerprint, {rules} as rules
+from index i join collection c on c.name = i.collection where i.collection = %(collection)s and i.state = 'live';
 
 -- name: get_index
 select id, collection, settings, state, revision, fingerprint from index where id = %(index)s;

@@ -6,8 +6,12 @@
 -- name: ranked
 c.id, c.url, c.anchor, c.title, c.headings[1] as heading, c.ordinal, c.text_hash, c.version, c.language
 
+-- name: answering_rules
+-- What the file of a collection c says of its answers.
+jsonb_strip_nulls(jsonb_build_object('boosts', c.settings -> 'boosts'))
+
 -- name: live_revisions
-select c.name, c.is_default, live.id as index, live.revision, searched.revision as searched
+select c.name, c.is_default, live.id as index, live.revision, searched.revision as searched, {rules} as rules
 from collection c
 left join index live on live.collection = c.name and live.state = 'live'
 left join index searched on searched.collection = c.name and searched.id = %(index)s

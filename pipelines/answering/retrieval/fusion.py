@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pipelines.answering.retrieval.legs import BM25, PREVIOUS
 from pipelines.answering.retrieval.one_page import PageItemT
-from pipelines.answering.retrieval.prior import Prior, no_prior, reference_prior
+from pipelines.answering.retrieval.prior import Prior, both_priors, no_prior, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import ScoredChunk
@@ -142,7 +142,7 @@ class Fusion:
     def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[FusedText]:
         """Return all texts of the lists, which were searched for `queries`, best first; `further` weighs them too."""
         reference = reference_prior(queries, self.reference_weight)
-        prior = reference if further is no_prior else lambda chunk: reference(chunk) * further(chunk)
+        prior = both_priors(reference, further)
         if self.method == "insert":
             texts = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
         else:

@@ -55,7 +55,7 @@ def choose_collection(collections: Sequence[Mapping[str, Any]]) -> str:
 
 
 class IndexReplaced(LookupError):
-    """Another index is live than the one that was searched, or another revision of it."""
+    """Another index is live than the one that was searched, another revision of it, or one with other rules."""
 
 
 class NotReady(RuntimeError):
@@ -174,7 +174,8 @@ class LiveIndexes:
     def check_live(self, index: Index, collection: str | None, live: Sequence[Mapping[str, Any]]) -> None:
         """Raise IndexReplaced unless `index`, at its revision, is what is meant by the store's rows of collections."""
         name = self.named(collection) or choose_collection(live)
-        if (name, index.id, index.revision) not in [(row["name"], row["index"], row["revision"]) for row in live]:
+        known = [(row["name"], row["index"], row["revision"], row.get("rules", {})) for row in live]
+        if (name, index.id, index.revision, index.rules) not in known:
             raise IndexReplaced(f"index {index.id} of {index.collection!r} is no longer live at {index.revision}")
 
     def ready(self, index: Index) -> LiveIndex | None:

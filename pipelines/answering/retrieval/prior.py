@@ -1,10 +1,11 @@
-"""Weighs pages before their words count: unnamed reference pages and other versions come later.
+"""Weighs pages before their words count: a site's boosts, unnamed reference pages, other versions.
 
 Knows titles and the words of a question, not how a hit was found.
 """
 
+import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
 from pipelines.answering.language import same_language
@@ -37,6 +38,24 @@ def version_prior(version: str | None, language: str) -> Prior:
         return OTHER_VERSION if other else 1.0
 
     return prior
+
+
+def boost_prior(boosts: Mapping[str, float]) -> Prior:
+    """Return a prior: the product of the weights of all patterns (regular expressions) that a chunk's source has."""
+    if not boosts:
+        return no_prior
+
+    def prior(chunk: RankableChunk) -> float:
+        return math.prod(weight for pattern, weight in boosts.items() if re.search(pattern, chunk.source))
+
+    return prior
+
+
+def both_priors(one: Prior, other: Prior) -> Prior:
+    """Return the product of two priors."""
+    if no_prior in (one, other):
+        return other if one is no_prior else one
+    return lambda chunk: one(chunk) * other(chunk)
 
 
 def reference_prior(queries: Collection[str], weight: float) -> Prior:

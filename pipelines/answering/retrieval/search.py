@@ -25,7 +25,7 @@ from pipelines.answering.retrieval.legs import (
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import Focus, page_first
-from pipelines.answering.retrieval.prior import Prior, no_prior, version_prior
+from pipelines.answering.retrieval.prior import Prior, boost_prior, both_priors, no_prior, version_prior
 from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches
 from pipelines.records import Filters, Hit, Index
@@ -180,7 +180,9 @@ class Searcher:
             search = trace.run("spell", lambda: self._correct(search, live, index, trace))
         results = self._run_legs(search, live, index, trace)
         found, hits = self._store.read_index(
-            index, lambda chunks: self._rank(search, results, chunks, trace, remembered), self._settings.timeout_s
+            index,
+            lambda chunks: self._rank(search, results, index, chunks, trace, remembered),
+            self._settings.timeout_s,
         )
         if found.too_slow:
             trace.mark_degraded(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
@@ -201,6 +203,7 @@ class Searcher:
         self,
         search: Search,
         results: _LegResults,
+        index: Index,
         chunks: SnapshotReader,
         trace: SearchTrace,
         remembered: Index | None,
@@ -214,12 +217,13 @@ class Searcher:
             nothing: list[ScoredChunk] = []
             of_page = trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, results), nothing)
             lists.append(RankedList(PLACE, of_page))
-        kept = trace.run("fuse", lambda: self._fuse(search, lists))
+        kept = trace.run("fuse", lambda: self._fuse(search, lists, index))
         texts = trace.run("texts", lambda: chunks.hits([one.chunk_id for one in kept]))
         return found, [one.to_hit(texts[one.chunk_id]) for one in kept if one.chunk_id in texts]
 
-    def _fuse(self, search: Search, lists: Sequence[RankedList]) -> list[FusedText]:
-        fused = self._fusion.fuse(lists, search.queries, place_prior(search))
+    def _fuse(self, search: Search, lists: Sequence[RankedList], index: Index) -> list[FusedText]:
+        prior = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
+        fused = self._fusion.fuse(lists, search.queries, prior)
         if search.place and search.focus:
             fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
         return fused[: search.k]

@@ -14,6 +14,15 @@ class InvalidUrlRule(ValueError):
     """A pattern for tags or versions is not a regular expression, or has no group."""
 
 
+def check_pattern(pattern: str) -> str:
+    """Return `pattern`. Raises InvalidUrlRule."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InvalidUrlRule(f"URL pattern {pattern!r} is not a regular expression: {error}") from error
+    return pattern
+
+
 @dataclass(frozen=True)
 class UrlRules:
     """Rules for tags and versions. Raises InvalidUrlRule.
@@ -27,10 +36,7 @@ class UrlRules:
 
     def __post_init__(self) -> None:
         for pattern in [*self.tags, *([self.version] if self.version else [])]:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise InvalidUrlRule(f"URL pattern {pattern!r} is not a regular expression: {error}") from error
+            check_pattern(pattern)
         if self.version and not re.compile(self.version).groups:
             raise InvalidUrlRule(f"version pattern {self.version!r} needs a group (…) around the version")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.answering.retrieval.fusion import RankedList, fuse
-from pipelines.answering.retrieval.prior import no_prior, object_name, reference_prior
+from pipelines.answering.retrieval.prior import boost_prior, both_priors, no_prior, object_name, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 
@@ -36,6 +36,14 @@ def test_the_first_heading_counts_before_the_title() -> None:
     assert prior(chunk._replace(heading=None, title="ray.data.Dataset.map — Ray 2.7")) == 0.3
     other = chunk._replace(heading=None, title="os.path — Common pathname manipulations — Python 3.11")
     assert prior(other) == 1.0
+
+
+def test_the_weights_of_all_patterns_in_a_source_are_multiplied() -> None:
+    prior = boost_prior({"/guide": 0.5, "#top$": 4.0, "/api/": 9.0})
+    chunk = RankableChunk.of(GUIDE)
+    assert (prior(chunk), prior(chunk._replace(anchor="top"))) == (0.5, 2.0)
+    assert prior(chunk._replace(url="https://d.test/")) == 1.0 and boost_prior({}) is no_prior
+    assert both_priors(no_prior, prior) is prior and both_priors(prior, prior)(chunk) == 0.25
 
 
 def test_a_rank_is_divided_by_the_prior() -> None:

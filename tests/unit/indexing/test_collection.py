@@ -63,6 +63,8 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
         ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency = 0"),
         ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
+        ({"target": URL, "boosts": {"(": 2}}, "URL pattern '(' is not a regular expression"),
+        ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
         ({"target": URL, "name": "Not A Name"}, "name = 'Not A Name'"),
     ],
 )

@@ -1,0 +1,61 @@
+"""What a collection file says of answers holds in a running service once it was indexed, and embeds nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit.reindexing import Jobs
+
+from pipelines.answering.factory import make_retriever
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Search
+from pipelines.answering.settings import AnswerSettings
+from pipelines.store import Store
+
+BASE = "https://docs.test/"
+PAGES = {
+    "reference/rows": "<h1>Rows</h1><p>Drop rows of a table.</p>",
+    "tutorial/first": "<h1>A first table</h1><p>Make a table, fill it, sort it, then drop rows that are empty.</p>",
+    "guide/cluster": "<h1>Clusters</h1><p>Deploy the service on kubernetes with a chart.</p>",
+}
+
+
+class Example:
+    """A folder of pages, its collection file, and a service that answers from its index."""
+
+    def __init__(self, jobs: Jobs, folder: Path, retriever: Retriever) -> None:
+        self.jobs, self.folder, self.retriever = jobs, folder, retriever
+        for name, text in PAGES.items():
+            page = folder / "docs" / f"{name}.html"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(f"<html><body><main>{text}</main></body></html>")
+        jobs.common = [folder / "docs.yaml", "--no-ray", "--parallel-workers", 0, "--maintenance-work-mem", "64MB"]
+
+    def index(self, rules: str = "") -> dict[str, object]:
+        """Index the folder with these lines in its file; return the summary."""
+        sources = f"folders: [{{path: {self.folder / 'docs'}, base_url: '{BASE}'}}]\nindex: {{model: 'hash:64'}}\n"
+        (self.folder / "docs.yaml").write_text(sources + rules)
+        return self.jobs.reindex().summary
+
+    def sources(self, question: str) -> list[str]:
+        hits = self.retriever.retrieve(Search((question,))).hits
+        return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits]
+
+
+@pytest.fixture
+def example(jobs: Jobs, tmp_path: Path) -> Iterator[Example]:
+    with Store(jobs.url) as store:
+        store.migrate()
+        retriever = make_retriever(AnswerSettings(home=tmp_path / "home"), store)
+        yield Example(jobs, tmp_path, retriever)
+        retriever.close()
+
+
+def test_boosts_move_pages_up_and_down_without_a_new_index(example):
+    first = example.index()
+    assert example.sources("drop rows")[:2] == ["reference/rows", "tutorial/first"]
+    boosted = example.index("boosts: {/reference/: 0.05, /tutorial/: 1.5}")
+    assert example.sources("drop rows")[0] == "tutorial/first"
+    assert (boosted["chunks"]["embedded"], boosted["index"], boosted["changed"]) == (0, first["index"], False)
+    example.index()
+    assert example.sources("drop rows")[0] == "reference/rows"
