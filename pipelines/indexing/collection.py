@@ -24,6 +24,7 @@ from pipelines.records import ChunkUnit, IndexSettings, VectorType
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 
 UrlPattern = Annotated[str, AfterValidator(check_pattern)]
+Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
 Weight = Annotated[float, Field(gt=0, le=100)]
 Selector = Annotated[str, AfterValidator(check_selector)]
 
@@ -148,6 +149,7 @@ class Collection(_Strict):
     tags: dict[str, str] = {}
     version: str | None = None
     boosts: dict[UrlPattern, Weight] = {}
+    synonyms: list[Annotated[list[Words], Field(min_length=2)]] = []
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
 
     @model_validator(mode="after")

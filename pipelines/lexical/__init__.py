@@ -4,4 +4,4 @@ It follows the revisions of an index and can always be rebuilt from the store. K
 """
 
 from pipelines.lexical.index import ChunkSource, LexicalIndex, LexicalNotBuilt, Matches, lexical_folder
-from pipelines.lexical.terms import STOP_TERMS, name_parts, terms
+from pipelines.lexical.terms import STOP_TERMS, name_parts, other_words, terms

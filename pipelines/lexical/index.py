@@ -73,13 +73,16 @@ class _View:
 class _SearcherVocabulary:
     """The words of a commit."""
 
-    def __init__(self, searcher: tantivy.Searcher) -> None:
+    def __init__(self, searcher: tantivy.Searcher, known: str) -> None:
         self._searcher = searcher
+        self._known = frozenset(known.lower().split())
         self.texts = searcher.num_docs
 
     def knows(self, word: str) -> bool:
         stems = terms(word)
-        return all(any(self._searcher.doc_freq(field, stem) for field in BOOSTS) for stem in stems)
+        return word in self._known or all(
+            any(self._searcher.doc_freq(field, stem) for field in BOOSTS) for stem in stems
+        )
 
     def words(self, prefix: str) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(WORDS, prefix)
@@ -107,9 +110,10 @@ class LexicalIndex:
         view = self._view
         return view.marker.revision if view else None
 
-    def search(self, question: str, k: int, filters: Filters = Filters()) -> Matches:
+    def search(self, question: str, k: int, filters: Filters = Filters(), also: str = "") -> Matches:
         """Return the `k` best chunks that `filters` keep, and the revision they were found in. Takes any text.
 
+        Chunks that have words of `also` are found too: what else stands for words of the question.
         Raises LexicalNotBuilt before the first sync.
         """
         view = self._view
@@ -117,7 +121,8 @@ class LexicalIndex:
             raise LexicalNotBuilt(self._folder)
         builder = QueryBuilder(self._schema, view.searcher, self._boosts)
         searched = builder.terms(question)
-        query = builder.build(searched, filters)
+        others = (term for term in builder.terms(also) if term not in searched)
+        query = builder.build([*searched, *others], filters)
         if query is None or k < 1:
             return Matches(view.marker.revision, ())
         hits = view.searcher.search(query, k, count=False).hits
@@ -126,10 +131,13 @@ class LexicalIndex:
             view.marker.revision, tuple(scores), len(searched), builder.full_score(searched), view.searcher.num_docs
         )
 
-    def correct(self, question: str, is_english: Callable[[str], bool]) -> str:
-        """Return `question` with its spelling corrected by the words of this index; as it is before the first sync."""
+    def correct(self, question: str, is_english: Callable[[str], bool], known: str = "") -> str:
+        """Return `question` with its spelling corrected by the words of this index; as it is before the first sync.
+
+        Words of `known` are right.
+        """
         view = self._view
-        return correct(question, _SearcherVocabulary(view.searcher), is_english) if view else question
+        return correct(question, _SearcherVocabulary(view.searcher, known), is_english) if view else question
 
     def sync(self, store: ChunkSource, index: Index) -> int:
         """Bring the folder to the newest revision of `index` and return that.

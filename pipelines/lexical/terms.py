@@ -1,6 +1,7 @@
 """Splits texts into terms for BM25: lower case, stemmed, code names whole and in parts."""
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 import tantivy
@@ -25,6 +26,17 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 def terms(text: str) -> list[str]:
     """Return the terms of `text` as BM25 sees them."""
     return analyzer().analyze(with_name_parts(text))
+
+
+def other_words(question: str, synonyms: Iterable[Sequence[str]]) -> str:
+    """Return what else stands for words of `question`: the rest of each group of `synonyms` that it has one of."""
+    said = _stems(question)
+    had = [(group, [words for words in group if _stems(words) in said]) for group in synonyms]
+    return " ".join(words for group, own in had if own for words in group if words not in own)
+
+
+def _stems(text: str) -> str:
+    return f" {' '.join(analyzer().analyze(' '.join(_WORDS.findall(text))))} "
 
 
 def with_name_parts(text: str) -> str:

@@ -70,7 +70,8 @@ class Index:
     """An index in the database; `revision` grows by one with every publish into it.
 
     `settings` are those of the build (with the vector type that was chosen), `fingerprint` is of the requested ones.
-    `rules` are what the collection's file says of answers from its live index, by key: `boosts`.
+    `rules` are what the collection's file says of answers from its live index, by key: `boosts`,
+    `synonyms`.
     """
 
     id: int

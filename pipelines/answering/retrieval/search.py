@@ -6,6 +6,7 @@ A leg that fails or lags is left out and recorded. Knows neither which index is 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import Focus, page_first
 from pipelines.answering.retrieval.prior import Prior, boost_prior, both_priors, no_prior, version_prior
 from pipelines.embedding.tokens import english_words
-from pipelines.lexical import Matches
+from pipelines.lexical import Matches, other_words
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Place
 from pipelines.store.chunks import RankableChunk
@@ -240,7 +241,8 @@ class Searcher:
         def words(query: str) -> Matches:
             self._follow(live, index, trace)
             ready = live.lexical.revision is not None
-            return live.lexical.search(query, depth, search.filters) if ready else NO_MATCHES
+            also = other_words(query, index.rules.get("synonyms", ()))
+            return live.lexical.search(query, depth, search.filters, also) if ready else NO_MATCHES
 
         def find(leg: LegRetriever) -> Callable[[str], ScoredIds]:
             return lambda query: leg.find(query, index, depth, search.filters)
@@ -316,7 +318,8 @@ class Searcher:
         if live.lexical.revision is None:  # the first question of all since BM25 was opened
             self._follow(live, index, trace)
         question, *others = search.queries
-        corrected = live.lexical.correct(question, lambda word: word in english_words())
+        known = " ".join(chain.from_iterable(index.rules.get("synonyms", ())))
+        corrected = live.lexical.correct(question, lambda word: word in english_words(), known)
         if corrected == question or is_foreign(question):
             return search
         return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))

@@ -41,6 +41,10 @@ class Example:
         hits = self.retriever.retrieve(Search((question,))).hits
         return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits]
 
+    def by_words(self, question: str) -> list[str]:
+        hits = self.retriever.retrieve(Search((question,))).hits
+        return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits if "bm25" in hit.ranks]
+
 
 @pytest.fixture
 def example(jobs: Jobs, tmp_path: Path) -> Iterator[Example]:
@@ -49,6 +53,15 @@ def example(jobs: Jobs, tmp_path: Path) -> Iterator[Example]:
         retriever = make_retriever(AnswerSettings(home=tmp_path / "home"), store)
         yield Example(jobs, tmp_path, retriever)
         retriever.close()
+
+
+def test_other_words_for_the_same_find_pages_that_have_only_one_of_them(example):
+    example.index()
+    assert example.by_words("What about k8s?") == []
+    example.index("synonyms: [[k8s, kubernetes, container orchestration]]")
+    assert example.by_words("What about k8s?") == ["guide/cluster"]
+    assert example.by_words("container orchestration") == ["guide/cluster"]
+    assert "guide/cluster" not in example.by_words("container of rows")
 
 
 def test_boosts_move_pages_up_and_down_without_a_new_index(example):

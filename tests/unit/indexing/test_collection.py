@@ -65,6 +65,8 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
         ({"target": URL, "boosts": {"(": 2}}, "URL pattern '(' is not a regular expression"),
         ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
+        ({"target": URL, "synonyms": [["k8s"]]}, "synonyms.0 = ['k8s']"),
+        ({"target": URL, "synonyms": [["k8s", " "]]}, "synonyms.0.1 = ' '"),
         ({"target": URL, "name": "Not A Name"}, "name = 'Not A Name'"),
     ],
 )

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.processes import full_disk
 
-from pipelines.lexical import LexicalIndex, LexicalNotBuilt, name_parts
+from pipelines.lexical import LexicalIndex, LexicalNotBuilt, name_parts, other_words
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store import ChangesPruned
 
@@ -322,3 +322,10 @@ def test_readers_of_a_folder_built_anew_follow(lexical: LexicalIndex, store: Fak
     other.sync(store, index)
     lexical.sync(store, index)
     assert set(ids(lexical, "bundles actors")) == {"new", "pool"} and store.scans == 2
+
+
+def test_what_stands_for_words_of_a_question_are_the_others_of_their_groups() -> None:
+    groups = [["k8s", "kubernetes"], ["GPU", "accelerator", "graphics card"]]
+    assert other_words("Deploy on K8s?", groups) == "kubernetes"
+    assert other_words("two graphics cards and a gpu", groups) == "accelerator"
+    assert other_words("a card with graphics", groups) == other_words("", groups) == ""
