@@ -22,6 +22,7 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, StepUnavailable
 from pipelines.answering.writing.citations import cite_sections
 from pipelines.answering.writing.draft import Draft
@@ -165,7 +166,8 @@ def _from_context(reading: Reading) -> Retrieval:
 class Steps(TypedDict, total=False):
     """The steps that an engine may have beside its retriever.
 
-    `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote.
+    `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote,
+    `pinned` the sections that a collection's file pins to questions.
     """
 
     agents: Sequence[Agent]
@@ -173,6 +175,7 @@ class Steps(TypedDict, total=False):
     rewriter: Rewriter | None
     reranker: Reranker | None
     verified: VerifiedFinder | None
+    pinned: PinnedFinder | None
 
 
 class Answerers:
@@ -181,7 +184,8 @@ class Answerers:
     def __init__(self, retriever: AsyncRetriever, writer: AnswerWriter, settings: EngineSettings, steps: Steps) -> None:
         router, verified = steps.get("router") or FixedRouter(writer.names[0]), steps.get("verified")
         self._writer = writer
-        self._finder = HitFinder(retriever, steps.get("rewriter"), steps.get("reranker"), settings)
+        found_by = (steps.get("rewriter"), steps.get("reranker"), settings, steps.get("pinned"))
+        self._finder = HitFinder(retriever, *found_by)
         self._answerers: Sequence[Answerer] = (
             SmallTalkAnswerer(retriever),
             *([VerifiedAnswerer(verified)] if verified else []),

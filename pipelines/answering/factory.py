@@ -26,6 +26,7 @@ from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.synthesis.styles import PromptStyle
 from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, LLMAgent
 from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder
@@ -44,7 +45,7 @@ def make_engine(
 ) -> QueryEngine:
     """Make the engine over `retriever`; `agents` and `reranker` are made here unless they run elsewhere.
 
-    The verified answers are those of `store`; without one, or if the settings switch them off, there are none.
+    The pinned sections and the verified answers, unless the settings switch these off, are those of `store`.
 
     Raises TemplateError, NotAClassifier and what a model raises that does not load.
     """
@@ -56,6 +57,7 @@ def make_engine(
         router=make_router(settings, agents),
         rewriter=make_rewriter(settings),
         reranker=reranker or make_reranker(settings),
+        pinned=PinnedFinder(store, retriever.aembed, settings.verified.similarity) if store is not None else None,
         verified=make_verified(settings, retriever, store) if store is not None and settings.verified.enabled else None,
         settings=EngineSettings(
             mode=settings.synthesis.mode,

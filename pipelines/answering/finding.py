@@ -11,18 +11,27 @@ from pipelines.answering.retrieval.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
+from pipelines.answering.verified.pinned import PinnedFinder
 
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 
 
 class HitFinder:
-    """Finds hits by `retriever`; `rewriter` writes further queries, `reranker` orders the hits; both may be None."""
+    """Finds hits by `retriever`; all else may be None.
+
+    `rewriter` writes further queries, `reranker` orders the hits, and what `pinned` finds comes first.
+    """
 
     def __init__(
-        self, retriever: AsyncRetriever, rewriter: Rewriter | None, reranker: Reranker | None, settings: EngineSettings
+        self,
+        retriever: AsyncRetriever,
+        rewriter: Rewriter | None,
+        reranker: Reranker | None,
+        settings: EngineSettings,
+        pinned: PinnedFinder | None = None,
     ) -> None:
         self._retriever, self._rewriter, self._reranker = retriever, rewriter, reranker
-        self._settings = settings
+        self._settings, self._pinned = settings, pinned
 
     async def find(self, reading: Reading, trace: Trace, *, quoted: bool) -> Retrieval:
         """Return the hits of a question; what will be `quoted` comes with the chunks around it.
@@ -41,7 +50,23 @@ class HitFinder:
         trace.timings |= retrieval.timings
         for leg in retrieval.degraded:
             trace.mark_degraded(leg)
-        return self._take(await self._rerank(retrieval, trace), reading, k, quoted)
+        taken = self._take(await self._rerank(retrieval, trace), reading, k, quoted)
+        return await self._pin(taken, reading, k, trace)
+
+    async def _pin(self, retrieval: Retrieval, reading: Reading, k: int, trace: Trace) -> Retrieval:
+        """Return the hits with the section first that is pinned to the question: a person says that it answers it."""
+        if self._pinned is None or reading.page.focus or not retrieval.index.rules.get("pinned"):
+            return retrieval
+        version = reading.page.place.version if reading.page.place else None
+        finding = self._pinned.find(reading.standalone, retrieval.index, reading.question.filters, version)
+        section = await optional.run(trace, "pinned", finding, None)
+        if section is None:
+            return retrieval
+        score = max((hit.score for hit in retrieval.hits), default=1.0)
+        first = replace(section, score=score, score_kind="pinned", sources=(section.source,))
+        others = [hit for hit in retrieval.hits if hit.chunk_id != section.chunk_id]
+        evidence = retrieval.evidence and replace(retrieval.evidence, words=1.0, cosine=1.0)
+        return replace(retrieval, hits=(first, *others)[:k], evidence=evidence)
 
     async def _rewrite(self, question: str, trace: Trace) -> Rewrite:
         if self._rewriter is None:

@@ -119,6 +119,13 @@ class HtmlSelectors(_Strict):
         return self.model_dump(exclude_defaults=True)
 
 
+class PinnedQuestion(_Strict):
+    """The section at `url` (`page#anchor`) is the first hit for `question`, and for questions that mean the same."""
+
+    question: Words
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+
+
 class IndexChoices(_Strict):
     """The settings of a collection's index; a change builds a new index from the stored pages.
 
@@ -150,6 +157,7 @@ class Collection(_Strict):
     version: str | None = None
     boosts: dict[UrlPattern, Weight] = {}
     synonyms: list[Annotated[list[Words], Field(min_length=2)]] = []
+    pinned: list[PinnedQuestion] = []
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
 
     @model_validator(mode="after")

@@ -188,6 +188,8 @@ class ReindexRun:
                 live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
                 publication = self._publish(base, live, deletion)
+                if publication:
+                    self._warn_of_pins(publication.index)
         outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
         if gatherer.failed or not (deletion.allowed or gatherer.stopped_by):
             outcome = Outcome.NOTHING_DELETED
@@ -202,6 +204,15 @@ class ReindexRun:
                 f"{count} no text without JavaScript: {named}. Raydex runs no scripts: "
                 "index the files from which that site is made, if you have them"
             )
+
+    def _warn_of_pins(self, index: int) -> None:
+        """Warn of pinned sections that the index does not hold."""
+        urls = [pin.url for pin in self.collection.pinned]
+        chunks = self.store.chunks_of_pages(index, {url.partition("#")[0] for url in urls}) if urls else []
+        known = {f"{hit.url}{anchor}" for hit in chunks for anchor in ("", *(f"#{name}" for name in hit.anchors))}
+        for url in dict.fromkeys(urls):
+            if url not in known:
+                self.log.warn(f"pinned: the index holds no section {url!r}; questions that it is pinned to lack it")
 
     def _decide_deletion(self, index: Index | None, stopped_by: str) -> Deletion:
         deletable, pages = self.store.deletable_pages(self.collection.name, index.id) if index else (0, 0)

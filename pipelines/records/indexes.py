@@ -71,7 +71,7 @@ class Index:
 
     `settings` are those of the build (with the vector type that was chosen), `fingerprint` is of the requested ones.
     `rules` are what the collection's file says of answers from its live index, by key: `boosts`,
-    `synonyms`.
+    `synonyms`, `pinned`.
     """
 
     id: int

@@ -8,7 +8,8 @@ c.id, c.url, c.anchor, c.title, c.headings[1] as heading, c.ordinal, c.text_hash
 
 -- name: answering_rules
 -- What the file of a collection c says of its answers.
-jsonb_strip_nulls(jsonb_build_object('boosts', c.settings -> 'boosts', 'synonyms', c.settings -> 'synonyms'))
+jsonb_strip_nulls(jsonb_build_object(
+    'boosts', c.settings -> 'boosts', 'synonyms', c.settings -> 'synonyms', 'pinned', c.settings -> 'pinned'))
 
 -- name: live_revisions
 select c.name, c.is_default, live.id as index, live.revision, searched.revision as searched, {rules} as rules

@@ -10,18 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
-from pipelines.answering.verified.similarity import SIMILAR, Meaning, may_mean_same, wording_key
+from pipelines.answering.verified.similarity import SIMILAR, Meaning
+from pipelines.answering.verified.wordings import Vector, find_closest
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, Index
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
-
-Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 # An answer that was written meanwhile is given after this many seconds at most; what is given was checked just before.
 CHECK_S = 1.0
@@ -140,22 +137,10 @@ class VerifiedFinder:
         self, snapshot: _Snapshot, question: str, name: str, filters: Filters, version: str | None
     ) -> VerifiedMatch | None:
         kept = [one for one in snapshot.wordings if are_kept(one.sections, filters, version)]
-        same = next((one for one in reversed(kept) if wording_key(one.text) == wording_key(question)), None)
-        if same:
-            return _match(snapshot, same, 1.0)
-        meaning = Meaning.of(question) if kept else None
-        near = [one for one in kept if meaning and may_mean_same(meaning, one.meaning)]
-        if not near:
-            return None
-        cosines = await self._cosines(snapshot, question, name, near)
-        best = int(np.argmax(cosines))
-        return _match(snapshot, near[best], float(cosines[best])) if cosines[best] >= self._similarity else None
-
-    async def _cosines(self, snapshot: _Snapshot, question: str, name: str, wordings: Sequence[_Wording]) -> Vector:
-        new = [one.text for one in wordings if one.text not in snapshot.vectors]
-        vector, *others = await self._embed([question, *new], name or None)
-        snapshot.vectors.update(zip(new, others, strict=True))
-        return np.array([snapshot.vectors[one.text] @ vector for one in wordings], np.float32)
+        found = await find_closest(
+            question, kept, snapshot.vectors, lambda texts: self._embed(texts, name or None), self._similarity
+        )
+        return _match(snapshot, *found) if found else None
 
 
 def given_answers(

@@ -18,6 +18,9 @@ from pipelines.lexical import lexical_folder
 from pipelines.records import IndexSettings
 from pipelines.store import Store, copy_name
 
+# What a copy has of the file of its collection.
+KEPT = ("tags", "version", "html", "boosts", "synonyms", "pinned")
+
 
 class IndexNotBuilt(RuntimeError):
     """An index that a configuration needs could not be built."""
@@ -89,7 +92,7 @@ class SweepIndexes:
         size = choices.chunk_size or "most"
         self._progress(f"index {name}: {choices.model}, chunks of {size} {choices.chunk_unit}")
         described = self._store.collection_settings(self._collection)
-        kept = {key: described[key] for key in ("tags", "version", "html", "boosts", "synonyms") if key in described}
+        kept = {key: described[key] for key in KEPT if key in described}
         copy = Collection.model_validate({"name": self._collection, "index": choices.model_dump(), **kept})
         summary = reindex_copy(
             self._store, self._collection, copy.model_copy(update={"name": name}), self._options, self._progress

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from kit.reindexing import Jobs
 
-from pipelines.answering.factory import make_retriever
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
+from pipelines.records import Filters
 from pipelines.store import Store
 
 BASE = "https://docs.test/"
@@ -23,8 +25,8 @@ PAGES = {
 class Example:
     """A folder of pages, its collection file, and a service that answers from its index."""
 
-    def __init__(self, jobs: Jobs, folder: Path, retriever: Retriever) -> None:
-        self.jobs, self.folder, self.retriever = jobs, folder, retriever
+    def __init__(self, jobs: Jobs, folder: Path, retriever: Retriever, engine: QueryEngine) -> None:
+        self.jobs, self.folder, self.retriever, self.engine = jobs, folder, retriever, engine
         for name, text in PAGES.items():
             page = folder / "docs" / f"{name}.html"
             page.parent.mkdir(parents=True, exist_ok=True)
@@ -41,6 +43,10 @@ class Example:
         hits = self.retriever.retrieve(Search((question,))).hits
         return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits]
 
+    def first(self, question: str, **options: object) -> str:
+        (hit, *_) = self.engine.search(question, **options).hits
+        return hit.source.removeprefix(BASE).removesuffix(".html")
+
     def by_words(self, question: str) -> list[str]:
         hits = self.retriever.retrieve(Search((question,))).hits
         return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits if "bm25" in hit.ranks]
@@ -50,8 +56,9 @@ class Example:
 def example(jobs: Jobs, tmp_path: Path) -> Iterator[Example]:
     with Store(jobs.url) as store:
         store.migrate()
-        retriever = make_retriever(AnswerSettings(home=tmp_path / "home"), store)
-        yield Example(jobs, tmp_path, retriever)
+        settings = AnswerSettings(home=tmp_path / "home", verified={"similarity": 0.7})  # of vectors by words
+        retriever = make_retriever(settings, store)
+        yield Example(jobs, tmp_path, retriever, make_engine(settings, retriever, store=store))
         retriever.close()
 
 
@@ -62,6 +69,20 @@ def test_other_words_for_the_same_find_pages_that_have_only_one_of_them(example)
     assert example.by_words("What about k8s?") == ["guide/cluster"]
     assert example.by_words("container orchestration") == ["guide/cluster"]
     assert "guide/cluster" not in example.by_words("container of rows")
+
+
+def test_a_pinned_section_is_the_first_hit_for_its_question_and_those_that_mean_the_same(example):
+    url = f"{BASE}guide/cluster.html"
+    pinned = f"pinned: [{{question: 'How do I drop rows?', url: '{url}'}}, {{question: 'Why?', url: '{url}#no'}}]"
+    assert example.index()["warnings"] == []
+    assert example.first("How do I drop rows?") == "reference/rows"
+    (warning,) = example.index(pinned)["warnings"]
+    assert f"{url}#no" in warning
+    assert example.first("How do I drop rows?") == example.first("how can I drop rows") == "guide/cluster"
+    assert "guide/cluster" not in (example.first("How do I drop tables?"), example.first("Why?"))
+    assert example.first("How do I drop rows?", filters=Filters(url_prefix=f"{BASE}tutorial/")) == "tutorial/first"
+    (status,) = example.jobs.run("status").summary["collections"].values()
+    assert warning in status["runs"][0]["error"]
 
 
 def test_boosts_move_pages_up_and_down_without_a_new_index(example):

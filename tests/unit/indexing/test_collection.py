@@ -67,6 +67,7 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
         ({"target": URL, "synonyms": [["k8s"]]}, "synonyms.0 = ['k8s']"),
         ({"target": URL, "synonyms": [["k8s", " "]]}, "synonyms.0.1 = ' '"),
+        ({"target": URL, "pinned": [{"question": "How?", "url": "/install"}]}, "pinned.0.url = '/install'"),
         ({"target": URL, "name": "Not A Name"}, "name = 'Not A Name'"),
     ],
 )

@@ -1,0 +1,53 @@
+"""Finds which of the questions that are known means the same as one that is asked.
+
+Knows wordings and their vectors; nothing of what belongs to them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from pipelines.answering.verified.similarity import Meaning, may_mean_same, wording_key
+
+Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+
+
+class KnownWording(Protocol):
+    """A question that is known."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def meaning(self) -> Meaning: ...
+
+
+WordingT = TypeVar("WordingT", bound=KnownWording)
+
+
+async def find_closest(
+    question: str,
+    wordings: Sequence[WordingT],
+    vectors: dict[str, Vector],
+    embed: Callable[[Sequence[str]], Awaitable[Sequence[Vector] | Vector]],
+    similarity: float,
+) -> tuple[WordingT, float] | None:
+    """Return the wording that means the same as `question`, with the cosine of the two; None if none does.
+
+    It is the last one with the same words, else the one of the highest cosine, from `similarity` on. `vectors` are
+    those of wordings, and get those that are new.
+    """
+    same = next((one for one in reversed(wordings) if wording_key(one.text) == wording_key(question)), None)
+    if same:
+        return same, 1.0
+    meaning = Meaning.of(question) if wordings else None
+    near = [one for one in wordings if meaning and may_mean_same(meaning, one.meaning)]
+    if not near:
+        return None
+    new = [one.text for one in near if one.text not in vectors]
+    vector, *others = await embed([question, *new])
+    vectors.update(zip(new, others, strict=True))
+    cosines = np.array([vectors[one.text] @ vector for one in near], np.float32)
+    best = int(np.argmax(cosines))
+    return (near[best], float(cosines[best])) if cosines[best] >= similarity else None
