@@ -158,6 +158,7 @@ class Collection(_Strict):
     boosts: dict[UrlPattern, Weight] = {}
     synonyms: list[Annotated[list[Words], Field(min_length=2)]] = []
     pinned: list[PinnedQuestion] = []
+    examples: list[Words] = Field(default=[], max_length=12)
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
 
     @model_validator(mode="after")

@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
+from pipelines.answering.grounding.answerable import is_likely
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Search
+from pipelines.answering.verified.finder import given_answers
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
@@ -75,7 +77,10 @@ class CollectionOut(BaseModel):
 
 
 class OutlineOut(BaseModel):
-    """What a published collection is about; `examples` are questions made from its headings that it answers."""
+    """What a published collection is about; `examples` are questions that it answers.
+
+    They are those of the collection's file, else of its verified answers and made from its headings.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -178,41 +183,53 @@ class StateRoutes:
 
 
 class KnownOutlines:
-    """What each collection is about, read once for each revision of its index."""
+    """What each collection is about, read again when its index, its examples or its verified answers have changed."""
 
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
         self._engine, self._store, self._threads = engine, store, threads
-        self._known: dict[str, tuple[tuple[int, int], Outline]] = {}
+        self._known: dict[str, tuple[tuple[Any, ...], Outline]] = {}
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def get(self, row: Mapping[str, Any]) -> Outline:
         """Return the outline of the collection of a row of the store, with its example questions."""
-        name, revision = row["name"], (row["index"], row["revision"])
+        name, settings = row["name"], await self._threads.run(self._store.collection_settings, row["name"])
+        given = tuple(settings.get("examples", ()))
+        mark = await self._threads.run(self._store.verified_mark, name)
+        state = (row["index"], row["revision"], given or mark)
         async with self._reading[name]:
             known, outline = self._known.get(name, (None, Outline()))
-            if known == revision:
+            if known == state:
                 return outline
             outline = await self._threads.run(self._store.outline, name, row["index"])
             examples: Sequence[ExampleQuestion] = ()
             try:
-                sections = await self._threads.run(self._store.section_starts, name, row["index"])
-                examples = await asyncio.to_thread(choose_examples, sections, _TRIED * MOST)
-                outline = replace(outline, examples=tuple(await self._that_find(name, examples)))
+                if not given:
+                    given = await self._threads.run(self._verified, name) if mark.answers else ()
+                    sections = await self._threads.run(self._store.section_starts, name, row["index"])
+                    examples = await asyncio.to_thread(choose_examples, sections, _TRIED * MOST)
+                    given += tuple(await self._that_find(name, examples, MOST - len(given)))
             except Exception as error:
                 log.info("the example questions of %r were not made or not tried: %s", name, error)
-                return replace(outline, examples=tuple(example.question for example in examples[:MOST]))
-            self._known[name] = revision, outline
-            return outline
+                return replace(outline, examples=given or tuple(example.question for example in examples[:MOST]))
+            self._known[name] = state, replace(outline, examples=given)
+            return self._known[name][1]
 
-    async def _that_find(self, collection: str, examples: Sequence[ExampleQuestion]) -> list[str]:
-        """Return the first questions that find the page that they were made from."""
+    def _verified(self, collection: str) -> tuple[str, ...]:
+        """Return the questions of the newest verified answers that are given."""
+        index, answers = self._store.live_index(collection), self._store.verified_answers(collection)
+        newest = sorted(answers, key=lambda answer: answer.changed, reverse=True)
+        return tuple(answer.questions[0] for answer, _ in given_answers(self._store, index, newest)[:MOST])
+
+    async def _that_find(self, collection: str, examples: Sequence[ExampleQuestion], most: int) -> list[str]:
+        """Return the first questions that the index likely answers, with their own page as the first hit."""
         found: list[str] = []
         for example in examples:
-            retrieval = await self._engine.aretrieve(Search((example.question,), collection))
-            if any(hit.url == example.url for hit in retrieval.hits):
-                found.append(example.question)
-            if len(found) == MOST:
+            if len(found) >= most:
                 break
+            retrieval = await self._engine.aretrieve(Search((example.question,), collection))
+            first, evidence = retrieval.hits[:1], retrieval.evidence
+            if any(hit.url == example.url for hit in first) and (evidence is None or is_likely(evidence)):
+                found.append(example.question)
         return found
 
 

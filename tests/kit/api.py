@@ -22,6 +22,7 @@ from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import AskedQuestion, NoLiveIndex, Outline, RecordedQuestion, SectionStart, StoreUnavailable
+from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
 from serve.recorder import QuestionContext
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
@@ -168,6 +169,8 @@ class FakeStore:
         self.sections: list[SectionStart] = []
         self.default = ""
         self.titles: dict[str, str] = {}
+        self.examples: list[str] = []
+        self.verified: list[VerifiedAnswer] = []
         self.away = self.conversations_away = False
         self.publish("docs")
 
@@ -208,7 +211,16 @@ class FakeStore:
         ]
 
     def collection_settings(self, collection: str) -> dict[str, Any]:
-        return {"title": self.titles.get(collection, "")}
+        return {"title": self.titles.get(collection, ""), "examples": self.examples}
+
+    def verified_mark(self, collection: str) -> VerifiedMark:
+        return VerifiedMark(len(self.verified))
+
+    def verified_answers(self, collection: str) -> list[VerifiedAnswer]:
+        return self.verified
+
+    def chunks_of_pages(self, index: int, urls: set[str]) -> list[Hit]:
+        return [hit for hit in (CSV,) if hit.url in urls]
 
     def layout_sample(self, collection: str, least: int, most: int) -> dict[str, str]:
         return {}

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,13 +10,17 @@ from fastapi.testclient import TestClient
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
 from starlette.exceptions import HTTPException
 
-from pipelines.answering.question import QuestionTooLong
+from pipelines.answering.question import Question, QuestionTooLong
+from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.live import CollectionNotNamed, ModelNotReady
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.synthesis.base import ModeNeedsModel
 from pipelines.answering.synthesis.prompts import TemplateError
+from pipelines.answering.verified.sections import pin, read_sections
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.records import Filters, Message
 from pipelines.store import Key, NoLiveIndex, SectionStart, StoreUnavailable
+from pipelines.store.collections.verified import VerifiedAnswer
 from serve.api.replies import ErrorOut
 from serve.routes import create_app
 
@@ -432,6 +437,36 @@ def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore
     assert len(client.get("/collections/docs").json()["examples"]) == 2  # untried, and tried again next time
     engine.fails = None
     assert client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 5
+    pinned = pin(CSV.source, read_sections([CSV], [CSV.source])[CSV.source])
+    answer = VerifiedAnswer("docs", ("Can I read CSV?",), "Yes [1].", (pinned,))
+    store.verified = [
+        answer,
+        replace(answer, questions=("Old?",), retired=True),
+    ]  # those come first that people answered
+    assert client.get("/collections/docs").json()["examples"] == ["Can I read CSV?", "How do I read CSV files?"]
+    store.examples = ["What is new?"]
+    assert client.get("/collections/docs").json()["examples"] == ["What is new?"]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "shown"), [(None, 1), (Evidence(3, 9, 1.0, 1.0), 1), (Evidence(3, 9, 0.1, 0.1), 0)]
+)
+def test_an_example_question_is_one_that_the_index_likely_answers(
+    client: TestClient,
+    store: FakeStore,
+    engine: FakeEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    evidence: Evidence | None,
+    shown: int,
+) -> None:
+    store.sections = [section(CSV.url, "Reading CSV files")]
+    plain = engine.asearch
+
+    async def with_evidence(question: Question) -> Retrieval:
+        return replace(await plain(question), evidence=evidence)
+
+    monkeypatch.setattr(engine, "asearch", with_evidence)
+    assert len(client.get("/collections/docs").json()["examples"]) == shown
 
 
 def test_a_collection_is_shown_without_examples_if_none_can_be_made(client: TestClient, store: FakeStore) -> None:
