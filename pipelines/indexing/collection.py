@@ -6,6 +6,7 @@ key is validated; defaults come from the settings that the values end in. Knows 
 
 import glob
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -23,6 +24,17 @@ from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 
+
+def check_logo(logo: str) -> str:
+    """Return `logo`, a picture in itself ("" for none). Raises InvalidLogo."""
+    kinds = ", ".join(LOGOS)
+    if logo and not re.fullmatch(rf"data:(?:{'|'.join(map(re.escape, LOGOS.values()))});base64,[\w+/]+=*", logo):
+        raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) beside the collection file, not a URL")
+    if len(logo) > MAX_LOGO:
+        raise InvalidLogo(f"the picture has {len(logo):,} characters, at most {MAX_LOGO:,} are shown; make it smaller")
+    return logo
+
+
 UrlPattern = Annotated[str, AfterValidator(check_pattern)]
 Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
 Weight = Annotated[float, Field(gt=0, le=100)]
@@ -34,12 +46,19 @@ CRAWL, INDEX = CrawlSettings(("http://localhost/",)), IndexSettings()
 # Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
 MAX_DELETE_RATIO = 0.2
 COLLECTION_FILES = (".yaml", ".yml")
+# Pictures that readers' browsers show, and how many characters one may have: it comes with the collection's title.
+LOGOS = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif"}
+MAX_LOGO = 100_000
 # A host with a dot or a port, perhaps with a path.
 _WITHOUT_SCHEME = re.compile(r"(?:[\w-]+(?:\.[\w-]+)+(?::\d+)?|[\w-]+:\d+)(?:/.*)?")
 
 
 class InvalidCollection(ValueError):
     """A collection file or its flags can't be used; the message names the file, the key and the value."""
+
+
+class InvalidLogo(ValueError):
+    """A logo is no picture, or too large."""
 
 
 class _Strict(BaseModel):
@@ -159,6 +178,7 @@ class Collection(_Strict):
     synonyms: list[Annotated[list[Words], Field(min_length=2)]] = []
     pinned: list[PinnedQuestion] = []
     examples: list[Words] = Field(default=[], max_length=12)
+    logo: Annotated[str, AfterValidator(check_logo)] = ""
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
 
     @model_validator(mode="after")
@@ -288,7 +308,15 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         raise InvalidCollection(
             f"collection file {path} must hold keys and values (name, sites, …), not {type(data).__name__}"
         )
+    if isinstance(logo := data.get("logo"), str) and logo and not logo.startswith("data:"):
+        data["logo"] = _embedded(path.parent / logo) or logo
     return {"name": path.stem, **data}
+
+
+def _embedded(picture: Path) -> str:
+    """Return a picture as a `data:` URL, "" if there is none at that path."""
+    kind = LOGOS.get(picture.suffix.lower())
+    return f"data:{kind};base64,{b64encode(picture.read_bytes()).decode()}" if kind and picture.is_file() else ""
 
 
 def _replace(collection: Collection, crawl: Mapping[str, Any], index: Mapping[str, Any], origin: str) -> Collection:

@@ -79,7 +79,8 @@ class CollectionOut(BaseModel):
 class OutlineOut(BaseModel):
     """What a published collection is about; `examples` are questions that it answers.
 
-    They are those of the collection's file, else of its verified answers and made from its headings.
+    They are those of the collection's file, else of its verified answers and made from its headings. `logo` is a
+    picture as a `data:` URL, "" for none.
     """
 
     model_config = ConfigDict(
@@ -91,6 +92,7 @@ class OutlineOut(BaseModel):
                     "versions": ["16", "15"],
                     "languages": ["en"],
                     "examples": ["How do I make a base backup?"],
+                    "logo": "data:image/png;base64,…",
                     "pages": 900,
                     "chunks": 15000,
                     "published_at": "2026-01-31T12:00:00+00:00",
@@ -104,6 +106,7 @@ class OutlineOut(BaseModel):
     versions: list[str]
     languages: list[str]
     examples: list[str]
+    logo: str
     pages: int
     chunks: int
     published_at: str | None
@@ -117,6 +120,7 @@ class OutlineOut(BaseModel):
             versions=list(outline.versions),
             languages=list(outline.languages),
             examples=[clean_for_storage(question) for question in outline.examples],
+            logo=outline.logo,
             pages=stats.get("pages", 0),
             chunks=stats.get("chunks", 0),
             published_at=row["published_at"].isoformat() if row["published_at"] else None,
@@ -195,12 +199,13 @@ class KnownOutlines:
         name, settings = row["name"], await self._threads.run(self._store.collection_settings, row["name"])
         given = tuple(settings.get("examples", ()))
         mark = await self._threads.run(self._store.verified_mark, name)
-        state = (row["index"], row["revision"], given or mark)
+        logo = str(settings.get("logo") or "")
+        state = (row["index"], row["revision"], given or mark, logo)
         async with self._reading[name]:
             known, outline = self._known.get(name, (None, Outline()))
             if known == state:
                 return outline
-            outline = await self._threads.run(self._store.outline, name, row["index"])
+            outline = replace(await self._threads.run(self._store.outline, name, row["index"]), logo=logo)
             examples: Sequence[ExampleQuestion] = ()
             try:
                 if not given:

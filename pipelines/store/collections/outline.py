@@ -59,7 +59,7 @@ class Place:
 class Outline:
     """What a collection is about: title and URL of its root page ("" if none is), versions (newest first), languages.
 
-    `examples` are questions that a new reader may ask.
+    `examples` are questions that a new reader may ask, `logo` a picture as a `data:` URL.
     """
 
     title: str = ""
@@ -67,6 +67,7 @@ class Outline:
     languages: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     root: str = ""
+    logo: str = ""
 
 
 class Outlines(Documents):

@@ -195,7 +195,7 @@ class Chat {
       });
     const level = /** @type {"h1" | "h2"} */ (`h${this.options.heading}`);
     const title = make(level, {class: "name"}, this.options.title);
-    const top = make("header", {class: "top"}, this.menu, title, this.places.element, fresh);
+    const top = make("header", {class: "top"}, this.menu, this.places.logo, title, this.places.element, fresh);
     const main = make(
       "section",
       {class: "main", "aria-label": "Conversation"},

@@ -5,7 +5,7 @@ import {make} from "./dom.js";
 const LABELS = {collection: "Collection", version: "Version", language: "Language"};
 const ANY = {version: "All versions", language: "All languages"};
 
-/** The pickers; `place` is `{collection, version, language}`, "" for any. */
+/** The pickers, and the logo of the collection; `place` is `{collection, version, language}`, "" for any. */
 export class Places {
   /**
    * `changed()` is called when another place was chosen; `wanted` is the place to begin with; with `fixed`, its
@@ -19,6 +19,7 @@ export class Places {
     this.about = null;
     this.rows = [];
     this.element = make("div", {class: "places"});
+    this.logo = make("span", {class: "logo"});
   }
 
   /** Ask the service what there is. Throws ServiceError. */
@@ -48,6 +49,9 @@ export class Places {
   }
 
   #draw() {
+    const src = this.about?.logo ?? ""; // a picture in itself: nothing is loaded from elsewhere
+    const onerror = () => this.logo.replaceChildren();
+    this.logo.replaceChildren(...(src.startsWith("data:image/") ? [make("img", {src, alt: "", onerror})] : []));
     const choices = {
       collection: this.rows.map(row => [row.name, this.#nameOf(row)]),
       version: offer("version", this.about?.versions),

@@ -375,6 +375,19 @@ def test_an_empty_page_offers_questions_of_the_collection(site: Site) -> None:
     assert page.count(".examples") == 0 and site.engine.asks[-1].question == QUESTION
 
 
+def test_a_logo_stands_in_the_header_and_is_loaded_from_nowhere(site: Site) -> None:
+    picture = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+    for logo, shown in ((picture, True), ("https://cdn.test/logo.png", False), ("", False)):
+        about = {**ABOUT, "versions": [], "languages": ["en"], "examples": [], "logo": logo}
+        site.reply("/collections/docs", 200, json.dumps(about))
+        page = site.open()
+        page.wait_for("document.querySelector('.lead')?.textContent.includes('Gadgets')")
+        seen = "(img => !!img && img.complete && img.naturalWidth > 0)(document.querySelector('.top .logo img'))"
+        if shown:
+            page.wait_for(seen)
+        assert (page.evaluate(seen), page.count("img")) == (shown, int(shown))
+
+
 def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> None:
     several = {**ABOUT, "versions": ["2.0", "1.9"], "languages": ["de", "en"], "examples": []}
     site.reply("/collections/docs", 200, json.dumps(several))

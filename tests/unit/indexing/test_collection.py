@@ -118,6 +118,26 @@ def test_the_collection_files_that_come_with_it_can_be_read(file):
     assert load_collection(file).name
 
 
+def test_a_logo_is_a_picture_beside_the_file_and_is_kept_with_the_collection(tmp_path):
+    file = tmp_path / "docs.yaml"
+    (tmp_path / "logo.png").write_bytes(b"\x89PNG")
+    file.write_text(f"sites: [{{start_urls: [{URL}]}}]\nlogo: logo.png")
+    stored = load_collection(file).as_stored()
+    assert stored["logo"] == "data:image/png;base64,iVBORw=="
+    assert compose_collection(stored=stored).logo == stored["logo"]
+    (tmp_path / "logo.png").write_bytes(b"x" * 100_000)
+    with pytest.raises(InvalidCollection, match="logo: the picture has 133,358 characters, at most 100,000"):
+        load_collection(file)
+
+
+@pytest.mark.parametrize("logo", ["no.png", "https://x.test/a.png", "data:text/html;base64,PGI+", "docs.yaml"])
+def test_what_is_no_picture_is_no_logo(tmp_path, logo):
+    file = tmp_path / "docs.yaml"
+    file.write_text(f"sites: [{{start_urls: [{URL}]}}]\nlogo: '{logo}'")
+    with pytest.raises(InvalidCollection, match=r"logo: '.*' is no picture: give a file \(.svg, .png"):
+        load_collection(file)
+
+
 def test_values_are_checked_where_they_are_given():
     with pytest.raises(ValueError, match=r"'\(' is not a regular expression"):
         Site(start_urls=[URL], include=["("])

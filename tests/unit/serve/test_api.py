@@ -428,7 +428,7 @@ def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore
     outline = client.get("/collections/docs").json()
     assert outline == {
         "name": "docs", "title": "The docs", "versions": ["2", "1"], "languages": ["en"],
-        "examples": ["How do I read CSV files?"], "pages": 0, "chunks": 0,
+        "examples": ["How do I read CSV files?"], "logo": "", "pages": 0, "chunks": 0,
         "published_at": "2026-01-31T00:00:00+00:00",
     }  # fmt: skip
     assert client.get("/collections/docs").json() == outline and store.outlined == 2  # and for the title
