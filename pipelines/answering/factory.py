@@ -95,6 +95,7 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
         settings=RetrievalSettings(
             leg_depth=settings.retrieval.leg_depth,
             fusion=make_fusion(settings),
+            ranking=settings.retrieval.ranking,
             neighbours=settings.retrieval.neighbours,
             spelling=settings.retrieval.spelling,
             patience_s=settings.retrieval.patience_s,

@@ -90,5 +90,5 @@ class HitFinder:
         if page.focus:
             evidence = None if page.focus == "whole" and not quoted else retrieval.evidence
             return replace(retrieval, hits=tuple(page.arrange(hits, k)), evidence=evidence)
-        spread = spread_pages(hits) if self._settings.pages_first else hits
+        spread = spread_pages(hits) if self._reranker and self._settings.pages_first else hits
         return replace(retrieval, hits=tuple(take_diverse(spread, k, self._settings.max_per_page)))

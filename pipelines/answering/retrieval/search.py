@@ -27,6 +27,7 @@ from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndex
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import Focus, page_first
 from pipelines.answering.retrieval.prior import Prior, boost_prior, both_priors, no_prior, version_prior
+from pipelines.answering.retrieval.ranking import DEPTH, LEARNED, rank
 from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches, other_words
 from pipelines.records import Filters, Hit, Index
@@ -75,7 +76,8 @@ class IndexStore(LiveIndexStore, Protocol):
 class RetrievalSettings:
     """How a collection is searched.
 
-    Each leg contributes up to `leg_depth` hits for each query, and `fusion` makes one list of them. `neighbours` chunks
+    Each leg contributes up to `leg_depth` hits for each query, and `fusion` makes one list of them; with the `ranking`
+    "learned" its first hits are ordered by their texts (see ranking.py), with "fused" they stay. `neighbours` chunks
     of its section on each side are joined to a hit's context. With `spelling`, words of the question that the index
     does not hold are corrected by those that it holds. A question waits `patience_s` seconds for BM25 to follow or for
     a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that for a leg (None:
@@ -84,6 +86,7 @@ class RetrievalSettings:
 
     leg_depth: int = 50
     fusion: Fusion = field(default_factory=Fusion)
+    ranking: str = LEARNED
     neighbours: int = 0
     spelling: bool = True
     patience_s: float = 2.0
@@ -218,16 +221,26 @@ class Searcher:
             nothing: list[ScoredChunk] = []
             of_page = trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, results), nothing)
             lists.append(RankedList(PLACE, of_page))
-        kept = trace.run("fuse", lambda: self._fuse(search, lists, index))
-        texts = trace.run("texts", lambda: chunks.hits([one.chunk_id for one in kept]))
-        return found, [one.to_hit(texts[one.chunk_id]) for one in kept if one.chunk_id in texts]
-
-    def _fuse(self, search: Search, lists: Sequence[RankedList], index: Index) -> list[FusedText]:
         prior = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
+        kept = trace.run("fuse", lambda: self._fuse(search, lists, prior))
+        texts = trace.run("texts", lambda: chunks.hits([one.chunk_id for one in kept]))
+        kept = [one for one in kept if one.chunk_id in texts]
+        hits = [one.to_hit(texts[one.chunk_id]) for one in kept]
+        if self._orders(search):
+            priors = [prior(one.chunk) for one in kept]
+            spread = self._fusion.pages_first
+            return found, trace.run("rank", lambda: rank(search.queries[0], hits, priors, search.k, spread=spread))
+        return found, hits
+
+    def _orders(self, search: Search) -> bool:
+        """Return whether the texts decide the order: that of an open page which is asked about is its own."""
+        return self._settings.ranking == LEARNED and not search.focus
+
+    def _fuse(self, search: Search, lists: Sequence[RankedList], prior: Prior) -> list[FusedText]:
         fused = self._fusion.fuse(lists, search.queries, prior)
         if search.place and search.focus:
             fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
-        return fused[: search.k]
+        return fused[: max(search.k, DEPTH) if self._orders(search) else search.k]
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
         """Run every query by every leg, concurrently."""

@@ -11,6 +11,7 @@ from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.fusion import FUSIONS
 from pipelines.answering.retrieval.legs import BM25, VECTOR
+from pipelines.answering.retrieval.ranking import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings.agents import RuleSettings
 from pipelines.answering.settings.names import Group
@@ -49,6 +50,7 @@ class RetrievalChoices(Group):
     rrf_k: Annotated[int, Field(ge=0)] = _FUSION.rrf_k  # a hit of rank r counts weight / (rrf_k + r)
     reference_weight: Annotated[float, Field(gt=0, le=1)] = _FUSION.reference_weight  # of reference pages not named
     pages_first: bool = _FUSION.pages_first  # the best hit of every page before a second hit of any
+    ranking: Annotated[str, _one_of(RANKINGS)] = _RETRIEVAL.ranking  # by the hits' texts, or as they were fused
     max_per_page: Annotated[int, Field(ge=0)] = _ENGINE.max_per_page  # hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds

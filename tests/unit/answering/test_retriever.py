@@ -17,6 +17,7 @@ from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.legs import LegRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady, choose_collection
 from pipelines.answering.retrieval.neighbours import join_chunks
+from pipelines.answering.retrieval.ranking import FUSED, LEARNED
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import LexicalIndex, Matches
@@ -74,7 +75,7 @@ def make(store: MemoryStore, models: Models, tmp_path: Path) -> Iterator[Make]:
     ) -> Retriever:
         folder = lexical or (lambda index: LexicalIndex(tmp_path / str(index.id)))
         waiting = {"patience_s": 20.0, "timeout_s": 30.0}  # a busy machine is no failure
-        patient = RetrievalSettings(**{**waiting, **settings})
+        patient = RetrievalSettings(**{"ranking": FUSED, **waiting, **settings})
         made.append(Retriever(store, models, folder, collection=collection, settings=patient, others=others))
         return made[-1]
 
@@ -336,6 +337,13 @@ def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStor
 
 
 # ---------------------------------------------------------------------------------------------- several queries
+
+
+def test_the_texts_of_the_hits_decide_their_order(make: Make) -> None:
+    found = make(ranking=LEARNED).retrieve(search_for("read_csv files"))
+    assert found.hits[0].source == CSV.source and found.hits[0].score_kind == LEARNED
+    assert [hit.ranks[LEARNED] for hit in found.hits] == list(range(1, len(found.hits) + 1))
+    assert found.hits[0].scores["rrf"] > 0 and "rank" in found.timings
 
 
 def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store: MemoryStore, models: Models) -> None:

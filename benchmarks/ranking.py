@@ -1,0 +1,139 @@
+"""Fits the weights of pipelines/answering/retrieval/ranking.yaml, and measures them on sites that they did not see.
+
+    python benchmarks/ranking.py [--questions FILE] [--fit]
+
+The questions (217, benchmarks/questions/sections.jsonl) were written in readers' words, each from one section of a
+site and before anything was searched. Each site is a collection of this RAYDEX_HOME, indexed from its sources:
+
+    raydex index --path /usr/share/doc/git-doc --base-url https://git.test/ --collection git     # Debian's git-doc
+    raydex index --path fastapi/docs/en/docs --base-url https://fastapi.test/ --collection fastapi
+    raydex index --path uv/docs --base-url https://uv.test/ --collection uv
+    raydex index --path prometheus-docs/docs --base-url https://prometheus.test/ --collection prometheus
+    raydex index --path vite/docs --base-url https://vite.test/ --collection vite
+
+Prints, as fused and as ranked by weights that were fitted on the other sites, the shares of questions with the page and
+the section among the first hits, and with --fit the weights of all.
+"""
+
+import argparse
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from jobs.environment import open_store, read_configuration
+from pipelines.answering.factory import make_retriever
+from pipelines.answering.retrieval import ranking
+from pipelines.answering.retrieval.fusion import spread_pages
+from pipelines.answering.retrieval.search import Search
+from pipelines.evaluation.statistics import paired_test
+from pipelines.records import Hit
+
+QUESTIONS = Path(__file__).parent / "questions" / "sections.jsonl"
+STRENGTH = 6.0  # of the penalty on squared weights, for features of variance 1
+PLACES = [(kind, k) for kind in ("page", "section") for k in (1, 5, 9)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the hits of its site in the order of their fused scores."""
+
+    question: str
+    source: str
+    hits: Sequence[Hit]
+    features: ranking.Features
+
+    def found(self, hits: Sequence[Hit]) -> list[float]:
+        """Return for each of PLACES 1.0 if the page or section is among the first hits, else 0.0."""
+        page = self.source.partition("#")[0]
+        is_there = {"page": [hit.url == page for hit in hits], "section": [hit.source == self.source for hit in hits]}
+        return [float(any(is_there[kind][:k])) for kind, k in PLACES]
+
+
+Sites = Mapping[str, Sequence[Asked]]
+
+
+def ask(questions: Path) -> Sites:
+    """Return the questions of each collection with the hits that the legs find. Raises NoSuchCollection."""
+    rows = [json.loads(line) for line in questions.read_text("utf-8").splitlines()]
+    settings = read_configuration()
+    settings = settings.model_copy(
+        update={"retrieval": settings.retrieval.model_copy(update={"ranking": ranking.FUSED})}
+    )
+    sites: dict[str, list[Asked]] = {}
+    with open_store() as store, contextlib.closing(make_retriever(settings, store)) as retriever:
+        for row in rows:
+            name, question = row["collection"], row["question"]
+            if name not in sites:
+                retriever.prepare(name)
+            found = retriever.retrieve(Search((question,), collection=name, k=ranking.DEPTH))
+            hits = sorted(found.hits, key=lambda hit: -hit.score)
+            asked = Asked(question, row["source"], hits, ranking.features(found.question, hits))
+            sites.setdefault(name, []).append(asked)
+    return sites
+
+
+def fit(asked: Sequence[Asked]) -> NDArray[np.float64]:
+    """Return the weights under which the hits of the section that answers are likeliest.
+
+    A conditional logistic regression (McFadden: "Conditional logit analysis of qualitative choice behavior", 1974) with
+    a penalty on squared weights; a question whose section is not among the hits teaches nothing.
+    """
+    data = []
+    for one in asked:
+        right = np.array([hit.source == one.source for hit in one.hits], np.float64)
+        if right.any():
+            data.append((one.features, right / right.sum()))
+    scale = np.concatenate([table - table.mean(axis=0) for table, _ in data]).std(axis=0) + 1e-9
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        total, slope = STRENGTH * float(weights @ weights), 2 * STRENGTH * weights
+        for table, right in data:
+            odds = (table / scale) @ weights
+            likely = np.exp(odds - odds.max())
+            likely /= likely.sum()
+            total -= float(right @ np.log(likely + 1e-300))
+            slope -= (right - likely) @ (table / scale)
+        return total, slope
+
+    found: NDArray[np.float64] = minimize(loss, np.zeros(len(scale)), jac=True, method="L-BFGS-B").x
+    return found / scale
+
+
+def measure(sites: Sites) -> list[tuple[str, float, float, float, float]]:
+    """Return for each of PLACES its name, the share on sites not seen, and the gain over the fusion."""
+    before, after = list[list[float]](), list[list[float]]()
+    for name, asked in sites.items():
+        weights = fit([one for other, rows in sites.items() if other != name for one in rows])
+        for one in asked:
+            before.append(one.found(spread_pages(one.hits)))
+            ranked = ranking.rank(one.question, one.hits, [1.0] * len(one.hits), 9, weights=weights)
+            after.append(one.found(ranked))
+    rows = []
+    for n, (kind, k) in enumerate(PLACES):
+        test = paired_test([row[n] for row in after], [row[n] for row in before])
+        rows.append((f"{kind} at {k}", float(np.mean([row[n] for row in after])), test.difference, test.low, test.high))
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=Path, default=QUESTIONS)
+    parser.add_argument("--fit", action="store_true", help="print the weights that all sites together give")
+    args = parser.parse_args()
+    sites = ask(args.questions)
+    print(f"{sum(map(len, sites.values()))} questions to {len(sites)} sites, each ranked by weights of the others")
+    for name, share, gain, low, high in measure(sites):
+        print(f"{name:12} {share:.3f} {gain:+.3f} [{low:+.3f}, {high:+.3f}]")
+    if args.fit:
+        weights = fit([one for rows in sites.values() for one in rows])
+        print(*(f"{name}: {weight:.2f}" for name, weight in zip(ranking.NAMES, weights, strict=True)), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

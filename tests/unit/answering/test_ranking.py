@@ -1,0 +1,65 @@
+"""The order of hits by their texts: what each feature says, priors, and the spread over pages."""
+
+from dataclasses import replace
+
+import numpy as np
+from kit.answering import make_hit
+
+from pipelines.answering.retrieval.ranking import LEARNED, NAMES, features, rank
+from pipelines.records import Hit
+
+QUESTION = "How do I limit the memory of a worker?"
+LONG = "and so on for many more words that say nothing of it " * 5
+
+
+def hit(page: str, text: str, score: float = 0.03, ordinal: int = 1, cosine: float | None = 0.5) -> Hit:
+    scores = {} if cosine is None else {"vector": cosine}
+    url = f"https://d.test/{page}"
+    made = make_hit(url, text)
+    return replace(made, chunk_id=f"{page}{ordinal}{text[:9]}", url=url, score=score, scores=scores, ordinal=ordinal)
+
+
+def feature(name: str, *hits: Hit) -> list[float]:
+    return list(features(QUESTION, hits)[:, NAMES.index(name)])
+
+
+def test_each_feature_says_what_it_is_named_after() -> None:
+    good = hit("a", f"Limit the memory of a worker in its settings {LONG}", 0.03, ordinal=0, cosine=0.7)
+    late = hit("b", f"{LONG} limit the memory of a worker", 0.015, cosine=0.5)
+    short = hit("b", "Nothing of it.", 0.015, cosine=None)
+    assert feature("fused", good, late, short) == [1.0, 0.5, 0.5]
+    assert np.allclose(feature("cosine", good, late, short), [0.0, -0.2, -0.22])
+    assert feature("words", good, late, short)[:2] == [1.0, 1.0] and feature("words", good, late, short)[2] < 0.1
+    assert feature("beginning", good, late, short) == [1.0, 0.0, 0.0]
+    assert feature("page", good, late, short) == [1.0, 1.0, 1.0]
+    assert feature("short", good, late, short) == [0.0, 0.0, 1.0]
+    assert feature("first", good, late, short) == [1.0, 0.0, 0.0]
+
+
+def test_the_text_that_has_the_words_of_the_question_comes_first() -> None:
+    first = hit("a", f"Workers are described elsewhere {LONG}", 0.03)
+    second = hit("b", f"The memory of a worker is limited by a setting {LONG}", 0.029)
+    ranked = rank(QUESTION, [first, second], [1.0, 1.0], 2)
+    assert [one.url for one in ranked] == [second.url, first.url]
+    assert ranked[0].score > ranked[1].score and ranked[0].score_kind == LEARNED and ranked[0].ranks[LEARNED] == 1
+
+
+def test_a_prior_moves_a_hit_and_a_prior_of_1_does_not() -> None:
+    hits = [hit("a", f"limit the memory of a worker {LONG}"), hit("b", f"limit the memory of a worker, too {LONG}")]
+    assert [one.url for one in rank(QUESTION, hits, [1.0, 1.0], 2)] == [hits[0].url, hits[1].url]
+    assert [one.url for one in rank(QUESTION, hits, [0.02, 1.0], 2)] == [hits[1].url, hits[0].url]
+
+
+def test_a_further_hit_of_a_page_comes_later_but_before_one_that_is_far_worse() -> None:
+    best, other = (hit("a", f"limit the memory of a worker {LONG} {n}", ordinal=n) for n in (1, 2))
+    near = hit("b", f"limit the memory of a worker {LONG}", 0.029, cosine=0.49)
+    far = hit("c", f"nothing of it {LONG}", 0.01, cosine=0.1)
+    hits = [best, other, near, far]
+    assert [one.url[-1] for one in rank(QUESTION, hits, [1.0] * 4, 4)] == ["a", "b", "a", "c"]
+    assert [one.url[-1] for one in rank(QUESTION, hits, [1.0] * 4, 4, spread=False)] == ["a", "a", "b", "c"]
+
+
+def test_hits_without_vectors_words_or_texts_are_ranked_too() -> None:
+    bare = [hit("a", "", cosine=None), hit("b", "一段文字", cosine=None)]
+    assert len(rank("这是什么？", bare, [1.0, 1.0], 5)) == 2
+    assert rank(QUESTION, [], [], 5) == []
