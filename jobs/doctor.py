@@ -76,7 +76,7 @@ def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
     yield Check("pgvector", database.check_pgvector, QUICK_S)
     yield Check("schema", database.check_schema, QUICK_S)
     models = ModelCheck(settings.home / "models", lambda model: make_embedder(settings, model))
-    for model in sorted({IndexSettings().model, *database.models()}):
+    for model in sorted({IndexSettings().embedding, *database.models()}, key=str):
         yield Check("model", partial(models.check, model), MODEL_S)
     yield Check("collections", lambda: database.check_collections(models.dimensions), QUICK_S)
     yield Check("Ray", lambda: cluster.check_ray(ray_address(), database.url, RAY_S), RAY_S + QUICK_S)

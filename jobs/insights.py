@@ -17,6 +17,7 @@ from pipelines.answering.factory import make_embedder
 from pipelines.insights.groups import EmbedderOf
 from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.report import write_report
+from pipelines.records import EmbeddingModel
 from pipelines.store import Store
 from pipelines.text.progress import describe_seconds
 
@@ -75,10 +76,10 @@ def run(args: argparse.Namespace) -> int:
 def embedders(store: Store) -> EmbedderOf:
     """Return what gives the embedder of a collection's own model; each model is loaded once."""
     settings = read_configuration()
-    loaded: dict[str, Any] = {}
+    loaded: dict[EmbeddingModel, Any] = {}
 
     def embedder_of(collection: str) -> Any:
-        model = store.live_index(collection).settings.model
+        model = store.live_index(collection).settings.embedding
         if model not in loaded:
             loaded[model] = make_embedder(settings, model)
         return loaded[model]

@@ -38,7 +38,7 @@ EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outc
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
 SOURCES = ("target", "start_url", "path", "base_url")
-INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type")
+INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type", "query_prefix", "chunk_prefix")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -84,6 +84,8 @@ def add_crawling(add: Add) -> None:
 
 def add_indexing(add: Add) -> None:
     add("--model", help="embedding model: name, folder, int8:<either>, openai:<model>, hash:<dimension>")
+    add("--query-prefix", help="what the model reads before a question (default: as its files or its family say)")
+    add("--chunk-prefix", help="what the model reads before a chunk (default: as its files or its family say)")
     add("--chunk-size", type=int, help=f"0: as much as the model reads ({INDEX.chunk_size})")
     add("--chunk-overlap", type=int, help=f"what a chunk repeats of the one before ({INDEX.chunk_overlap})")
     add("--chunk-unit", choices=["tokens", "characters"], help=f"of size and overlap ({INDEX.chunk_unit})")

@@ -33,6 +33,7 @@ from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.llm.client import LLM, LLMSettings
+from pipelines.records import EmbeddingModel
 from pipelines.store import Store
 
 
@@ -81,7 +82,7 @@ def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
         QueryAdapter.load(settings.retrieval.query_adapter) if settings.retrieval.query_adapter != Path() else None
     )
 
-    def embedder(model: str) -> QueryEmbedder:
+    def embedder(model: EmbeddingModel) -> QueryEmbedder:
         plain = make_embedder(settings, model)
         if plain.counter.folder:  # a model that runs here: the first question opens what all others use
             plain.embed_query("first")
@@ -116,8 +117,8 @@ def make_fusion(settings: AnswerSettings) -> Fusion:
     )
 
 
-def make_embedder(settings: AnswerSettings, model: str) -> Embedder:
-    """Make the embedder named `model`, with the device and endpoint of the settings."""
+def make_embedder(settings: AnswerSettings, model: EmbeddingModel) -> Embedder:
+    """Make the embedder of `model`, with the device and endpoint of the settings."""
     return load_embedder(
         model,
         device=settings.embedding.device,

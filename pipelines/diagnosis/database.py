@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
+from pipelines.records import EmbeddingModel, IndexSettings
 from pipelines.store import URL_FORM, BadDatabaseUrl, Store, StoreUnavailable, UnusableDatabase, is_copy
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR
 from pipelines.store.migrations.state import DatabaseState, read_state, version_of
@@ -112,12 +113,12 @@ class DatabaseCheck:
         for row in rows:
             yield _describe_collection(row, dimensions)
 
-    def models(self) -> list[str]:
+    def models(self) -> set[EmbeddingModel]:
         """Return the embedding models of the live indexes."""
         if self.state is None or self.state.empty or self.state.pending:
-            return []
+            return set()
         with Store(self.url) as store:
-            return sorted({row["settings"]["model"] for row in store.collections() if row["settings"]})
+            return {IndexSettings(**row["settings"]).embedding for row in store.collections() if row["settings"]}
 
     def _read(self, url: str) -> Iterator[Finding]:
         """Read the state of the database at `url`."""

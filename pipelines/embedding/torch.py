@@ -19,13 +19,12 @@ class TorchEmbedder(Embedder):
     def __init__(self, counter: TokenCounter, device: str, threads: int | None, batch_size: int | None) -> None:
         super().__init__(counter)
         import torch
-        from sentence_transformers import SentenceTransformer
 
         self.device = available_device(device, torch.cuda.is_available())
         if threads:
             torch.set_num_threads(threads)
         self._batch_size = batch_size or (GPU_BATCH if self.device.startswith("cuda") else CPU_BATCH)
-        self._encoder = SentenceTransformer(str(counter.folder), device=self.device, local_files_only=True)
+        self._encoder = load_modules(counter, device=self.device)
         self._encoder.max_seq_length = counter.max_tokens
         if self.device.startswith("cuda"):
             self._encoder.half()
@@ -38,6 +37,17 @@ class TorchEmbedder(Embedder):
             show_progress_bar=False,
             convert_to_numpy=True,
         )
+
+
+def load_modules(counter: TokenCounter, **options: Any) -> Any:
+    """Return the SentenceTransformer of a folder; one that does not say its pooling pools as `counter` says."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling
+
+    model = SentenceTransformer(str(counter.folder), local_files_only=True, **options)
+    if counter.pooling:  # of the transformer and the mean of its tokens, which it makes of a plain folder
+        model[1] = Pooling(counter.dimension, counter.pooling).to(model.device)
+    return model
 
 
 def available_device(device: str, cuda: bool) -> str:

@@ -148,7 +148,8 @@ class PinnedQuestion(_Strict):
 class IndexChoices(_Strict):
     """The settings of a collection's index; a change builds a new index from the stored pages.
 
-    `model` "auto" is the model of the live index, or of a new one what suits the machine (see index_settings).
+    `model` "auto" is the model of the live index, or of a new one what suits the machine (see index_settings). The
+    prefixes stand before what the model reads; without them it has those that its files say or its family needs.
     """
 
     model: str = AUTO
@@ -157,6 +158,8 @@ class IndexChoices(_Strict):
     chunk_overlap: int = Field(default=INDEX.chunk_overlap, ge=0)
     chunk_unit: ChunkUnit = INDEX.chunk_unit
     vector_type: VectorType = INDEX.vector_type
+    query_prefix: str | None = INDEX.query_prefix
+    chunk_prefix: str | None = INDEX.chunk_prefix
 
     def settings(self) -> IndexSettings:
         """Return the settings of an index, still without the model's identity."""

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
-from pipelines.embedding.load import is_remote
+from pipelines.embedding.load import is_remote, prefixes_missing_from
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.estimate import PAGE_BYTES, Costs, Estimate, actors_for, costs_of, estimate
 from pipelines.indexing.building.local import LocalBuilder
@@ -96,6 +96,8 @@ class Gatherer:
 
     def __call__(self) -> None:
         """Gather; Ray is connected where there is much to embed, or one is given."""
+        if missing := prefixes_missing_from(self._settings.embedding):
+            self._log.warn(missing)
         with self._stack:
             for folder in self._collection.folders:
                 with self._log.timed("read_files"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
-from pipelines.embedding.load import Backend, is_remote, load_embedder, load_tokenizer
+from pipelines.embedding.load import Backend, complete_model, is_remote, load_embedder, load_tokenizer
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
@@ -70,18 +70,20 @@ def choose_model(named: str, live: str = "") -> str:
 def index_settings(
     choices: IndexChoices, options: ReindexOptions, live: Index | None = None, html: Mapping[str, Any] = NO_SELECTORS
 ) -> IndexSettings:
-    """Complete what a collection chose by what the model knows of itself: its identity and dimension.
+    """Complete what a collection chose by what its model needs and knows of itself: its identity and dimension.
 
     `live` is the index that the collection has, `html` are its selectors. Raises ModelNotFound,
     InvalidChunkSize, WrongDimension.
     """
     model = choose_model(choices.model, live.settings.model if live else "")
     settings = replace(choices.settings(), model=model)
-    counter = load_tokenizer(settings.model)
+    used = complete_model(settings.embedding)
+    settings = replace(settings, query_prefix=used.query_prefix, chunk_prefix=used.chunk_prefix, pooling=used.pooling)
+    counter = load_tokenizer(used)
     Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses sizes that cannot be
     dimension = counter.dimension
     if is_remote(settings.model):
-        embedder = load_embedder(settings.model, base_url=options.embedding_url, api_key=options.embedding_key)
+        embedder = load_embedder(used, base_url=options.embedding_url, api_key=options.embedding_key)
         dimension = dimension or settings.dimension or len(embedder.embed_query("dimension"))
     if settings.dimension not in (0, dimension):
         raise WrongDimension(

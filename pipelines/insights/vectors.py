@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pipelines.records import EmbeddingModel
+
 # Of 384 dimensions they take 30 MB.
 MOST_REMEMBERED = 20_000
 
@@ -20,9 +22,9 @@ class VectorMemory:
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
         self._most, self._lock = most, threading.Lock()
-        self._vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
+        self._vectors: OrderedDict[tuple[EmbeddingModel, str], np.ndarray] = OrderedDict()
 
-    def embed(self, model: str, texts: Sequence[str], embed: Embed) -> np.ndarray:
+    def embed(self, model: EmbeddingModel, texts: Sequence[str], embed: Embed) -> np.ndarray:
         """Return one row for each of `texts`, which are not empty; call `embed` for those that are not remembered."""
         with self._lock:
             known = {text: self._vectors[model, text] for text in texts if (model, text) in self._vectors}
@@ -41,7 +43,7 @@ class VectorMemory:
 class RememberingEmbedder:
     """Embeds texts by `embed`, with what `memory` holds of `model`."""
 
-    def __init__(self, model: str, embed: Embed, memory: VectorMemory) -> None:
+    def __init__(self, model: EmbeddingModel, embed: Embed, memory: VectorMemory) -> None:
         self._model, self._embed, self._memory = model, embed, memory
 
     def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:

@@ -36,7 +36,17 @@ from pipelines.records.documents import (
     content_hash,
     digest,
 )
-from pipelines.records.indexes import Chunk, ChunkUnit, Filters, Hit, Index, IndexSettings, IndexState, VectorType
+from pipelines.records.indexes import (
+    Chunk,
+    ChunkUnit,
+    EmbeddingModel,
+    Filters,
+    Hit,
+    Index,
+    IndexSettings,
+    IndexState,
+    VectorType,
+)
 
 __all__ = [
     "ATTRIBUTED",
@@ -59,6 +69,7 @@ __all__ = [
     "Claims",
     "Confidence",
     "Document",
+    "EmbeddingModel",
     "Exchange",
     "Filters",
     "Hit",

@@ -41,12 +41,26 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """An embedding model by name, with what stands before a question and a chunk, and how tokens become one vector.
+
+    None each: as the model's own files say.
+    """
+
+    name: str
+    query_prefix: str | None = None
+    chunk_prefix: str | None = None
+    pooling: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexSettings:
     """The settings of an index. Two indexes of the same pages and with the same fingerprint hold the same chunks.
 
     `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the embedding model
     reads. `identity` names the model's vectors (a local folder's by its content); it is "", and `dimension` 0, until
-    the model has been loaded. `html` are the CSS selectors of the collection's own pages.
+    the model has been loaded. `html` are the CSS selectors of the collection's own pages. The prefixes and `pooling`
+    are as in EmbeddingModel.
     """
 
     model: str = "all-MiniLM-L6-v2"
@@ -58,11 +72,20 @@ class IndexSettings:
     vector_type: VectorType = "auto"
     sectioning: int = SECTIONING_VERSION
     html: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    query_prefix: str | None = None
+    chunk_prefix: str | None = None
+    pooling: str | None = None
+
+    @property
+    def embedding(self) -> EmbeddingModel:
+        """The embedding model as the index uses it."""
+        return EmbeddingModel(self.model, self.query_prefix, self.chunk_prefix, self.pooling)
 
     @property
     def fingerprint(self) -> str:
-        """The hash of all settings; without selectors that of an index from before there were any."""
-        return digest(json.dumps({name: v for name, v in asdict(self).items() if v or name != "html"}, sort_keys=True))
+        """The hash of all settings that are set: indexes of before some could be keep theirs."""
+        given = {name: value for name, value in asdict(self).items() if value not in (None, {})}
+        return digest(json.dumps(given, sort_keys=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
             corpus = Corpus(hit for hit in collection.corpus.chunks if hit.chunk_id in vectors)
         chunks = np.stack([vectors[hit.chunk_id] for hit in corpus.chunks])
         chunks /= np.maximum(np.linalg.norm(chunks, axis=1, keepdims=True), 1e-12)
-        embedder, answered = make_embedder(order.settings, index.settings.model), select_answered(examples, corpus)
+        embedder, answered = make_embedder(order.settings, index.settings.embedding), select_answered(examples, corpus)
         asked = [np.array([embedder.embed_query(e.question) for e in some], np.float32) for some in (answered, check)]
         order.progress(f"{len(answered):,} questions embedded")
         return AdapterData(plan, index, embedder.counter.identity, corpus, chunks, answered, asked[0], check, asked[1])

@@ -93,7 +93,7 @@ class AdminRoutes:
         def embed(texts: Sequence[str]) -> np.ndarray:
             return asyncio.run_coroutine_threadsafe(self._engine.aembed(texts, collection), loop).result()
 
-        return RememberingEmbedder(self._store.live_index(collection).settings.model, embed, self._memory)
+        return RememberingEmbedder(self._store.live_index(collection).settings.embedding, embed, self._memory)
 
 
 def in_utc(time: datetime) -> datetime:

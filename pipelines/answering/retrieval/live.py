@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.lexical import ChunkSource, LexicalIndex
-from pipelines.records import Index
+from pipelines.records import EmbeddingModel, Index
 from pipelines.store import is_copy
 
 log = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class LiveIndexes:
     def __init__(
         self,
         store: LiveIndexStore,
-        load_embedder: Callable[[str], QueryEmbedder],
+        load_embedder: Callable[[EmbeddingModel], QueryEmbedder],
         make_lexical: Callable[[Index], LexicalIndex],
         collection: str,
         patience_s: float,
@@ -145,9 +145,9 @@ class LiveIndexes:
         self._patience_s, self._words = patience_s, words
         self._ready: dict[str, LiveIndex] = {}
         self._seen: dict[str, Index] = {}  # by the name that was asked for
-        self._embedders: dict[str, QueryEmbedder] = {}
-        self._yardsticks: dict[str, Yardstick | None] = {}
-        self._failed: dict[str, float] = {}
+        self._embedders: dict[EmbeddingModel, QueryEmbedder] = {}
+        self._yardsticks: dict[EmbeddingModel, Yardstick | None] = {}
+        self._failed: dict[EmbeddingModel, float] = {}
         self._background = _Background()
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ class LiveIndexes:
         if before and before.index.id == index.id and before.embedder:
             return before
         lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
-        model = index.settings.model
+        model = index.settings.embedding
         live = LiveIndex(index, self._embedder(model), lexical, self._yardsticks.get(model))
         if self._words and (before is None or before.index.id != index.id):
             self._try_sync(live)
@@ -228,18 +228,18 @@ class LiveIndexes:
         except Exception as error:
             log.warning("BM25 of index %d is not ready: %s", live.index.id, error)
 
-    def _embedder(self, model: str) -> QueryEmbedder | None:
+    def _embedder(self, model: EmbeddingModel) -> QueryEmbedder | None:
         if model not in self._embedders:
             try:
                 self._embedders[model] = embedder = self._load_embedder(model)
                 self._yardsticks[model] = Yardstick.of(embedder)
             except Exception as error:
                 self._failed[model] = time.monotonic()
-                log.error("model %s does not load: %s: %s", model, type(error).__name__, error)
+                log.error("model %s does not load: %s: %s", model.name, type(error).__name__, error)
         return self._embedders.get(model)
 
     def _may_load(self, index: Index) -> bool:
-        failed = self._failed.get(index.settings.model)
+        failed = self._failed.get(index.settings.embedding)
         return failed is None or time.monotonic() - failed > self.RETRY
 
 

@@ -27,7 +27,7 @@ from pipelines.answering.retrieval.live import (
 from pipelines.answering.retrieval.one_page import fragment_of, page_spellings
 from pipelines.answering.retrieval.search import IndexStore, Retrieval, RetrievalSettings, Search, Searcher
 from pipelines.lexical import LexicalIndex
-from pipelines.records import Index
+from pipelines.records import EmbeddingModel, Index
 from pipelines.store import NoSuchIndex, Place, StoreUnavailable, is_copy
 
 THREADS = 32  # for retrievals, and as many for their legs: beyond them questions queue
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Retriever:
     """Hybrid retrieval from the live index of a collection.
 
-    `load_embedder` returns the embedder of a model's name and is called once a model; `lexical` returns the BM25
+    `load_embedder` returns the embedder of a model and is called once for each; `lexical` returns the BM25
     folder of an index; `others` are further legs. `collection` is used where a question names none ("": the only
     collection). Raises UnknownLeg and ValueError for weights that make no sense.
     """
@@ -48,7 +48,7 @@ class Retriever:
     def __init__(
         self,
         store: IndexStore,
-        load_embedder: Callable[[str], QueryEmbedder],
+        load_embedder: Callable[[EmbeddingModel], QueryEmbedder],
         lexical: Callable[[Index], LexicalIndex],
         *,
         collection: str = "",

@@ -4,6 +4,7 @@ The whole sentence-transformers module is exported: transformer, pooling, normal
 """
 
 import fcntl
+import json
 import subprocess
 import sys
 import warnings
@@ -18,14 +19,15 @@ from numpy.typing import NDArray
 
 from pipelines.embedding.onnx.int8 import quantise
 from pipelines.embedding.tokens import TokenCounter, count_for_files, untruncated_tokenizer, weights_digest
+from pipelines.embedding.torch import load_modules
 from pipelines.files.atomic_files import whole_file
-from pipelines.records import digest
+from pipelines.records import EmbeddingModel, digest
 
 LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export reaches 0.9999999
 LEAST_INT8_COSINE = 0.99  # of int8's to fp32's: 0.999 for MiniLM; far less means a model that int8 destroys
 GRAPH = "2"  # of the exported graph: another value exports again
 PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return x  # 漢字 " * 20]
-# What the process that exports runs: folder of this source, model, file, fp32 export.
+# What the process that exports runs: folder of this source, model as JSON, file, fp32 export.
 _WRITE = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -53,7 +55,8 @@ def open_session(path: Path, threads: int = 1) -> Any:
 def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
     """Return where in `cache` the exported model is, or will be."""
     assert counter.folder is not None
-    name = digest(weights_digest(counter.folder), version("torch"), version("sentence-transformers"), GRAPH)
+    parts = weights_digest(counter.folder), version("torch"), version("sentence-transformers"), GRAPH
+    name = digest(*parts, *filter(None, [counter.pooling]))
     return cache / f"{name}{'-int8' if int8 else ''}.onnx"
 
 
@@ -103,16 +106,21 @@ def _opens(path: Path) -> bool:
 
 def export_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
     """Write an export in a process of its own. Raises ExportFailed."""
-    command = [sys.executable, "-c", _WRITE, str(Path(__file__).parents[3]), counter.model, str(path), str(fp32 or "")]
+    model = json.dumps([counter.model, counter.query_prefix, counter.chunk_prefix, counter.pooling or None])
+    command = [sys.executable, "-c", _WRITE, str(Path(__file__).parents[3]), model, str(path), str(fp32 or "")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     if done.returncode:
         raise ExportFailed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
 
 
 def write_export(model: str, path: str, fp32: str) -> None:
-    """Write the export of `model`; in int8 if its `fp32` export is given. Ends the process with what went wrong."""
+    """Write the export of `model`, the JSON of an EmbeddingModel's fields; in int8 if its `fp32` export is given.
+
+    Ends the process with what went wrong.
+    """
+    used = EmbeddingModel(*json.loads(model))
     try:
-        export(count_for_files(model), Path(path), Path(fp32) if fp32 else None)
+        export(count_for_files(used.name).using(used), Path(path), Path(fp32) if fp32 else None)
     except ExportFailed as error:
         sys.exit(" ".join(str(error).split()))
 
@@ -134,12 +142,10 @@ def export(counter: TokenCounter, path: Path, fp32: Path | None, least_int8_cosi
 
 def _export(counter: TokenCounter, target: Path) -> None:
     import torch
-    from sentence_transformers import SentenceTransformer
 
     # torch's fused attention is exported as many small nodes (a fourth of int8's time), the plain one as few.
     plain = {"attn_implementation": "eager"}
-    folder = str(counter.folder)
-    model = SentenceTransformer(folder, device="cpu", local_files_only=True, model_kwargs=plain).eval()
+    model = load_modules(counter, device="cpu", model_kwargs=plain).eval()
     if counter.chunk_prefix and not all(getattr(module, "include_prompt", True) for module in model):
         raise ExportFailed("its pooling excludes the prompt, which the export can't do")
 

@@ -104,7 +104,7 @@ class EmbedTexts:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             self.embedder = load_embedder(
-                job.settings.model,
+                job.settings.embedding,
                 device="cuda" if job.pools.gpus else "cpu",
                 backend=job.backend,  # type: ignore[arg-type]
                 threads=job.pools.threads,

@@ -27,7 +27,7 @@ class PageCutter:
 
     def __init__(self, settings: IndexSettings, layouts: Layouts = NO_LAYOUTS) -> None:
         self._settings, self._layouts = settings, layouts
-        counter = load_tokenizer(settings.model)
+        counter = load_tokenizer(settings.embedding)
         self._chunker = Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)
 
     def __reduce__(self) -> tuple[type["PageCutter"], tuple[IndexSettings, Layouts]]:

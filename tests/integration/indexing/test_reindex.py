@@ -255,6 +255,11 @@ def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(job
     assert len(jobs.texts()) == 28
     chunked = jobs.reindex("--model", "hash:32", "--chunk-size", 100).summary
     assert (chunked["chunks"]["embedded"], chunked["chunks"]["reused"]) == (0, 28)
+    asked = jobs.reindex("--model", "hash:32", "--chunk-size", 100, "--query-prefix", "ask: ").summary
+    assert (asked["chunks"]["embedded"], asked["chunks"]["reused"]) == (0, 28)
+    read = jobs.reindex("--model", "hash:32", "--chunk-size", 100, "--chunk-prefix", "read: ").summary
+    assert (read["chunks"]["embedded"], read["chunks"]["reused"]) == (28, 0)
+    jobs.reindex("--model", "hash:32", "--chunk-size", 100)
     after = jobs.reindex("--model", "hash:32", "--chunk-size", 100).summary
     assert len(site.paths()) >= 10  # the next run goes by the site again
     assert after["chunks"]["written"] == 0

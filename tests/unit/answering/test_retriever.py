@@ -22,7 +22,7 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import LexicalIndex, Matches
 from pipelines.llm.session import LOADING, Status
-from pipelines.records import Answer, Filters, Hit, Index
+from pipelines.records import Answer, EmbeddingModel, Filters, Hit, Index
 from pipelines.store import NoLiveIndex, StoreUnavailable
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to load comma separated files.")
@@ -44,12 +44,12 @@ class Models:
         self.embedder, self.loads, self.broken = WordEmbedder(), list[str](), set[str]()
         self.gates: dict[str, threading.Event] = {}
 
-    def __call__(self, model: str) -> WordEmbedder:
-        self.loads.append(model)
-        if model in self.gates:
-            assert self.gates[model].wait(10)
-        if model in self.broken:
-            raise OSError(f"no model {model}")
+    def __call__(self, model: EmbeddingModel) -> WordEmbedder:
+        self.loads.append(model.name)
+        if model.name in self.gates:
+            assert self.gates[model.name].wait(10)
+        if model.name in self.broken:
+            raise OSError(f"no model {model.name}")
         return self.embedder
 
 

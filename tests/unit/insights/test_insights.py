@@ -22,6 +22,7 @@ from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.pages import use_of_areas, use_of_pages
 from pipelines.insights.report import as_html, live_page, write_report
 from pipelines.insights.vectors import RememberingEmbedder, VectorMemory
+from pipelines.records import EmbeddingModel
 from pipelines.store import AskedQuestion, NoSuchCollection
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -302,7 +303,7 @@ def test_no_text_of_a_report_is_markup_and_nothing_else_may_run() -> None:
 
 def test_a_vector_is_made_once_and_the_memory_is_bounded() -> None:
     words, memory = Words(), VectorMemory(most=2)
-    embedder = RememberingEmbedder("m", words.embed_chunks, memory)
+    embedder = RememberingEmbedder(EmbeddingModel("m"), words.embed_chunks, memory)
     first = embedder.embed_chunks(["a", "b"])
     assert np.array_equal(embedder.embed_chunks(["b", "a"]), first[::-1]) and words.embedded == ["a", "b"]
     embedder.embed_chunks(["c", "c"])

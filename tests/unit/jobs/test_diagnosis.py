@@ -15,6 +15,7 @@ from pipelines.diagnosis.database import DatabaseCheck
 from pipelines.diagnosis.models import ModelCheck, damaged_files
 from pipelines.embedding import load_embedder
 from pipelines.embedding.tokens import model_folder
+from pipelines.records import EmbeddingModel
 
 MODEL = "all-MiniLM-L6-v2"
 
@@ -126,7 +127,7 @@ def test_without_data_the_embedded_postgres_is_not_started(tmp_path: Path) -> No
 
 def check_model(name: str, cache: Path) -> tuple[list[Finding], ModelCheck]:
     checks = ModelCheck(cache, load_embedder)
-    return run(lambda: checks.check(name), 120), checks
+    return run(lambda: checks.check(EmbeddingModel(name)), 120), checks
 
 
 def test_a_model_is_loaded_and_embeds_without_an_export(tmp_path: Path) -> None:
