@@ -14,7 +14,7 @@ from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 
 # Raised whenever the same chunk would be indexed with other terms: an older folder is then rebuilt.
-VERSION = 3
+VERSION = 4
 
 # One sum of BM25 scores over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks), share of
 # sources among the first 5: headings 0.5 finds 0.95 of generated questions' and 0.66 of users', 1.0 (with 0.5 for
@@ -56,9 +56,9 @@ def make_document(hit: Hit) -> tantivy.Document:
     text = plain_text(hit.text)
     return tantivy.Document(
         chunk_id=hit.chunk_id,
-        text=with_name_parts(text),
-        headings=with_name_parts(" ".join(hit.headings)),
-        title=with_name_parts(hit.title),
+        text=with_name_parts(text, hit.language),
+        headings=with_name_parts(" ".join(hit.headings), hit.language),
+        title=with_name_parts(hit.title, hit.language),
         url=with_name_parts(_url_words(hit)),
         words=plain_words(" ".join((text, *hit.headings, hit.title))),
         tag=list(hit.tags),

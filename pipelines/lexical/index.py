@@ -8,9 +8,11 @@ import fcntl
 import logging
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -20,7 +22,7 @@ import tantivy
 from pipelines.lexical.documents import BOOSTS, WORDS, Marker, commit, make_document, make_schema, read_marker
 from pipelines.lexical.query import QueryBuilder
 from pipelines.lexical.spelling import correct
-from pipelines.lexical.terms import analyzer, terms, word_analyzer
+from pipelines.lexical.terms import analyzer, question_terms, stemmed_language, word_analyzer
 from pipelines.records import Filters, Hit, Index, digest
 from pipelines.store import ChangesPruned
 
@@ -52,7 +54,7 @@ class Matches:
     """The result of a search in one commit: chunk ids with their BM25 scores, best first, as of `revision`.
 
     `terms` is the number of terms that were searched for among `texts` chunks, `full_score` that of a text that holds
-    each of them once.
+    each of them once; both in the language of the pages that the question's words fit best.
     """
 
     revision: int
@@ -64,25 +66,28 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The commit that searches see until the next sync."""
+    """The commit that searches see until the next sync. `texts`: how many are in each language, "" for all others."""
 
     marker: Marker
     searcher: tantivy.Searcher
+    texts: Mapping[str, int]
 
 
 class _SearcherVocabulary:
     """The words of a commit."""
 
-    def __init__(self, searcher: tantivy.Searcher, known: str) -> None:
-        self._searcher = searcher
+    def __init__(self, view: _View, known: str) -> None:
+        self._searcher, self._languages = view.searcher, view.texts
         self._known = frozenset(known.lower().split())
-        self.texts = searcher.num_docs
+        self.texts = view.searcher.num_docs
 
     def knows(self, word: str) -> bool:
-        stems = terms(word)
-        return word in self._known or all(
-            any(self._searcher.doc_freq(field, stem) for field in BOOSTS) for stem in stems
+        return word in self._known or any(
+            all(map(self._has, question_terms(word, language))) for language in self._languages
         )
+
+    def _has(self, term: str) -> bool:
+        return any(self._searcher.doc_freq(field, term) for field in BOOSTS)
 
     def words(self, prefix: str) -> list[tuple[str, int]]:
         return self._searcher.terms_with_prefix(WORDS, prefix)
@@ -119,16 +124,17 @@ class LexicalIndex:
         view = self._view
         if view is None:
             raise LexicalNotBuilt(self._folder)
-        builder = QueryBuilder(self._schema, view.searcher, self._boosts)
-        searched = builder.terms(question)
-        others = (term for term in builder.terms(also) if term not in searched)
-        query = builder.build([*searched, *others], filters)
+        builder = QueryBuilder(self._schema, view.searcher, self._boosts, view.texts)
+        searched = [builder.terms(question, language) for language in view.texts]
+        others = [builder.terms(also, language) for language in view.texts]
+        query = builder.build(list(dict.fromkeys(chain(*searched, *others))), filters)
         if query is None or k < 1:
             return Matches(view.marker.revision, ())
         hits = view.searcher.search(query, k, count=False).hits
         scores = ((str(view.searcher.doc(address).get_first("chunk_id")), score) for score, address in hits)
+        fitting = builder.fitting(searched)
         return Matches(
-            view.marker.revision, tuple(scores), len(searched), builder.full_score(searched), view.searcher.num_docs
+            view.marker.revision, tuple(scores), len(fitting), builder.full_score(fitting), view.searcher.num_docs
         )
 
     def correct(self, question: str, is_english: Callable[[str], bool], known: str = "") -> str:
@@ -137,7 +143,7 @@ class LexicalIndex:
         Words of `known` are right.
         """
         view = self._view
-        return correct(question, _SearcherVocabulary(view.searcher, known), is_english) if view else question
+        return correct(question, _SearcherVocabulary(view, known), is_english) if view else question
 
     def sync(self, store: ChunkSource, index: Index) -> int:
         """Bring the folder to the newest revision of `index` and return that.
@@ -181,7 +187,7 @@ class LexicalIndex:
                 log.warning("BM25 folder %s is unreadable (%s) and will be rebuilt", self._folder, error)
             self._index = self._view = None
             return
-        self._view = _View(marker, searcher) if marker and marker.index == index_id else None
+        self._view = _View(marker, searcher, _texts_of(searcher)) if marker and marker.index == index_id else None
 
     def _open(self) -> tantivy.Index:
         if not self._folder.is_dir():
@@ -244,6 +250,16 @@ class LexicalIndex:
             yield writer
         finally:
             writer.wait_merging_threads()  # also releases the writer's own lock
+
+
+def _texts_of(searcher: tantivy.Searcher) -> Mapping[str, int]:
+    """Return how many texts are in each language that has a stemmer of its own, and under "" how many in others."""
+    texts = Counter({"": searcher.num_docs - 1})  # one is the marker
+    for tag, count in searcher.terms_with_prefix("language", ""):
+        if language := stemmed_language(tag):
+            texts[language] += count
+            texts[""] -= count
+    return texts
 
 
 def _configure(index: tantivy.Index) -> tantivy.Index:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import tantivy
 from tantivy import Occur, Query
 
-from pipelines.lexical.terms import STOP_TERMS, terms
+from pipelines.lexical.terms import language_of, question_terms
 from pipelines.records import Filters
 from pipelines.text.cleaning import clean_for_storage
 
@@ -16,13 +16,25 @@ MAX_TERMS = 32
 MAX_WORDS = 2_000
 
 
-class QueryBuilder:
-    """Builds queries against one commit; `boosts` weighs the fields."""
+def _rarity(texts: int, frequency: int) -> float:
+    """Return the inverse document frequency of BM25."""
+    return math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
 
-    def __init__(self, schema: tantivy.Schema, searcher: tantivy.Searcher, boosts: Mapping[str, float]) -> None:
+
+class QueryBuilder:
+    """Builds queries against one commit; `boosts` weighs the fields, `texts` counts those in each language."""
+
+    def __init__(
+        self,
+        schema: tantivy.Schema,
+        searcher: tantivy.Searcher,
+        boosts: Mapping[str, float],
+        texts: Mapping[str, int],
+    ) -> None:
         self._schema = schema
         self._searcher = searcher
         self._boosts = boosts
+        self._texts = texts
 
     def build(self, terms: Sequence[str], filters: Filters) -> Query | None:
         """Return the query: any of `terms` in any field, in chunks that `filters` keep. None without terms.
@@ -30,8 +42,8 @@ class QueryBuilder:
         The terms are one flat union, which tantivy prunes best.
         """
         wanted: list[tuple[Occur, Query]] = [
-            (Occur.Should, Query.boost_query(self._has_term(field, term), boost))
-            for term in terms
+            (Occur.Should, Query.boost_query(self._has_term(field, term), boost * weight))
+            for term, weight in zip(terms, map(self._weight, terms), strict=True)
             for field, boost in self._boosts.items()
         ]
         if not wanted:
@@ -43,18 +55,35 @@ class QueryBuilder:
     def full_score(self, terms: Sequence[str]) -> float:
         """Return the BM25 score of a text of average length that holds each of `terms` once."""
         texts = self._searcher.num_docs
-        frequencies = [self._searcher.doc_freq("text", term) for term in terms]
-        return sum(math.log(1 + (texts - n + 0.5) / (n + 0.5)) for n in frequencies)
+        return sum(_rarity(texts, self._searcher.doc_freq("text", term)) * self._weight(term) for term in terms)
 
-    def terms(self, question: str) -> Sequence[str]:
-        """Return the distinct terms of a question; of a very long one, the rarest that occur."""
+    def _weight(self, term: str) -> float:
+        """Return how rare a term is among the texts in its language, of how rare among all.
+
+        Else the few pages in another language would win wherever they share a word with the question.
+        """
+        own = self._texts[language_of(term)]
+        if not own or len(self._texts) == 1:
+            return 1.0
+        frequency = self._searcher.doc_freq("text", term)
+        return _rarity(max(own, frequency), frequency) / _rarity(self._searcher.num_docs, frequency)
+
+    def terms(self, question: str, language: str = "") -> Sequence[str]:
+        """Return a question's distinct terms for pages in `language`; of a very long one, the rarest that occur."""
         words = " ".join(question.split(maxsplit=MAX_WORDS)[:MAX_WORDS])
-        all_terms = list(dict.fromkeys(terms(words)))
-        distinct = [term for term in all_terms if term not in STOP_TERMS] or all_terms
+        distinct = question_terms(words, language)
         if len(distinct) <= MAX_TERMS:
             return distinct
         frequency = {term: self._searcher.doc_freq("text", term) for term in distinct}
         return sorted((term for term in distinct if frequency[term]), key=frequency.__getitem__)[:MAX_TERMS]
+
+    def fitting(self, searched: Sequence[Sequence[str]]) -> Sequence[str]:
+        """Return the terms of the language that fits a question best: fewest are in no text, then most are."""
+        if len(searched) == 1:
+            return searched[0]
+        return min(
+            searched, key=lambda terms: (sum(not self._searcher.doc_freq("text", t) for t in terms), -len(terms))
+        )
 
     def _has_term(self, field: str, term: str) -> Query:
         return Query.term_query(self._schema, field, term, index_option="freq")

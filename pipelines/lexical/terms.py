@@ -1,8 +1,13 @@
-"""Splits texts into terms for BM25: lower case, stemmed, code names whole and in parts."""
+"""Splits texts into terms for BM25: lower case, stemmed, code names whole and in parts.
+
+The words of a page in another language than English that has a stemmer are stemmed by that; Chinese, Japanese and
+Korean, which is written without spaces or with endings, becomes pairs of characters in any text.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
@@ -19,7 +24,18 @@ STOP_TERMS = frozenset(
     """.split()  # noqa: SIM905
 )
 
+# Stemmers, beside English, by the language of a page (BCP 47).
+STEMMERS = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "es": "spanish", "fi": "finnish", "fr": "french",
+    "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian", "no": "norwegian",
+    "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
+}  # fmt: skip
+# Those of which tantivy knows no words that help to find no answer.
+_WITHOUT_STOP_WORDS = {"arabic", "greek", "romanian", "tamil", "turkish"}
+
 _WORDS = re.compile(r"\w+(?:\.\w+)*(?:\+\+)?")
+# Kana, Han and Hangul.
+_UNSPACED = "[\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+"
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 
@@ -36,13 +52,55 @@ def other_words(question: str, synonyms: Iterable[Sequence[str]]) -> str:
 
 
 def _stems(text: str) -> str:
-    return f" {' '.join(analyzer().analyze(' '.join(_WORDS.findall(text))))} "
+    return f" {' '.join(analyzer().analyze(' '.join(_words(text))))} "
 
 
-def with_name_parts(text: str) -> str:
-    """Return the words of `text`, then the parts of its code names, so that both whole names and parts are found."""
-    words = _WORDS.findall(text)
+def question_terms(text: str, language: str = "") -> list[str]:
+    """Return the distinct terms of a question, as pages in `language` have them, without those that tell nothing."""
+    if not language:
+        found = list(dict.fromkeys(terms(text)))
+        return [term for term in found if term not in STOP_TERMS] or found
+    words = _words(text)
+    telling = _own_terms(words, language, stop=True) or _own_terms(words, language)
+    return list(dict.fromkeys([*telling, *analyzer().analyze(" ".join(_ascii_parts(words)))]))
+
+
+def stemmed_language(language: str) -> str:
+    """Return the part of a BCP 47 tag that has a stemmer beside English, "" if none: de-AT is de."""
+    tag = language.lower().replace("_", "-").partition("-")[0]
+    return tag if tag in STEMMERS else ""
+
+
+def language_of(term: str) -> str:
+    """Return the language whose stemmer made a term, "" for all others."""
+    return term.split(":")[-2] if term.endswith(":") else ""
+
+
+def with_name_parts(text: str, language: str = "") -> str:
+    """Return the words of `text`, then the parts of its code names, so that both whole names and parts are found.
+
+    Words in a `language` with a stemmer of its own are those stems.
+    """
+    words = _words(text)
+    if own := stemmed_language(language):
+        return " ".join([*_own_terms(words, own), *_ascii_parts(words)])
     return " ".join([*words, *(part for word in words for part in name_parts(word))])
+
+
+def _words(text: str) -> list[str]:
+    if not text.isascii():
+        text = re.sub(_UNSPACED, lambda run: f" {' '.join(map(''.join, pairwise(run[0]))) or run[0]} ", text)
+    return _WORDS.findall(text)
+
+
+def _own_terms(words: Iterable[str], language: str, stop: bool = False) -> list[str]:
+    """Return the stems of words with their language; the colon at the end keeps the English stemmer off them."""
+    return [f"{stem}:{language}:" for stem in _own_analyzer(STEMMERS[language], stop).analyze(" ".join(words))]
+
+
+def _ascii_parts(words: Iterable[str]) -> list[str]:
+    """Return the parts of the code names among `words`, which have no accents."""
+    return [part for word in words if word.isascii() for part in name_parts(word)]
 
 
 def plain_words(text: str) -> str:
@@ -65,6 +123,14 @@ def name_parts(word: str) -> tuple[str, ...]:
 def analyzer() -> tantivy.TextAnalyzer:
     """Return the analyzer of the words that with_name_parts returns."""
     return _lower_case().filter(Filter.stemmer("english")).build()
+
+
+@cache
+def _own_analyzer(stemmer: str, stop: bool) -> tantivy.TextAnalyzer:
+    builder = _lower_case()
+    if stop and stemmer not in _WITHOUT_STOP_WORDS:
+        builder = builder.filter(Filter.stopword(stemmer))
+    return builder.filter(Filter.stemmer(stemmer)).build()
 
 
 def word_analyzer() -> tantivy.TextAnalyzer:

@@ -158,7 +158,7 @@ def filtered(tmp_path: Path) -> LexicalIndex:
     chunks = FakeChunks([
         replace(
             make_hit(str(n), "word", url=url), tags=(f"tag {n}", "all"), version=None if n % 2 else "2.0",
-            language="de" if n == 3 else "en",
+            language="ja" if n == 3 else "en",
         )
         for n, url in enumerate(URLS)
     ])  # fmt: skip
