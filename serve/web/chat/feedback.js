@@ -11,6 +11,7 @@ export class Feedback {
   constructor(send, rating = 0) {
     this.send = send;
     this.rating = rating;
+    this.told = Promise.resolve(true);
     this.up = iconButton("up", "Good answer", () => this.#rate(1));
     this.down = iconButton("down", "Bad answer", () => this.#rate(-1));
     this.buttons = make("span", {class: "thumbs", role: "group", "aria-label": "Rate this answer"}, this.up, this.down);
@@ -59,10 +60,16 @@ export class Feedback {
     this.panel.replaceChildren(form);
   }
 
-  /** Return whether the service took it. */
-  async #tell({reasons = [], comment = ""}) {
+  /** Return whether the service took it. What was said before is sent first: the last word counts. */
+  #tell(more) {
+    const {rating} = this;
+    this.told = this.told.then(() => this.#send(rating, more));
+    return this.told;
+  }
+
+  async #send(rating, {reasons = [], comment = ""}) {
     try {
-      await this.send(this.rating, {reasons: reasons.length ? reasons : undefined, comment});
+      await this.send(rating, {reasons: reasons.length ? reasons : undefined, comment});
       return true;
     } catch (error) {
       this.#say(`Not sent: ${error.message}`);

@@ -8,6 +8,7 @@ import pytest
 from kit.api import PastTurn
 from kit.browser import needs_browser
 from kit.chat import LAST, QUESTION, Site, renewed, run_site
+from kit.processes import eventually
 
 from pipelines.records import Claims, Filters
 
@@ -437,6 +438,7 @@ def test_thumbs_are_sent_with_reasons_and_a_comment(site: Site) -> None:
     page.click("[aria-label='Good answer']")
     page.click("[aria-label='Good answer']")
     page.wait_for("document.querySelector('.feedback').hidden")
+    eventually(lambda: len(site.store.given) == 4, "both ratings arrive")
     assert [given[1] for given in site.store.given][2:] == [1, 0]
 
 
