@@ -19,6 +19,9 @@ MOST_WORDS = 100
 TITLE_WORDS = 8  # a longer item is more than a title
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
+# A link, and the words beside links that make a sentence of its own: "More: [ports](…), [HTTPS](…)." has one.
+_LINK = re.compile(r"\[[^\[\]]*\]\([^()\s]+\)")
+_FEW_WORDS = 3
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
 
@@ -210,7 +213,15 @@ def is_bare(passages: Sequence[Passage]) -> bool:
 
     A list that no lead-in introduces is nothing: the titles of the sections to come.
     """
-    return not any(_says(passage.prose) or _introduces_more(passage) for passage in passages)
+    return not any(
+        (_says(passage.prose) and not _only_links(passage)) or _introduces_more(passage) for passage in passages
+    )
+
+
+def _only_links(passage: Passage) -> bool:
+    """Return whether a passage has hardly a word beside its links: it sends readers elsewhere."""
+    beside, links = _LINK.subn(" ", passage.text)
+    return links > 0 and len(re.findall(r"\w+", beside)) <= _FEW_WORDS
 
 
 def _introduces_more(passage: Passage) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.answering.synthesis.passages import MOST_SENTENCES, sentences, split_passages, widen
+from pipelines.answering.synthesis.passages import MOST_SENTENCES, is_bare, sentences, split_passages, widen
 
 VENV = """Creation of virtual environments is done by executing the command `venv`:
 
@@ -75,3 +75,16 @@ def test_a_passage_takes_in_the_sentence_it_refers_to_and_no_aside() -> None:
 )
 def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
     assert list(sentences(block)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("More: [ports](https://d.test/p#ports), [HTTPS](https://d.test/p).", True),
+        ("[The whole list](https://d.test/list) is [here](https://d.test/here).", True),
+        ("The port is set by [`--port`](https://d.test/p#ports) and is 8000.", False),
+        ("The port is 8000.", False),
+    ],
+)
+def test_a_passage_of_hardly_more_than_links_says_nothing(text: str, bare: bool) -> None:
+    assert is_bare(split_passages(text)) is bare
