@@ -60,7 +60,6 @@ def rank(
                 hit,
                 score=score,
                 score_kind=LEARNED,
-                ranks={**hit.ranks, LEARNED: len(ranked) + 1},
                 scores={**hit.scores, LEARNED: score},
             )
         )

@@ -77,9 +77,8 @@ def test_an_adapter_is_trained_judged_and_used(train, store: Store, questions: P
     adapter = QueryAdapter.load(folder)
     plain = load_embedder(MODEL)
     wanted = adapter(plain.embed_query("wheel7"))
-    with contextlib.closing(
-        make_retriever(AnswerSettings(retrieval={"query_adapter": folder, "bm25_weight": 0}), store)
-    ) as retriever:
+    by_vectors = {"query_adapter": folder, "bm25_weight": 0, "ranking": "fused"}
+    with contextlib.closing(make_retriever(AnswerSettings(retrieval=by_vectors), store)) as retriever:
         (hit,) = retriever.retrieve(Search(("wheel7",), k=1)).hits
     (nearest,) = nearest_hits(store, store.live_index("docs"), wanted, 1)
     assert hit.scores["vector"] == pytest.approx(nearest.score)

@@ -86,7 +86,7 @@ def test_an_answer_cites_the_section_it_comes_from(client: httpx.Client) -> None
 def test_search_gives_k_hits(client: httpx.Client) -> None:
     reply = client.post("/search", json={"question": "batch requests", "k": 2}).json()
     assert len(reply["hits"]) == 2 and reply["hits"][0]["source"].endswith("#batching")
-    assert reply["hits"][0]["score_kind"] == "rrf"
+    assert reply["hits"][0]["score_kind"] == "learned"
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

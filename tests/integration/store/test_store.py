@@ -18,8 +18,9 @@ from kit.workshop import BASE, Workshop, fetched, nearest_hits, search_index, sm
 
 from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.prior import no_prior
+from pipelines.answering.retrieval.ranking import FUSED
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.retrieval.search import Search
+from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.fetched import FetchedPage
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Index, IndexSettings
@@ -517,7 +518,10 @@ def test_hits_are_those_of_the_plain_way(store, workshop, tmp_path):
     }
     workshop.reindex(site)
     index, lexical = workshop.live(), LexicalIndex(tmp_path / "words")
-    retriever = Retriever(store, lambda _: workshop.embedder, lambda _: lexical, collection=workshop.name)
+    fused = RetrievalSettings(ranking=FUSED)
+    retriever = Retriever(
+        store, lambda _: workshop.embedder, lambda _: lexical, collection=workshop.name, settings=fused
+    )
     with store.scan_chunks(index.id) as (_, rows):
         chunks = {hit.chunk_id: hit for hit in rows}
     for question in ("red apples", "pears 3", "part 2 of apples", "nothing of that"):

@@ -49,7 +49,8 @@ def test_a_table_reads_the_same_without_the_library_in_c(path):
     assert yaml.load(text, yaml.BaseLoader) == read_table(".".join(path.parts))
 
 
-@pytest.mark.parametrize("path", TABLES, ids=str)
+# The families of embedding models are tried in their order, by no name.
+@pytest.mark.parametrize("path", [path for path in TABLES if path.stem != "families"], ids=str)
 def test_every_phrase_of_a_table_is_looked_for(path):
     files = (ROOT / path).parents[1].rglob("*.py")
     code = "\n".join(file.read_text() for file in files)
