@@ -19,9 +19,7 @@ MOST_WORDS = 100
 TITLE_WORDS = 8  # a longer item is more than a title
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
-# A link, and the words beside links that make a sentence of its own: "More: [ports](…), [HTTPS](…)." has one.
-_LINK = re.compile(r"\[[^\[\]]*\]\([^()\s]+\)")
-_FEW_WORDS = 3
+FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
 
@@ -220,8 +218,8 @@ def is_bare(passages: Sequence[Passage]) -> bool:
 
 def _only_links(passage: Passage) -> bool:
     """Return whether a passage has hardly a word beside its links: it sends readers elsewhere."""
-    beside, links = _LINK.subn(" ", passage.text)
-    return links > 0 and len(re.findall(r"\w+", beside)) <= _FEW_WORDS
+    beside, links = re.subn(r"\[[^\[\]]*\]\([^()\s]+\)", " ", passage.text)
+    return links > 0 and len(re.findall(r"\w+", beside)) <= FEW_WORDS
 
 
 def _introduces_more(passage: Passage) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
@@ -111,6 +111,7 @@ documents = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(documents, st.sampled_from([MINILM, WORDS, Bytes()]), st.sampled_from([0, 32, 40]))
+@example(document(section(prose("0" * 302 + "ࠀࠀ。"), Block("code", " 000"), headings=("", "0" * 29))), Bytes(), 0)
 def test_all_text_is_there_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
     chunks = PlainChunker(counter, size)(document)
     expected = [block.text for section in document.sections for block in section.blocks]
