@@ -1,4 +1,4 @@
-"""Fits the weights of pipelines/answering/retrieval/ranking.yaml, and measures them on sites that they did not see.
+"""Fits the weights by which hits are ordered, and measures them on sites that they did not see.
 
     python benchmarks/ranking.py [--questions FILE] [--fit]
 
@@ -12,7 +12,8 @@ site and before anything was searched. Each site is a collection of this RAYDEX_
     raydex index --path vite/docs --base-url https://vite.test/ --collection vite
 
 Prints, as fused and as ranked by weights that were fitted on the other sites, the shares of questions with the page and
-the section among the first hits, and with --fit the weights of all.
+the section among the first hits; with --fit also the weights of all, for
+pipelines/answering/retrieval/ranking/texts.yaml.
 """
 
 import argparse
@@ -28,8 +29,8 @@ from scipy.optimize import minimize
 
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_retriever
-from pipelines.answering.retrieval import ranking
-from pipelines.answering.retrieval.fusion import spread_pages
+from pipelines.answering.retrieval.ranking import texts as ranking
+from pipelines.answering.retrieval.ranking.fusion import spread_pages
 from pipelines.answering.retrieval.search import Search
 from pipelines.evaluation.statistics import paired_test
 from pipelines.records import Hit

@@ -7,7 +7,7 @@ that they describe.
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import EngineSettings, Question
-from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.synthesis.base import Synthesizer

@@ -184,8 +184,8 @@ class Answerers:
     def __init__(self, retriever: AsyncRetriever, writer: AnswerWriter, settings: EngineSettings, steps: Steps) -> None:
         router, verified = steps.get("router") or FixedRouter(writer.names[0]), steps.get("verified")
         self._writer = writer
-        found_by = (steps.get("rewriter"), steps.get("reranker"), settings, steps.get("pinned"))
-        self._finder = HitFinder(retriever, *found_by)
+        rewriter, reranker, pinned = steps.get("rewriter"), steps.get("reranker"), steps.get("pinned")
+        self._finder = HitFinder(retriever, rewriter, reranker, settings, pinned)
         self._answerers: Sequence[Answerer] = (
             SmallTalkAnswerer(retriever),
             *([VerifiedAnswerer(verified)] if verified else []),

@@ -11,10 +11,10 @@ from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
-from pipelines.answering.retrieval.fusion import Fusion
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
+from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.routing import router

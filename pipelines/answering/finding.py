@@ -7,8 +7,8 @@ from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker, Reranking
-from pipelines.answering.retrieval.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.interface import AsyncRetriever
+from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.pinned import PinnedFinder

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipelines.answering.retrieval.fusion import Fusion
+from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.search import HITS
 from pipelines.records import Filters, Message
 

@@ -23,18 +23,6 @@ from pipelines.indexing.reading.generator import check_selector
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
-
-
-def check_logo(logo: str) -> str:
-    """Return `logo`, a picture in itself ("" for none). Raises InvalidLogo."""
-    kinds = ", ".join(LOGOS)
-    if logo and not re.fullmatch(rf"data:(?:{'|'.join(map(re.escape, LOGOS.values()))});base64,[\w+/]+=*", logo):
-        raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) beside the collection file, not a URL")
-    if len(logo) > MAX_LOGO:
-        raise InvalidLogo(f"the picture has {len(logo):,} characters, at most {MAX_LOGO:,} are shown; make it smaller")
-    return logo
-
-
 UrlPattern = Annotated[str, AfterValidator(check_pattern)]
 Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
 Weight = Annotated[float, Field(gt=0, le=100)]
@@ -59,6 +47,16 @@ class InvalidCollection(ValueError):
 
 class InvalidLogo(ValueError):
     """A logo is no picture, or too large."""
+
+
+def check_logo(logo: str) -> str:
+    """Return `logo`, a picture in itself ("" for none). Raises InvalidLogo."""
+    kinds = ", ".join(LOGOS)
+    if logo and not re.fullmatch(rf"data:(?:{'|'.join(map(re.escape, LOGOS.values()))});base64,[\w+/]+=*", logo):
+        raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) beside the collection file, not a URL")
+    if len(logo) > MAX_LOGO:
+        raise InvalidLogo(f"the picture has {len(logo):,} characters, at most {MAX_LOGO:,} are shown; make it smaller")
+    return logo
 
 
 class _Strict(BaseModel):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.answering.reranking.base import Reranker
-from pipelines.answering.retrieval.fusion import spread_pages, take_diverse
+from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
@@ -122,7 +122,8 @@ class JudgingHits:
         Raises RerankFailed.
         """
         hits = asyncio.run(self._rerank(reranker)) if reranker else self.hits
-        spread = [spread_pages(some) if self.settings.retrieval.pages_first else some for some in hits]
+        again = reranker and self.settings.retrieval.pages_first  # retrieval has its own order of pages
+        spread = [spread_pages(some) if again else some for some in hits]
         served = [take_diverse(some, len(some), self.settings.retrieval.max_per_page) for some in spread]
         return [rank_of_right(example, some) for example, some in zip(self.examples, served, strict=True)]
 

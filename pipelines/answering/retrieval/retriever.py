@@ -25,7 +25,8 @@ from pipelines.answering.retrieval.live import (
     Vector,
 )
 from pipelines.answering.retrieval.one_page import fragment_of, page_spellings
-from pipelines.answering.retrieval.search import IndexStore, Retrieval, RetrievalSettings, Search, Searcher
+from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
+from pipelines.answering.retrieval.searcher import IndexStore, Searcher
 from pipelines.lexical import LexicalIndex
 from pipelines.records import EmbeddingModel, Index
 from pipelines.store import NoSuchIndex, Place, StoreUnavailable, is_copy

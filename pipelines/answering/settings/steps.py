@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field
 from pipelines.answering.conversation import rewriting
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
-from pipelines.answering.retrieval.fusion import FUSIONS
 from pipelines.answering.retrieval.legs import BM25, VECTOR
-from pipelines.answering.retrieval.ranking import RANKINGS
+from pipelines.answering.retrieval.ranking.fusion import FUSIONS
+from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings.agents import RuleSettings
 from pipelines.answering.settings.names import Group

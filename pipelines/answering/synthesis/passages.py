@@ -17,9 +17,9 @@ MOST_SENTENCES = 5  # of a passage: what is read at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
 MOST_WORDS = 100
 TITLE_WORDS = 8  # a longer item is more than a title
+FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
-FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
 

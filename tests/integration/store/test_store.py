@@ -16,9 +16,9 @@ from kit.api import wait_for
 from kit.plain_fusion import fuse_plainly
 from kit.workshop import BASE, Workshop, fetched, nearest_hits, search_index, small_site
 
-from pipelines.answering.retrieval.fusion import Fusion, spread_pages
-from pipelines.answering.retrieval.prior import no_prior
-from pipelines.answering.retrieval.ranking import FUSED
+from pipelines.answering.retrieval.ranking.fusion import Fusion, spread_pages
+from pipelines.answering.retrieval.ranking.prior import no_prior
+from pipelines.answering.retrieval.ranking.texts import FUSED
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.fetched import FetchedPage

@@ -13,7 +13,7 @@ from pipelines.answering import factory
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_agent, make_engine, make_llm, make_retriever, make_rewriter
 from pipelines.answering.reranking import RERANKERS
-from pipelines.answering.retrieval.fusion import FUSIONS, Fusion
+from pipelines.answering.retrieval.ranking.fusion import FUSIONS, Fusion
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.settings import AgentSettings, AnswerSettings

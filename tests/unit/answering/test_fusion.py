@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.plain_fusion import fuse_plainly
 
-from pipelines.answering.retrieval import fusion
-from pipelines.answering.retrieval.fusion import FusedText, RankedList, spread_pages, take_diverse
-from pipelines.answering.retrieval.prior import no_prior
+from pipelines.answering.retrieval.ranking import fusion
+from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList, spread_pages, take_diverse
+from pipelines.answering.retrieval.ranking.prior import no_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 

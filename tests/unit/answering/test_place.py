@@ -6,7 +6,7 @@ from kit.answering import MemoryStore, make_hit
 from pipelines.answering.conversation.open_page import open_page
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.one_page import fragment_of, page_first, page_spellings
-from pipelines.answering.retrieval.prior import OTHER_VERSION, version_prior
+from pipelines.answering.retrieval.ranking.prior import OTHER_VERSION, version_prior
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.records import Filters
 from pipelines.store import Place, StoreUnavailable

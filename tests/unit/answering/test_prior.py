@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.answering.retrieval.fusion import RankedList, fuse
-from pipelines.answering.retrieval.prior import boost_prior, both_priors, no_prior, object_name, reference_prior
+from pipelines.answering.retrieval.ranking.fusion import RankedList, fuse
+from pipelines.answering.retrieval.ranking.prior import boost_prior, both_priors, no_prior, object_name, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 

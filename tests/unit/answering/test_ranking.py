@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 from kit.answering import make_hit
 
-from pipelines.answering.retrieval.ranking import LEARNED, NAMES, features, rank
+from pipelines.answering.retrieval.ranking.texts import LEARNED, NAMES, features, rank
 from pipelines.records import Hit
 
 QUESTION = "How do I limit the memory of a worker?"
-LONG = "and so on for many more words that say nothing of it " * 5
+LONG = "and so on for many more words that say nothing of it " * 8
 
 
 def hit(page: str, text: str, score: float = 0.03, ordinal: int = 1, cosine: float | None = 0.5) -> Hit:

@@ -13,11 +13,11 @@ from kit.answering import MemoryStore, WordEmbedder, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
-from pipelines.answering.retrieval.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.legs import LegRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady, choose_collection
 from pipelines.answering.retrieval.neighbours import join_chunks
-from pipelines.answering.retrieval.ranking import FUSED, LEARNED
+from pipelines.answering.retrieval.ranking.fusion import Fusion, spread_pages
+from pipelines.answering.retrieval.ranking.texts import FUSED, LEARNED
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import LexicalIndex, Matches

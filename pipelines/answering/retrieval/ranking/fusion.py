@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pipelines.answering.retrieval.legs import BM25, PREVIOUS
 from pipelines.answering.retrieval.one_page import PageItemT
-from pipelines.answering.retrieval.prior import Prior, both_priors, no_prior, reference_prior
+from pipelines.answering.retrieval.ranking.prior import Prior, both_priors, no_prior, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import ScoredChunk
@@ -139,10 +139,13 @@ class Fusion:
         weights = [1.0 if leg == PREVIOUS else self.original_weight, *(1.0 for _ in found[1:])]
         return [RankedList(leg, one, self._weight(leg) * weight) for one, weight in zip(found, weights, strict=False)]
 
+    def prior(self, queries: Sequence[str], further: Prior = no_prior) -> Prior:
+        """Return the prior of reference pages that none of `queries` names, times `further`."""
+        return both_priors(reference_prior(queries, self.reference_weight), further)
+
     def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[FusedText]:
         """Return all texts of the lists, which were searched for `queries`, best first; `further` weighs them too."""
-        reference = reference_prior(queries, self.reference_weight)
-        prior = both_priors(reference, further)
+        prior = self.prior(queries, further)
         if self.method == "insert":
             texts = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
         else:

@@ -1,14 +1,12 @@
 """Orders the hits that the legs found by how well their texts fit the question.
 
 Knows texts, scores and the words of a question; not how a leg searched. The weights were learned from questions to
-several sites; ranking.yaml has them.
+several sites; texts.yaml has them.
 """
 
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +14,13 @@ from numpy.typing import NDArray
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.lexical import STOP_TERMS, terms
-from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.text.phrases import read_table
 
 LEARNED, FUSED = "learned", "fused"
 RANKINGS = (LEARNED, FUSED)
 DEPTH = 50  # hits that are put in order: as many as the weights were fitted on
-BEGINNING, SHORT = 30, 40  # terms
+BEGINNING, SHORT = 200, 250  # characters
 NOT_FOUND = 0.02  # cosine of a hit that the vectors did not find, below the last one that they found
 
 Features = NDArray[np.float64]
@@ -71,37 +68,30 @@ def features(question: str, hits: Sequence[Hit]) -> Features:
 
     `fused` and `page` are the scores of the fusion, its own and those of its page together, as shares of the best;
     `cosine` is the distance to the best one; `words` and `beginning` are the shares of the question's words, weighted
-    by their rarity among the hits, in all of it with its headings and in its first BEGINNING terms; `short` and `first`
-    are 1 for a text of less than SHORT terms and for the first one of its page, else 0.
+    by their rarity among the hits, in all of it with its headings and in its first BEGINNING characters; `short` and
+    `first` are 1 for a text of less than SHORT characters and for the first one of its page, else 0.
     """
-    texts = [_terms(hit.text) for hit in hits]
-    whole = [frozenset(text) | _headings(hit) for text, hit in zip(texts, hits, strict=True)]
-    asked = frozenset(terms(question)) - STOP_TERMS or frozenset(terms(question))
-    frequency = Counter(term for text in whole for term in text & asked)
-    weights = {term: math.log(1 + (1 + len(hits)) / (1 + frequency[term])) for term in sorted(asked)}
-    total = sum(weights.values()) or 1.0
+    stems = _stems(question)
+    texts = [hit.text.lower() for hit in hits]
+    named = [f"{heading(hit)}\n{hit.title}\n".lower() for hit in hits]
+    said = np.array([[_has(text, stem) for stem in stems] for text in map(str.__add__, named, texts)], np.float64)
+    begun = np.array([[_has(text[:BEGINNING], stem) for stem in stems] for text in texts], np.float64)
+    weights = np.log(1 + (1 + len(hits)) / (1 + said.sum(axis=0))) if hits else np.ones(len(stems))
+    weights /= weights.sum() or 1.0
     pages = defaultdict[str, float](float)
     for hit in hits:
         pages[hit.url] += hit.score
     best, best_page = max((hit.score for hit in hits), default=1.0), max(pages.values(), default=1.0)
-    cosines = _cosines(hits)
-
-    def share(text: frozenset[str]) -> float:
-        return sum(weight for term, weight in weights.items() if term in text) / total
-
-    rows = [
-        (
-            hit.score / best,
-            cosine,
-            share(said),
-            share(frozenset(text[:BEGINNING])),
-            pages[hit.url] / best_page,
-            len(text) < SHORT,
-            hit.ordinal == 0,
-        )
-        for hit, text, said, cosine in zip(hits, texts, whole, cosines, strict=True)
-    ]
-    return np.array(rows, np.float64).reshape(len(hits), len(NAMES))
+    columns = {
+        "fused": [hit.score / best for hit in hits],
+        "cosine": _cosines(hits),
+        "words": said.reshape(len(hits), len(stems)) @ weights,
+        "beginning": begun.reshape(len(hits), len(stems)) @ weights,
+        "page": [pages[hit.url] / best_page for hit in hits],
+        "short": [len(text) < SHORT for text in texts],
+        "first": [hit.ordinal == 0 for hit in hits],
+    }
+    return np.array([columns[name] for name in NAMES], np.float64).T
 
 
 def _cosines(hits: Sequence[Hit]) -> list[float]:
@@ -113,10 +103,15 @@ def _cosines(hits: Sequence[Hit]) -> list[float]:
     return [hit.scores.get(VECTOR, missing) - max(known) for hit in hits]
 
 
-@lru_cache(maxsize=8192)
-def _terms(text: str) -> tuple[str, ...]:
-    return tuple(terms(plain_text(text)))
+def _stems(question: str) -> list[str]:
+    """Return what words of a text begin with that are the question's; a stemmer writes a final y as i."""
+    asked = frozenset(terms(question))
+    return sorted(term[:-1] if len(term) > 3 and term.endswith("i") else term for term in asked - STOP_TERMS or asked)
 
 
-def _headings(hit: Hit) -> frozenset[str]:
-    return frozenset(_terms(f"{heading(hit)} {hit.title}"))
+def _has(text: str, stem: str) -> bool:
+    """Return whether a word of `text`, or a part of a name such as `read_csv`, begins with `stem`."""
+    at = text.find(stem)
+    while at > 0 and text[at - 1].isascii() and text[at - 1].isalnum():
+        at = text.find(stem, at + 1)
+    return at >= 0

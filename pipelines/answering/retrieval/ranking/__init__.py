@@ -1,0 +1,1 @@
+"""Ranking: what the legs found becomes one list, the best hit first."""

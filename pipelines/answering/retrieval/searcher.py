@@ -1,0 +1,335 @@
+"""Searches one index: every query by every leg concurrently, one look at the store, fused.
+
+A leg that fails or lags is left out and recorded. Knows neither which index is live nor how it is prepared.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from pipelines.answering.language import find_language, is_foreign, same_language
+from pipelines.answering.retrieval.evidence import Evidence
+from pipelines.answering.retrieval.legs import (
+    BM25,
+    PREVIOUS,
+    VECTOR,
+    LegCalls,
+    LegRetriever,
+    ScoredIds,
+    SearchTrace,
+)
+from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
+from pipelines.answering.retrieval.neighbours import with_neighbours
+from pipelines.answering.retrieval.one_page import page_first
+from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList
+from pipelines.answering.retrieval.ranking.prior import Prior, boost_prior, both_priors, no_prior, version_prior
+from pipelines.answering.retrieval.ranking.texts import DEPTH, LEARNED, rank
+from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
+from pipelines.embedding.tokens import english_words
+from pipelines.lexical import Matches, other_words
+from pipelines.records import Filters, Hit, Index
+from pipelines.store import Place
+from pipelines.store.chunks import RankableChunk
+from pipelines.store.indexes import ScoredChunk, SearchResult
+
+T = TypeVar("T")
+
+NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search that may be lost and are no legs
+NO_MATCHES = Matches(0, ())
+FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with less shares hardly a word with the pages
+
+
+class SnapshotReader(Protocol):
+    """One state of an index: it is searched without texts, then the hits that are kept are read whole."""
+
+    def search(
+        self,
+        vectors: Sequence[Vector],
+        ids: Sequence[str],
+        k: int,
+        filters: Filters = Filters(),
+        /,
+        *,
+        collection: str | None = None,
+    ) -> SearchResult: ...
+
+    def page(self, url: str, /) -> Sequence[RankableChunk]: ...
+
+    def hits(self, ids: Sequence[str], /) -> Mapping[str, Hit]: ...
+
+
+class IndexStore(LiveIndexStore, Protocol):
+    """The part of the store that the retriever reads."""
+
+    def read_index(self, index: Index, read: Callable[[Any], T], timeout_s: float | None, /) -> T: ...
+
+    def find_place(self, index: Index, urls: Sequence[str], anchor: str, /) -> Place | None: ...
+
+    def neighbours(self, index: int, ids: Sequence[str], reach: int, /) -> Mapping[str, Sequence[Hit]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LegResults:
+    """The results of the legs, query by query, before the store is searched. None: no vector.
+
+    `imagined` is the mean of the question's vector and its passage's.
+    """
+
+    vectors: Sequence[Vector | None]
+    words: Sequence[Matches]
+    others: Mapping[str, Sequence[ScoredIds]]
+    imagined: Vector | None = None
+
+    def scores(self) -> Mapping[str, Sequence[ScoredIds]]:
+        """Return ids with scores by leg and query."""
+        return {BM25: [matches.scores for matches in self.words], **self.others}
+
+    def ids(self) -> list[str]:
+        return [name for lists in self.scores().values() for scores in lists for name, _ in scores]
+
+
+class Searcher:
+    """Searches an index by all its legs; `threads` run them, `others` are further legs."""
+
+    def __init__(
+        self,
+        store: IndexStore,
+        indexes: LiveIndexes,
+        threads: Executor,
+        settings: RetrievalSettings,
+        others: Sequence[LegRetriever] = (),
+    ) -> None:
+        self._store, self._indexes, self._threads, self._settings = store, indexes, threads, settings
+        self._fusion = settings.fusion
+        self._others = {leg.name: leg for leg in others}
+        self._legs = (VECTOR, BM25, *self._others, PREVIOUS)
+        self._fusion.check(self._legs)
+
+    def search(
+        self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
+    ) -> Retrieval:
+        """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned.
+
+        Raises IndexReplaced unless `remembered`, if it is given, is still the live index that is meant.
+        """
+        if self._settings.spelling and self._fusion.uses(BM25):
+            search = trace.run("spell", lambda: self._correct(search, live, index, trace))
+        results = self._run_legs(search, live, index, trace)
+        found, hits = self._store.read_index(
+            index,
+            lambda chunks: self._rank(search, results, index, chunks, trace, remembered),
+            self._settings.timeout_s,
+        )
+        if found.too_slow:
+            trace.mark_degraded(VECTOR, f"the store took longer than {self._settings.timeout_s} s")
+        self._check_words(live, results.words, found, trace)
+        hits = self._add_neighbours(index, hits, search.neighbours, trace)
+        return Retrieval(
+            question=search.queries[0],
+            hits=tuple(hits),
+            index=index,
+            revision=found.revision,
+            degraded=tuple(part for part in (*self._legs, NEIGHBOURS, HYDE, PLACE) if part in trace.degraded),
+            timings=dict(trace.timings),
+            queries=search.queries,
+            evidence=_weigh_evidence(search.queries[0], live, results, found),
+        )
+
+    def _rank(
+        self,
+        search: Search,
+        results: _LegResults,
+        index: Index,
+        chunks: SnapshotReader,
+        trace: SearchTrace,
+        remembered: Index | None,
+    ) -> tuple[SearchResult, Sequence[Hit]]:
+        """Search one snapshot, fuse what was found and read the hits that are kept."""
+        found = trace.run("search", lambda: self._find(search, results, chunks))
+        if remembered:
+            self._indexes.check_live(remembered, search.collection, found.live)
+        lists = self._lists(search, results, found)
+        if search.focus:
+            nothing: list[ScoredChunk] = []
+            of_page = trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, results), nothing)
+            lists.append(RankedList(PLACE, of_page))
+        prior = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
+        kept = trace.run("fuse", lambda: self._fuse(search, lists, prior))
+        texts = trace.run("texts", lambda: chunks.hits([one.chunk_id for one in kept]))
+        kept = [one for one in kept if one.chunk_id in texts]
+        hits = [one.to_hit(texts[one.chunk_id]) for one in kept]
+        if self._orders(search):
+            priors = list(map(self._fusion.prior(search.queries, prior), [one.chunk for one in kept]))
+            spread = self._fusion.pages_first
+            return found, trace.run("rank", lambda: rank(search.queries[0], hits, priors, search.k, spread=spread))
+        return found, hits
+
+    def _orders(self, search: Search) -> bool:
+        """Return whether the texts decide the order: that of an open page which is asked about is its own."""
+        return self._settings.ranking == LEARNED and not search.focus
+
+    def _fuse(self, search: Search, lists: Sequence[RankedList], prior: Prior) -> list[FusedText]:
+        fused = self._fusion.fuse(lists, search.queries, prior)
+        if search.place and search.focus:
+            fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
+        return fused[: max(search.k, DEPTH) if self._orders(search) else search.k]
+
+    def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
+        """Run every query by every leg, concurrently."""
+        depth, timeout_s = self._depth(search), self._settings.timeout_s
+        calls = LegCalls(self._threads, trace, None if timeout_s is None else self._settings.patience_s + timeout_s)
+
+        def start(leg: str, step: str, call: Callable[[str], T], otherwise: T) -> Callable[[], list[T]]:
+            queries = search.queries if self._fusion.uses(leg) else ()
+            return calls.start(leg, step, call, queries, otherwise)
+
+        def words(query: str) -> Matches:
+            self._follow(live, index, trace)
+            ready = live.lexical.revision is not None
+            also = other_words(query, index.rules.get("synonyms", ()))
+            return live.lexical.search(query, depth, search.filters, also) if ready else NO_MATCHES
+
+        def find(leg: LegRetriever) -> Callable[[str], ScoredIds]:
+            return lambda query: leg.find(query, index, depth, search.filters)
+
+        matches = start(BM25, "bm25", words, NO_MATCHES)
+        nothing: ScoredIds = ()
+        others = {name: start(name, name, find(leg), nothing) for name, leg in self._others.items()}
+        vectors = start(VECTOR, "embed", lambda query: _embed(query, live), None)
+        passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
+        passage = calls.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
+        found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
+        return replace(found, imagined=_mean(*found.vectors[:1], *passage()))
+
+    def _find(self, search: Search, results: _LegResults, chunks: SnapshotReader) -> SearchResult:
+        """Find the nearest to every vector, and every chunk that a leg or the turn before named."""
+        vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
+        ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
+        named = self._indexes.named(search.collection)
+        return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)
+
+    def _find_in_page(self, search: Search, chunks: SnapshotReader, results: _LegResults) -> list[ScoredChunk]:
+        """Find the chunks of the open page: the nearest to the last wording of the question, or the first ones."""
+        place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
+        if place is None:
+            return []
+        if search.focus == "whole" or not vectors:
+            return [(1 / n, chunk) for n, chunk in enumerate(chunks.page(place.url)[: self._depth(search)], start=1)]
+        only = replace(search.filters, url_prefix=place.url)
+        (nearest,) = chunks.search(vectors, [], self._depth(search), only).nearest
+        return [scored for scored in nearest if scored[1].url == place.url]
+
+    def _lists(self, search: Search, results: _LegResults, found: SearchResult) -> list[RankedList]:
+        """Return the lists to fuse: one for each leg and query."""
+        nearest = iter(found.nearest)
+        by_query = [next(nearest) if vector is not None else [] for vector in results.vectors]
+        if results.imagined is not None:
+            by_query[0] = next(nearest)
+        lists = self._fusion.weigh(VECTOR, by_query)
+        for name, scores in results.scores().items():
+            lists += self._fusion.weigh(name, [_chunks(one, found) for one in scores])
+        known = {chunk.chunk_id for one in lists for _, chunk in one.chunks}
+        # A chunk that another leg found needs no help: it would push out a better section of the same page.
+        if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in known]:
+            places = [(chunk_id, 1 / place) for place, chunk_id in enumerate(previous, start=1)]
+            lists += self._fusion.weigh(PREVIOUS, [_chunks(places, found)])
+        return lists
+
+    def _previous(self, search: Search) -> list[str]:
+        return list(dict.fromkeys(search.previous)) if self._fusion.uses(PREVIOUS) else []
+
+    def _depth(self, search: Search) -> int:
+        return max(self._settings.leg_depth, search.k)
+
+    def _add_neighbours(self, index: Index, hits: Sequence[Hit], least: int, trace: SearchTrace) -> Sequence[Hit]:
+        reach = max(least, self._settings.neighbours)
+        if not reach or not hits:
+            return hits
+        ids = [hit.chunk_id for hit in hits]
+        none: Mapping[str, Sequence[Hit]] = {}
+        sections = trace.run_leg(NEIGHBOURS, NEIGHBOURS, lambda: self._store.neighbours(index.id, ids, reach), none)
+        return [with_neighbours(hit, sections.get(hit.chunk_id, ()), index.settings.chunk_overlap) for hit in hits]
+
+    def _follow(self, live: LiveIndex, index: Index, trace: SearchTrace) -> None:
+        try:
+            self._indexes.follow(live.lexical, index, self._settings.patience_s)
+        except Exception as error:
+            trace.mark_degraded(
+                BM25, f"it has not followed to revision {index.revision}: {type(error).__name__} {error}"
+            )
+
+    def _correct(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Search:
+        """Correct the spelling of the question; the other wordings of it are a model's."""
+        if live.lexical.revision is None:  # the first question of all since BM25 was opened
+            self._follow(live, index, trace)
+        question, *others = search.queries
+        known = " ".join(chain.from_iterable(index.rules.get("synonyms", ())))
+        corrected = live.lexical.correct(question, lambda word: word in english_words(), known)
+        if corrected == question or is_foreign(question):
+            return search
+        return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
+
+    def _check_words(self, live: LiveIndex, words: Sequence[Matches], found: SearchResult, trace: SearchTrace) -> None:
+        """Check BM25 against the store: at one revision they hold the same chunks, else the folder is foreign."""
+        named = {name for matches in words if matches.revision == found.revision for name, _ in matches.scores}
+        missing = named - found.by_id.keys()
+        if missing:
+            trace.mark_degraded(BM25, f"{len(missing)} of {len(named)} chunks are not in the store")
+            self._indexes.forget(live.lexical)
+
+
+def place_prior(search: Search) -> Prior:
+    """Return the prior by which the version and the language of the open page are preferred, unless filters say."""
+    place = search.place
+    if place is None or search.filters.version is not None:
+        return no_prior
+    asked_in = find_language(search.queries[0])
+    own = not asked_in or not place.language or same_language(asked_in, place.language)
+    return version_prior(place.version, place.language if own and search.filters.language is None else "")
+
+
+def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
+    """Return how well the index fits the question itself, the first query; None without words to weigh."""
+    matches = results.words[0] if results.words else NO_MATCHES
+    if not matches.full_score:
+        return None
+    nearest = found.nearest[0] if found.nearest and results.vectors and results.vectors[0] is not None else ()
+    cosine = live.yardstick.scale(max(score for score, _ in nearest)) if live.yardstick and nearest else None
+    words = matches.scores[0][1] / matches.full_score if matches.scores else 0.0
+    if cosine is not None and words < FEW_WORDS and is_foreign(question):
+        return Evidence(matches.terms, matches.texts, None, cosine)  # the pages are in another language
+    return Evidence(matches.terms, matches.texts, words, cosine)
+
+
+def _embed(query: str, live: LiveIndex) -> Vector | None:
+    return _checked(live.model.embed_query(query), live)
+
+
+def _embed_passage(passage: str, live: LiveIndex) -> Vector | None:
+    return _checked(live.model.embed_chunks([passage])[0], live)
+
+
+def _mean(question: Vector | None = None, passage: Vector | None = None) -> Vector | None:
+    """Return the direction between two vectors of length 1, as a vector of length 1; None without both."""
+    if question is None or passage is None:
+        return None
+    mean = question + passage
+    length = np.linalg.norm(mean)
+    return np.asarray(mean / length, np.float32) if length > 0 else None
+
+
+def _checked(vector: Vector, live: LiveIndex) -> Vector:
+    """Return `vector` if the index can be searched for it. Raises ValueError."""
+    expected = live.index.settings.dimension or len(vector)
+    if vector.shape != (expected,) or not np.isfinite(vector).all():
+        raise ValueError(f"the vector has shape {vector.shape} or is not finite, not ({expected},)")
+    return vector
+
+
+def _chunks(scores: ScoredIds, found: SearchResult) -> list[ScoredChunk]:
+    """Return the chunks that a leg named, as far as the store has them, with the leg's scores."""
+    return [(score, found.by_id[name]) for name, score in scores if name in found.by_id]
