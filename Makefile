@@ -99,7 +99,7 @@ bench: install
 lock:
 	@$(BIN)/python -m pip freeze --exclude-editable | sed 's/^torch==\([0-9.]*\)+.*/torch==\1/' > constraints.txt
 
-# The tree in CONTRIBUTING.md, from the first lines of the modules.
+# README's tree, from the first lines of the modules.
 tree: $(VENV)/.installed
 	@$(BIN)/python docs/tree.py --write
 

@@ -1,7 +1,7 @@
 """Draws the tree of the repository from the first lines of its files.
 
     python docs/tree.py            print every file of the source with its first line
-    python docs/tree.py --write    replace the tree in CONTRIBUTING.md
+    python docs/tree.py --write    replace the tree in README.md
 
 README has one line for each folder and each single file; a test compares both directions.
 """
@@ -65,7 +65,7 @@ def names_of(folder: Path, depth: int) -> Iterator[str]:
 
 
 def short_tree() -> str:
-    """The tree for CONTRIBUTING.md: a line for each folder, and one for each module that stands beside folders."""
+    """The tree for README: a line for each folder, and one for each module that stands beside folders."""
     lines = []
     for name in SOURCE:
         top = ROOT / name
@@ -95,11 +95,11 @@ def long_tree() -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_page(text: str, tree: str) -> str:
-    """`text` of a page with its tree replaced. Raises ValueError where the page marks no place for it."""
+def in_readme(text: str, tree: str) -> str:
+    """`text` of README with its tree replaced. Raises ValueError where README marks no place for it."""
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     if not pattern.search(text):
-        raise ValueError(f"CONTRIBUTING.md has no place for the tree: put {BEGIN!r} and {END!r} where it belongs")
+        raise ValueError(f"README.md has no place for the tree: put {BEGIN!r} and {END!r} where it belongs")
     return pattern.sub(lambda _: BEGIN + tree + END, text)
 
 
@@ -107,8 +107,8 @@ def main() -> None:
     if "--write" not in sys.argv:
         print(long_tree(), end="")
         return
-    page = ROOT / "CONTRIBUTING.md"
-    page.write_text(in_page(page.read_text("utf-8"), short_tree()), "utf-8")
+    readme = ROOT / "README.md"
+    readme.write_text(in_readme(readme.read_text("utf-8"), short_tree()), "utf-8")
 
 
 if __name__ == "__main__":

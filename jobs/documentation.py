@@ -55,10 +55,16 @@ def render_documentation(root: Path) -> dict[str, HtmlPage]:
     if not sources:
         raise BadInput(f"{root} holds no docs/*.md, only the repository does: give the demo a site with --site URL")
     paths = {"README.md": "/", **{name: f"/{name[5:-3]}.html" for name in sources}}
-    texts = {name: (root / name).read_text() for name in paths}
+    texts = {name: _without_tree((root / name).read_text()) for name in paths}
     titles = {name: _title(text, name) for name, text in texts.items()}
     links = " ".join(f'<a href="{path}">{html.escape(titles[name])}</a>' for name, path in paths.items())
     return {path: _render(texts[name], titles[name], links, name, paths) for name, path in paths.items()}
+
+
+def _without_tree(text: str) -> str:
+    """Return a page without the tree of the source, whose names and words would answer questions about its use."""
+    before, heading, rest = text.partition("## The tree\n")
+    return before + rest.partition("<!-- end of tree -->\n")[2] if heading else text
 
 
 def _title(text: str, name: str) -> str:

@@ -49,9 +49,9 @@ def tree():  # type: ignore[no-untyped-def]
         sys.path.remove(str(ROOT / "docs"))
 
 
-def test_the_contributors_tree_is_the_repositorys(tree):
-    page = (ROOT / "CONTRIBUTING.md").read_text()
-    assert page == tree.in_page(page, tree.short_tree()), "run `make tree`"
+def test_the_readmes_tree_is_the_repositorys(tree):
+    readme = (ROOT / "README.md").read_text()
+    assert readme == tree.in_readme(readme, tree.short_tree()), "run `make tree`"
 
 
 def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
@@ -72,9 +72,9 @@ def test_every_package_and_module_says_what_it_is_in_one_line(tree):
             assert len(line) <= 100, f"{name_of(path)}: its first line has {len(line)} characters"
 
 
-def test_a_page_without_a_place_for_the_tree_is_refused(tree):
+def test_a_readme_without_a_place_for_the_tree_is_refused(tree):
     with pytest.raises(ValueError, match="no place for the tree"):
-        tree.in_page("# Raydex\n", "pipelines/\n")
+        tree.in_readme("# Raydex\n", "pipelines/\n")
 
 
 # ---------------------------------------------------------------------------------------------- commands

@@ -22,6 +22,12 @@ def test_every_page_of_the_docs_is_on_the_site():
     assert {"/", "/freshness.html", "/decisions/README.html"} <= set(pages)
 
 
+def test_the_tree_of_the_source_answers_no_reader():
+    """A question about a command would find the names and first lines of its modules."""
+    home = render_documentation(ROOT)["/"].html.decode()
+    assert "building/" not in home and "raydex serve" in home and "Apache-2.0." in home
+
+
 def test_every_link_leads_to_a_page():
     pages = render_documentation(ROOT)
     for path, page in pages.items():
