@@ -50,6 +50,7 @@ def test_a_heading_becomes_what_a_reader_would_ask(heading: str, text: str, ques
         ("Upgrading to version 2.10", "To upgrade to version 2.10, do this."), ("Installing on demand", "On demand."),
         ("Configuring app.settings.TOKEN", "To configure app.settings.TOKEN, set it."),
         ("Improving our program", "We improve our program."),
+        ("What is not?", "Not this."),
     ],
 )  # fmt: skip
 def test_a_heading_that_nobody_would_ask_becomes_no_question(heading: str, text: str) -> None:
