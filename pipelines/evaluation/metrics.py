@@ -128,8 +128,8 @@ FOUND = "questions whose page was found"
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("retrieval_score", "retrieval score", of_hits=retrieval_score, shown="interval"),
-        Metric("section_score", "section score", of_hits=section_score, shown="interval", beside=True),
+        Metric("retrieval_score", "page found", of_hits=retrieval_score, shown="interval"),
+        Metric("section_score", "section found", of_hits=section_score, shown="interval", beside=True),
         Metric("any_source_score", "any source score", of_hits=any_source_score, shown="no", by_question=False),
         Metric("recall", "recall", measure="R", by_question=False),
         Metric("ndcg", "nDCG", measure="nDCG"),

@@ -15,13 +15,13 @@ Result = Mapping[str, Any]
 
 
 def as_text(result: Result) -> str:
-    """Return the result of an evaluation as lines: a row for each k, the scores without a k, then what it took."""
+    """Return the result of an evaluation as lines: the answers' scores, a row for each k, then what it took."""
     index = f"index {result['index']} revision {result['revision']}"
     lines = [
         f"collection {result['collection']}, {index}: {_questions(result)}",
         *(f"  {line}" for line in warnings(result)),
-        *_hit_lines(result),
         *_answer_lines(result),
+        *_hit_lines(result),
         *(f"  {line}" for line in _seconds(result)),
     ]
     return "\n".join(lines)
