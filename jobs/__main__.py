@@ -34,6 +34,7 @@ VERBS = {
     "insights": ("jobs.insights", "show what is asked and what the documentation lacks"),
     "questions": ("jobs.questions", "write questions about a collection, to evaluate it with"),
     "answers": ("jobs.answers", "write answers that a person verified; review them"),
+    "models": ("jobs.models", "try how good a language model is for a collection"),
     "evaluate": ("jobs.evaluate", "score a collection on questions with known sources"),
     "experiment": ("jobs.experiment", "compare configurations on the same questions"),
     "train": ("jobs.train", "train a model on questions: adapter, embedder, reranker, …"),
@@ -63,7 +64,7 @@ def overview() -> str:
     """Return the help, which fits on one screen."""
     lines = [f"  {verb:<11} {line}" for verb, (_, line) in VERBS.items()]
     usage = "usage: raydex VERB [flags]   (`raydex VERB --help` lists the flags of a verb)"
-    return "\n".join([f"{usage}\n\nTurn a documentation site into an assistant that answers from it.\n", *lines])
+    return "\n".join([f"{usage}\nTurn a documentation site into an assistant that answers from it.\n", *lines])
 
 
 def explain_unknown(verb: str) -> str:

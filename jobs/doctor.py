@@ -13,11 +13,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jobs.cli import DONE, FAILED, add_json, command, finish, main
-from jobs.environment import BadVariable, database_url, home, ray_address, read_configuration, service_port, variables
+from jobs.environment import (
+    BadVariable,
+    database_url,
+    find_models,
+    home,
+    ray_address,
+    read_configuration,
+    service_port,
+)
 from pipelines.diagnosis import Check, Finding, failed, fine, run_check, warning
 
 if TYPE_CHECKING:
     from pipelines.answering.settings import AnswerSettings
+    from pipelines.diagnosis.database import DatabaseCheck
     from pipelines.llm.servers import FoundLLM
 
 QUICK_S, DATABASE_S, MODEL_S, RAY_S, LLM_S = 10.0, 75.0, 120.0, 90.0, 300.0
@@ -80,29 +89,29 @@ def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
         yield Check("model", partial(models.check, model), MODEL_S)
     yield Check("collections", lambda: database.check_collections(models.dimensions), QUICK_S)
     yield Check("Ray", lambda: cluster.check_ray(ray_address(), database.url, RAY_S), RAY_S + QUICK_S)
-    yield from list_agents(settings)
+    yield from list_agents(settings, database)
     services = [service.url for service in find_services(settings.home)]
     yield Check("service", lambda: machine.check_port(service_port(), services), QUICK_S)
 
 
-def list_agents(settings: "AnswerSettings") -> Iterator[Check]:
+def list_agents(settings: "AnswerSettings", database: "DatabaseCheck") -> Iterator[Check]:
     """Yield the checks of the language models: those that are configured, or that `raydex serve` would find."""
-    from pipelines.answering.settings import AnswerSettings, all_agents
+    from pipelines.answering.forms import describe_forms
+    from pipelines.answering.settings import all_agents
     from pipelines.diagnosis.endpoints import check_agent
-    from pipelines.llm.servers import find_llm
 
-    found: list[FoundLLM] = []
+    chosen = [settings]
 
     def choose() -> Iterator[Finding]:
-        found.append(find_llm(variables()))
-        yield from describe_choice(found[0])
+        chosen[0], found = find_models(settings)
+        yield from describe_choice(found)
 
     yield Check("answers", choose, QUICK_S * 2)
-    chosen = settings
-    if found and {"llm_model", "llm_off"} & set(found[0].settings):
-        chosen = AnswerSettings.model_validate({**settings.model_dump(), **found[0].settings})
-    for agent in all_agents(chosen):
+    agents = all_agents(chosen[0])
+    for agent in agents:
         yield Check(f"agent {agent.name}", partial(check_agent, agent), LLM_S)
+    if agents:
+        yield Check("form", lambda: map(fine, describe_forms(agents, database.trials())), QUICK_S)
 
 
 def describe_choice(found: "FoundLLM") -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.answering.settings import AnswerSettings
+    from pipelines.llm.servers import FoundLLM
     from pipelines.store import Store
 
 
@@ -69,6 +70,17 @@ def read_configuration() -> "AnswerSettings":
         raise BadVariable(describe_errors(error)) from error
     except SettingsError as error:
         raise BadVariable(f"{error}: write it as JSON") from error
+
+
+def find_models(settings: "AnswerSettings") -> tuple["AnswerSettings", "FoundLLM"]:
+    """Return the settings with the language model that the service would answer with, and what was found."""
+    from pipelines.answering.settings import AnswerSettings
+    from pipelines.llm.servers import find_llm
+
+    found = find_llm(os.environ)
+    if not {"llm_model", "llm_off"} & set(found.settings):
+        return settings, found
+    return AnswerSettings.model_validate({**settings.model_dump(), **found.settings}), found
 
 
 def database_url() -> str:

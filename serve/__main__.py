@@ -20,8 +20,9 @@ from pydantic_settings import SettingsError
 from ray import serve
 
 from pipelines import embedded
+from pipelines.answering.forms import describe_forms
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
-from pipelines.answering.settings import describe_errors
+from pipelines.answering.settings import all_agents, describe_errors
 from pipelines.cluster import SERVICE_NICENESS, connect_ray
 from pipelines.files.services import announce
 from pipelines.llm.servers import find_llm
@@ -83,6 +84,8 @@ def run(settings: Settings, stop: threading.Event) -> None:
     with Store(settings.database_url) as store:
         store.migrate()
         note_what_is_missing(store, settings.collection)
+        for line in describe_forms(all_agents(settings), store.model_trials()):
+            _say(line)
     shared = running_address()
     if shared and APP in serve.status().applications:
         raise ClusterTaken(ray_address())

@@ -11,6 +11,7 @@ from pipelines.answering.conversation.notes import make_notes, note_search
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.finding import HitFinder
+from pipelines.answering.forms import ChosenForm, FormFinder
 from pipelines.answering.grounding.subject import subject_first
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
@@ -27,7 +28,7 @@ from pipelines.answering.writing.agents import Agent, StepUnavailable
 from pipelines.answering.writing.citations import cite_sections
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import AnswerWriter
-from pipelines.records import VERIFIED, Hit, Index, IndexSettings, Route
+from pipelines.records import VERIFIED, WRITTEN, Form, Hit, Index, IndexSettings, Route
 from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -96,25 +97,38 @@ class VerifiedAnswerer:
 
 
 class RetrievingAnswerer:
-    """Answers from the hits that `finder` finds, by the agent that `router` chooses."""
+    """Answers from the hits that `finder` finds, by the agent that `router` chooses, in the form that `forms` has."""
 
-    def __init__(self, router: Router, writer: AnswerWriter, finder: HitFinder) -> None:
-        self._router, self._writer, self._finder = router, writer, finder
+    def __init__(
+        self, router: Router, writer: AnswerWriter, finder: HitFinder, forms: FormFinder | None = None
+    ) -> None:
+        self._router, self._writer, self._finder, self._forms = router, writer, finder, forms
 
     async def take(self, reading: Reading, trace: Trace) -> Draft | None:
         """See `Answerer.take`. Raises TemplateError and as `HitFinder.find`."""
         if not uses_retrieval(reading.mode):
             return None
         route = await _route(reading, self._router, self._writer, trace)
-        retrieval = await self._finder.find(reading, trace, quoted=self._writer.quotes(route.agent))
+        form, route = await self._choose_form(reading, route, trace)
+        quoted = form != WRITTEN or self._writer.quotes(route.agent)
+        retrieval = await self._finder.find(reading, trace, quoted=quoted)
         about = "" if reading.page.focus else reading.about
         hits, found = subject_first(about, retrieval.hits)
         retrieval, astray = replace(retrieval, hits=hits), "" if found else about
         notes = make_notes(reading.asked, reading.unclear, retrieval, astray)
         if reading.mode == NO_TEXT:
             return Draft(retrieval, route, notes)
-        task = await self._writer.prepare(_task(reading, retrieval), route.agent, trace)
+        task = replace(_task(reading, retrieval), form=form)
+        task = await self._writer.prepare(task, route.agent, trace)
         return Draft(replace(retrieval, hits=task.hits), route, notes, task, astray=astray)
+
+    async def _choose_form(self, reading: Reading, route: Route, trace: Trace) -> tuple[Form, Route]:
+        """Return the form of the answer, with the reason in its route; a mode that the reader names is written."""
+        if self._forms is None or reading.question.mode or self._writer.quotes(route.agent):
+            return WRITTEN, route
+        finding = self._forms.find(route.agent, reading.question.collection)
+        chosen = await optional.run(trace, "form", finding, ChosenForm())
+        return chosen.form, replace(route, why=f"{route.why}; {chosen.why}") if chosen.why else route
 
 
 class GivenAnswerer:
@@ -167,7 +181,7 @@ class Steps(TypedDict, total=False):
     """The steps that an engine may have beside its retriever.
 
     `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote,
-    `pinned` the sections that a collection's file pins to questions.
+    `pinned` the sections that a collection's file pins to questions, `forms` how the answers of each agent come about.
     """
 
     agents: Sequence[Agent]
@@ -176,6 +190,7 @@ class Steps(TypedDict, total=False):
     reranker: Reranker | None
     verified: VerifiedFinder | None
     pinned: PinnedFinder | None
+    forms: FormFinder | None
 
 
 class Answerers:
@@ -189,7 +204,7 @@ class Answerers:
         self._answerers: Sequence[Answerer] = (
             SmallTalkAnswerer(retriever),
             *([VerifiedAnswerer(verified)] if verified else []),
-            RetrievingAnswerer(router, writer, self._finder),
+            RetrievingAnswerer(router, writer, self._finder, steps.get("forms")),
             GivenAnswerer(router, writer),
         )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
+from pipelines.answering.forms import FormFinder
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
 from pipelines.answering.retrieval.interface import AsyncRetriever
@@ -60,6 +61,7 @@ def make_engine(
         reranker=reranker or make_reranker(settings),
         pinned=PinnedFinder(store, retriever.aembed, settings.verified.similarity) if store is not None else None,
         verified=make_verified(settings, retriever, store) if store is not None and settings.verified.enabled else None,
+        forms=FormFinder(all_agents(settings), store, settings.collection),
         settings=EngineSettings(
             mode=settings.synthesis.mode,
             k=settings.retrieval.k,

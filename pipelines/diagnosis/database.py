@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
 from pipelines.records import EmbeddingModel, IndexSettings
-from pipelines.store import URL_FORM, BadDatabaseUrl, Store, StoreUnavailable, UnusableDatabase, is_copy
+from pipelines.store import URL_FORM, BadDatabaseUrl, ModelTrial, Store, StoreUnavailable, UnusableDatabase, is_copy
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR
 from pipelines.store.migrations.state import DatabaseState, read_state, version_of
 
@@ -119,6 +119,13 @@ class DatabaseCheck:
             return set()
         with Store(self.url) as store:
             return {IndexSettings(**row["settings"]).embedding for row in store.collections() if row["settings"]}
+
+    def trials(self) -> list[ModelTrial]:
+        """Return the trials of language models."""
+        if self.state is None or self.state.empty or self.state.pending:
+            return []
+        with Store(self.url) as store:
+            return store.model_trials()
 
     def _read(self, url: str) -> Iterator[Finding]:
         """Read the state of the database at `url`."""

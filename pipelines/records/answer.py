@@ -77,6 +77,13 @@ def written_by(agent: str) -> WrittenBy:
     return "person" if agent == VERIFIED else "quotes" if agent in WITHOUT_MODEL else "model"
 
 
+# How answers come about where there is a language model: it writes them, or passages are quoted, with or without its
+# words.
+Form = Literal["written", "summary", "quoted"]
+WRITTEN: Form = "written"
+SUMMARY: Form = "summary"
+QUOTED: Form = "quoted"
+
 # How far a reader can rely on an answer; grounding/confidence.py defines it.
 Confidence = Literal["high", "some", "low"]
 HIGH: Confidence = "high"
@@ -115,6 +122,14 @@ class Claims:
     cited: int = 0
     supported: int = 0
     unsupported: tuple[str, ...] = ()
+
+    def __add__(self, other: "Claims") -> "Claims":
+        return Claims(
+            self.total + other.total,
+            self.cited + other.cited,
+            self.supported + other.supported,
+            self.unsupported + other.unsupported,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pipelines.store.collections import (
     copy_name,
     is_copy,
 )
+from pipelines.store.collections.trials import ModelTrial, ModelTrials
 from pipelines.store.collections.verified import (
     NoSuchAnswer,
     PinnedSection,
@@ -68,6 +69,17 @@ from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manife
 
 
 class Store(
-    Schema, Copies, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations, VerifiedAnswers, AskedQuestions
+    Schema,
+    Copies,
+    Pages,
+    Staging,
+    Indexes,
+    Outlines,
+    Questions,
+    Keys,
+    Evaluations,
+    VerifiedAnswers,
+    ModelTrials,
+    AskedQuestions,
 ):
     """One database with everything that Raydex stores. Its constructor is Database's."""

@@ -1,6 +1,6 @@
 """An agent's language model, and the rules that send questions to agents, as settings."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,6 +10,9 @@ from pipelines.records import VERIFIED
 
 EXTRACTIVE = ExtractiveAgent.name
 _LLM = LLMSettings()
+# How answers come about; auto: as the trial of the model recommends, else written.
+FormSetting = Literal["auto", "written", "summary", "quoted"]
+AUTO: Final = "auto"
 
 
 class AgentSettings(BaseModel):
@@ -34,6 +37,7 @@ class AgentSettings(BaseModel):
     tokenizer: str = _LLM.tokenizer
     system_prompt: str = ""
     assistant_prefix: str = ""
+    form: FormSetting = AUTO
 
     @model_validator(mode="before")
     @classmethod

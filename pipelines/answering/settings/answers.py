@@ -113,11 +113,14 @@ def describe_errors(error: ValidationError) -> str:
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:
     """Return the agents, none if `llm.off`; the one of `llm.model` comes first, as "llm".
 
-    `llm.context_seconds` holds for those that do not set it themselves.
+    `llm.context_seconds` and `llm.form` hold for those that do not set them themselves.
     """
-    common = {"context_seconds": settings.llm.context_seconds}
+    common = {"context_seconds": settings.llm.context_seconds, "form": settings.llm.form}
     agents = [] if settings.llm.off else _agents(settings)
-    return [agent if agent.model_fields_set & common.keys() else agent.model_copy(update=common) for agent in agents]
+    return [
+        agent.model_copy(update={name: common[name] for name in common.keys() - agent.model_fields_set})
+        for agent in agents
+    ]
 
 
 def _agents(settings: AnswerSettings) -> list[AgentSettings]:

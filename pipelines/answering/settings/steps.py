@@ -13,7 +13,7 @@ from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.ranking.fusion import FUSIONS
 from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
-from pipelines.answering.settings.agents import RuleSettings
+from pipelines.answering.settings.agents import AUTO, FormSetting, RuleSettings
 from pipelines.answering.settings.names import Group
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.synthesis.styles import DEFAULT_STYLE, MARKS, QUESTIONS, RULES
@@ -82,6 +82,7 @@ class ModelSettings(Group):
     key: Annotated[str, Field(repr=False)] = ""
     context_window: Annotated[int, Field(ge=256)] = _MODEL.context_window
     off: bool = False  # quote, whatever models are set
+    form: FormSetting = AUTO  # of answers, unless its agent says it
     # How long a model may read a prompt with passages, unless its agent says it; 0: any time
     context_seconds: Annotated[float, Field(ge=0)] = _MODEL.context_seconds
     calls_at_once: Annotated[int, Field(ge=1)] = AT_ONCE  # of one question

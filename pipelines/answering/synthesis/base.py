@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.quotes import Quote
 from pipelines.llm.session import LLMSession
-from pipelines.records import Hit, Message
+from pipelines.records import WRITTEN, Form, Hit, Message
 
 DEFAULT_MODE = "compact"
 
@@ -19,7 +19,7 @@ class Task:
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
     the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
     chosen yet, with the model of `collection`. `evidence` is how well the index fits the question, None where none was
-    searched; `about` is the subject that a follow-up goes on about, "" for none.
+    searched; `about` is the subject that a follow-up goes on about, "" for none. `form` is how the answer comes about.
     """
 
     question: str
@@ -32,6 +32,7 @@ class Task:
     quotes: tuple[Quote, ...] | None = None
     evidence: Evidence | None = None
     about: str = ""
+    form: Form = WRITTEN
 
 
 class UnknownMode(ValueError):

@@ -56,6 +56,7 @@ class Manuscript:
         """Let an agent begin; the text of the one before it is void."""
         self._sent = self._sent or bool(self.text)
         self.agent, self.text, self.failed, self.refused, self.checked = agent, "", False, False, ()
+        self._quoted = {}
 
     def append_text(self, text: str) -> None:
         """Send more of the text; the first text of a further agent comes with the notes, which are void as well."""
@@ -70,7 +71,7 @@ class Manuscript:
         if result.failed:
             self.fail(result.failed)
             return
-        self._quoted = result.quoted
+        self._quoted = result.quoted or self._quoted  # which a summary follows
         for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
             self._finish_reason = cut
             self.trace.mark_degraded(TRUNCATED)
@@ -135,7 +136,9 @@ class Manuscript:
     def _cite(self, hits: Sequence[Hit]) -> tuple[tuple[Citation, ...], Claims]:
         """Return the citations and the count of the claims; an answer that it does not know claims nothing."""
         if self._quoted:
-            return cite_quotes(self._quoted, hits), count_quotes(self._quoted) if self._known else Claims()
+            further = [one for one in make_citations(self.checked, hits) if one.n not in self._quoted]
+            claims = count_quotes(self._quoted) + count_claims(self.checked) if self._known else Claims()
+            return (*cite_quotes(self._quoted, hits), *further), claims
         if not self._known:
             return cite_closest(self.text, hits), Claims()
         return make_citations(self.checked, hits), count_claims(self.checked)

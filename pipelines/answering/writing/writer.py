@@ -5,6 +5,7 @@ Knows agents and what may leave the service; not how hits are found.
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 
 from pipelines.answering.events import Send
@@ -23,8 +24,10 @@ from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.manuscript import Manuscript
 from pipelines.answering.writing.refusals import RefusalFilter
 from pipelines.answering.writing.stages import TextStage, TextStages
+from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.text import TextReader
 from pipelines.llm.session import ChatModel, Status
+from pipelines.records import QUOTED, SUMMARY
 
 # Said before the quotes that stand in for the answer of a model that says that there is none.
 FOUND_NONE = "The language model found no answer in the passages, so they are quoted."
@@ -58,7 +61,7 @@ class AnswerWriter:
 
     async def prepare(self, task: Task, agent: str, trace: Trace) -> Task:
         """Return the task, with its hits in the order in which the answer quotes them if no model is asked."""
-        if self._order(agent, task)[0] is not self._extractive:
+        if task.form != SUMMARY and self._order(agent, task)[0] is not self._extractive:
             return task
         with trace.step("choose"):
             return await self._extractive.prepare(task)
@@ -75,7 +78,12 @@ class AnswerWriter:
         return paper
 
     async def _by_agents(self, task: Task, paper: Manuscript) -> None:
-        for agent in self._order(paper.draft.route.agent, task):
+        agents = self._order(paper.draft.route.agent, task)
+        if task.form == SUMMARY and agents[0] is not self._extractive:
+            await self._by_agent(self._extractive, task, paper)
+            await self._summarize(agents[0], task, paper)
+            return
+        for agent in agents:
             await self._by_agent(agent, task, paper)
             if not paper.failed:
                 break
@@ -91,20 +99,36 @@ class AnswerWriter:
 
         Where no hit could support an answer it is the extractive agent alone, which says so: no model is tempted.
         """
-        if uses_retrieval(task.mode) and not is_askable(
-            task.question, task.hits, task.evidence, again=bool(task.history)
-        ):
+        askable = is_askable(task.question, task.hits, task.evidence, again=bool(task.history))
+        if task.form == QUOTED or (uses_retrieval(task.mode) and not askable):
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
     async def _by_agent(self, agent: Agent, task: Task, paper: Manuscript) -> None:
         """Write what one agent says: sanitized, without refusals, with the numbers of the passages that support it."""
-        sanitizer = AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
-        refusals = RefusalFilter(final=not _is_likely(task), copied=EXAMPLE_NAME, question=task.question)
+        sanitizer, refusals = _sanitizer(task), _refusals(task, final=not _is_likely(task))
         written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
         stages = TextStages([sanitizer] if agent is self._extractive else written)  # a quotation has its numbers
         paper.begin(agent.name)
         cited = Attributor(self._passages(task), paper.append_text)
+        await self._write_by(agent, task, paper, stages, cited)
+        paper.refused, paper.checked = not paper.failed and refusals.refused, cited.checked
+
+    async def _summarize(self, agent: Agent, task: Task, paper: Manuscript) -> None:
+        """Add what `agent` says about the quoted sections, as far as they support it, if they likely answer."""
+        if not task.quotes or not (task.evidence is None or is_likely(task.evidence)):
+            return
+        task = replace(task, hits=task.hits[: len({quote.hit for quote in task.quotes})])
+        summary = SummaryFilter(self._passages(task), paper.text, paper.append_text)
+        stages = TextStages([_sanitizer(task), TextReader(), _refusals(task, final=True)])
+        quoting, paper.agent = paper.agent, agent.name
+        await self._write_by(agent, task, paper, stages, summary)
+        paper.agent, paper.checked = agent.name if summary.checked else quoting, summary.checked
+
+    async def _write_by(
+        self, agent: Agent, task: Task, paper: Manuscript, stages: TextStages, cited: Attributor | SummaryFilter
+    ) -> None:
+        """Feed what an agent says to `cited`, through the stages, and take the result."""
         with paper.trace.step("synthesize"):
             try:
                 async with aclosing(agent.answer(task)) as parts:
@@ -122,7 +146,6 @@ class AnswerWriter:
                 raise
             except Exception as error:
                 paper.fail(f"{type(error).__name__}: {error}")
-        paper.refused, paper.checked = not paper.failed and refusals.refused, cited.checked
         paper.trace.add_seconds("cite", cited.seconds)
 
     def _passages(self, task: Task) -> Passages:
@@ -132,3 +155,11 @@ class AnswerWriter:
 
 def _is_likely(task: Task) -> bool:
     return task.evidence is not None and is_likely(task.evidence)
+
+
+def _sanitizer(task: Task) -> AnswerSanitizer:
+    return AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
+
+
+def _refusals(task: Task, *, final: bool) -> RefusalFilter:
+    return RefusalFilter(final=final, copied=EXAMPLE_NAME, question=task.question)

@@ -131,8 +131,9 @@ LAYERS = {
         "fingerprint result_text worker",
         "results distributed",
         "run",
-        "experiments",
+        "experiments trials",
     ),
+    "pipelines/evaluation/trials": ("asked recommendation", "trial"),
     "pipelines/evaluation/judging": ("dimensions verdict", "judge"),
     "pipelines/evaluation/questions": (
         "alike feedback headings labelled replies sections selection",

@@ -1,0 +1,149 @@
+"""Lists the language models that answer, or tries how good they are for a collection.
+
+`--try` asks each model questions with known sections of the collection (verified answers first, else its headings),
+and questions about other things, which it must refuse. What it recommends is stored: the service then quotes, or lets
+the model write, as that says, unless RAYDEX_LLM_FORM or an agent's `form` does. Exit codes: 0 done, 1 an endpoint did
+not answer (what was tried before is stored), 2 bad input.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main
+from jobs.environment import find_models, open_store, read_configuration
+from pipelines.text.tables import as_columns
+
+if TYPE_CHECKING:
+    from pipelines.answering.settings import AgentSettings
+    from pipelines.store import Store
+    from pipelines.text.progress import Progress
+
+HEAD = ("model", "right section", "claims supported", "not answered", "others refused", "words/s", "answers")
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("models", __doc__)
+    tried = "try these models of the endpoint, or agents by name; without names every agent's model"
+    parser.add_argument("--try", dest="tried", nargs="*", metavar="MODEL", help=tried)
+    add_collection(parser, "the collection to try them on (default: the one that is asked where none is named)")
+    questions = "questions with known sections (default 20); half as many about other things"
+    parser.add_argument("--questions", type=int, default=20, help=questions)
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    check_range("--questions", args.questions, 5, 200)
+    with open_store() as store, Messages() as messages:
+        settings, found = find_models(read_configuration())
+        agents = choose_agents(settings, args.tried or (), "; ".join(found.lines))
+        if args.tried is None:
+            return show_models(store, agents, args.json)
+        collection = named_collection(store, args.collection or settings.collection)
+        trials = try_models(store, settings, agents, collection, args.questions, messages)
+    summary = {"collection": collection, "models": trials}
+    finish(summary, args.json, describe(collection, trials))
+    return DONE
+
+
+def choose_agents(settings: Any, names: Sequence[str], missing: str) -> "list[AgentSettings]":
+    """Return the agents of these names or models; another model stands behind the first one's endpoint.
+
+    Raises BadInput, which says what is `missing` where there is no agent, and NoAnswer.
+    """
+    from pipelines.answering.settings import all_agents
+    from pipelines.llm.servers import look_at
+
+    agents = all_agents(settings)
+    if not agents:
+        raise BadInput(f"no language model is configured or found: {missing}")
+    known = {**{agent.model: agent for agent in reversed(agents)}, **{agent.name: agent for agent in agents}}
+    if set(names) <= known.keys():
+        return [known[name] for name in names] or agents
+    first = agents[0]
+    server = look_at(first.base_url, first.api_key)
+    served = [model.name for model in server.models]
+    for name in names:
+        if name not in known and server.find(name) is None:
+            raise BadInput(f"{server.shown} has no model {name!r}; it has: {', '.join(served) or 'none'}")
+    return [known.get(name) or first.model_copy(update={"model": name}) for name in names]
+
+
+def named_collection(store: "Store", name: str) -> str:
+    """Return the collection that is meant. Raises CollectionNotNamed and NoSuchCollection."""
+    from pipelines.answering.retrieval.live import choose_collection
+
+    return str(store.find_collection(name)["name"]) if name else choose_collection(store.collections())
+
+
+def try_models(
+    store: "Store", settings: Any, agents: "Sequence[AgentSettings]", collection: str, most: int, progress: "Progress"
+) -> list[dict[str, Any]]:
+    """Try each model, and store what its trial recommends. Raises as `open_trial` and `try_model`."""
+    from pipelines.answering.forms import endpoint_of
+    from pipelines.evaluation.trials.recommendation import recommend
+    from pipelines.evaluation.trials.trial import open_trial
+    from pipelines.store import ModelTrial
+
+    trials = []
+    with open_trial(store, settings, collection) as runner:
+        progress(f"choosing {most} questions of {collection}")
+        questions = runner.choose(store, most)
+        for agent in agents:
+            scores = runner.try_model(agent, questions, progress)
+            form, why = recommend(scores)
+            trial = ModelTrial(collection, endpoint_of(agent), agent.model, form, asdict(scores) | {"why": why})
+            store.record_model_trial(trial)
+            trials.append(asdict(trial))
+    return trials
+
+
+# ------------------------------------------------------------------------------------------- what is printed
+
+
+def show_models(store: "Store", agents: "Sequence[AgentSettings]", as_json: bool) -> int:
+    """Print the agents' models, and how their answers come about."""
+    from pipelines.answering.forms import describe_forms
+
+    trials = store.model_trials()
+    named = [{"agent": one.name, "model": one.model, "endpoint": one.base_url, "form": one.form} for one in agents]
+    finish(
+        {"models": named, "trials": [asdict(trial) for trial in trials]},
+        as_json,
+        "\n".join(describe_forms(agents, trials)),
+    )
+    return DONE
+
+
+def describe(collection: str, trials: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table over models, and the reasons."""
+    from pipelines.answering.forms import SAID
+
+    rows = [[trial["model"], *cells(trial["scores"]), SAID[trial["form"]]] for trial in trials]
+    first = trials[0]["scores"]
+    head = (
+        f"collection {collection}: {first['asked']} questions with known sections (quotations cite the right one of "
+        f"{first['quoted']}), {first['foreign']} about other things"
+    )
+    return "\n".join([head, "", *as_columns([HEAD, *rows], "<<"), "", *reasons(trials)])
+
+
+def cells(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the counts of a trial, in the order of HEAD."""
+    yield f"{scores['cited']} of {scores['asked']}"
+    yield f"{scores['supported']} of {scores['claims']}"
+    yield str(scores["asked"] - scores["answered"])
+    yield f"{scores['refused']} of {scores['foreign']}"
+    yield f"{scores['words_s']:.1f}"
+
+
+def reasons(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield why each model's answers come about as recommended, and what to do where that is not wanted."""
+    yield from (f"{trial['model']}: {trial['scores']['why']}" for trial in trials)
+    yield "The service answers so from now on; RAYDEX_LLM_FORM=written, summary or quoted decides otherwise."
+
+
+if __name__ == "__main__":
+    main(arguments(), run)

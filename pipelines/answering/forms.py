@@ -1,0 +1,80 @@
+"""Chooses how the answers of an agent come about: written, quoted with a summary, or quoted alone.
+
+A setting decides, else the trial of the agent's model on the collection (`raydex models --try`), else they are written.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipelines.answering.retrieval.live import choose_collection
+from pipelines.answering.settings.agents import AUTO, AgentSettings
+from pipelines.llm.servers.http import without_password
+from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
+from pipelines.store import ModelTrial
+
+SAID: Mapping[Form, str] = {WRITTEN: "written", SUMMARY: "quoted, with a summary", QUOTED: "quoted alone"}
+
+
+class TrialStore(Protocol):
+    """The part of the store that has trials."""
+
+    def collections(self) -> Sequence[Mapping[str, object]]: ...
+
+    def model_trial(self, collection: str, endpoint: str, model: str, /) -> ModelTrial | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenForm:
+    """The form of an answer, and why; "" where nothing was chosen."""
+
+    form: Form = WRITTEN
+    why: str = ""
+
+
+class FormFinder:
+    """The form of the answers of `agents`; `collection` is used where a question names none.
+
+    The store is asked for each question: that takes a millisecond, a language model takes a thousand.
+    """
+
+    def __init__(self, agents: Iterable[AgentSettings], store: TrialStore | None = None, collection: str = "") -> None:
+        self._agents = {agent.name: agent for agent in agents}
+        self._store, self._collection = store, collection
+
+    async def find(self, agent: str, collection: str | None = None) -> ChosenForm:
+        """Return the form of an agent's answers from a collection. Raises CollectionNotNamed and StoreUnavailable."""
+        chosen = self._agents.get(agent)
+        if chosen is None or (chosen.form == AUTO and self._store is None):
+            return ChosenForm()
+        if chosen.form != AUTO:
+            return ChosenForm(chosen.form, f"answers are {SAID[chosen.form]}, as its setting form says")
+        return await asyncio.to_thread(self._of_trial, chosen, collection or self._collection)
+
+    def _of_trial(self, agent: AgentSettings, collection: str) -> ChosenForm:
+        assert self._store is not None
+        name = collection or choose_collection(self._store.collections())
+        trial = self._store.model_trial(name, endpoint_of(agent), agent.model)
+        return ChosenForm(trial.form, f"answers are {SAID[trial.form]}, {_source(trial)}") if trial else ChosenForm()
+
+
+def endpoint_of(agent: AgentSettings) -> str:
+    """Return the URL of an agent's endpoint as trials name it."""
+    return without_password(agent.base_url).rstrip("/")
+
+
+def describe_forms(agents: Iterable[AgentSettings], trials: Sequence[ModelTrial]) -> Iterator[str]:
+    """Yield a line about each agent, and each collection that its model was tried on."""
+    for agent in agents:
+        of_agent = [one for one in trials if (one.endpoint, one.model) == (endpoint_of(agent), agent.model)]
+        if agent.form != AUTO:
+            yield f"answers by {agent.model} are {SAID[agent.form]}, as the setting form says"
+        elif not of_agent:
+            yield f"{agent.model} has not been tried: `raydex models --try` tells how good it is for a collection"
+        for trial in of_agent if agent.form == AUTO else ():
+            yield f"{trial.collection}: answers by {agent.model} are {SAID[trial.form]}, {_source(trial)}"
+
+
+def _source(trial: ModelTrial) -> str:
+    return f"as its trial of {trial.tried:%Y-%m-%d} recommends"

@@ -1,0 +1,65 @@
+"""Recommends how the answers of a model should come about, by what its trial found. Pure arithmetic."""
+
+from dataclasses import dataclass
+
+from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
+
+# A model writes alone if all of these hold. By hand: with 20 questions a share is known to about 0.1.
+SUPPORTED = 0.9  # of its claims
+REFUSES = 0.8  # of the questions about other things
+WRONGLY = 0.1  # of the questions that the collection answers, refused at most
+BEHIND = 0.1  # its share of right sections below that of quotations, at most
+# Its words stand below a quotation if it says something as often, and so much of it is supported: the rest is left out.
+ANSWERS, HALF = 0.5, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class TrialScores:
+    """What a trial counted: of `asked` questions with known sections, and of `foreign` ones about other things.
+
+    `answered` are those that the model wrote something to, `cited` those whose right section an answer cites with
+    support, `quoted` those whose right section the quotations cite. `refused` of the foreign ones were refused.
+    `words_s` are words a second from the question to the end of its answer, `failed` the calls that failed.
+    """
+
+    asked: int
+    answered: int
+    cited: int
+    quoted: int
+    claims: int
+    supported: int
+    foreign: int
+    refused: int
+    words_s: float
+    failed: int = 0
+
+    @property
+    def support(self) -> float:
+        """The share of its claims that a passage supports; 0 without any."""
+        return self.supported / self.claims if self.claims else 0.0
+
+
+def recommend(scores: TrialScores) -> tuple[Form, str]:
+    """Return the form of a model's answers, and why."""
+    reasons = _against_writing(scores)
+    if not reasons:
+        return WRITTEN, "it cites what quotations would, and refuses what the collection does not answer"
+    if scores.answered >= ANSWERS * scores.asked and scores.support >= HALF:
+        return SUMMARY, "; ".join(reasons)
+    return QUOTED, "; ".join(reasons)
+
+
+def _against_writing(scores: TrialScores) -> list[str]:
+    """Return what speaks against answers that the model writes alone."""
+    refused = scores.asked - scores.answered
+    faults = {
+        f"it does not answer {refused} of {scores.asked} questions": refused > WRONGLY * scores.asked,
+        f"it cites the right section of {scores.cited} of {scores.asked}, quotations of {scores.quoted}": (
+            scores.cited < scores.quoted - BEHIND * scores.asked
+        ),
+        f"{scores.claims - scores.supported} of its {scores.claims} claims have no support": scores.support < SUPPORTED,
+        f"it answers {scores.foreign - scores.refused} of {scores.foreign} questions about other things": (
+            scores.refused < REFUSES * scores.foreign
+        ),
+    }
+    return [fault for fault, holds in faults.items() if holds]

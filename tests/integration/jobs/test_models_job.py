@@ -1,0 +1,158 @@
+"""`raydex models --try`: models behind real HTTP get the form of answers that fits them, and answers come about so."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kit.scripted_llm import Answering, Reply, Request, ScriptedLLM
+from kit.workshop import Workshop
+
+from jobs import ask, models
+from jobs.cli import run_job
+from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.verified.writing import write_answer
+from pipelines.store import ModelTrial, Store
+
+FACTS = {
+    "reading csv files": "Call read_csv with the path of a file; it guesses the separator and the types of columns.",
+    "writing parquet files": "Call write_parquet with a folder; each block of rows becomes one file in that folder.",
+    "scaling a deployment": "Set num_replicas to the number of copies that shall run at once on the cluster nodes.",
+    "rotating log files": "Set max_bytes to the size at which the logger begins another file and keeps the old one.",
+    "caching query results": "Pass ttl_seconds to the cache decorator; a cached result is served until it expires.",
+    "limiting request rates": "Put a token bucket before the handler; requests above the rate get the status 429.",
+}
+SITE = {f"{name.split()[0]}.html": {name: f"{text} {text}"} for name, text in FACTS.items()}
+
+Job = Callable[..., tuple[int, Any]]
+
+
+def asked(request: Request) -> str:
+    return request.prompt.rpartition("Question: ")[2].split("\n")[0].lower().rstrip("?")
+
+
+def number_of(text: str, request: Request) -> str:
+    """The number of the passage that begins with `text`."""
+    return re.findall(r"\[(\d+)\]", request.prompt[: request.prompt.index(text)])[-1]
+
+
+def perfect(request: Request) -> str:
+    """What the passage says, with its number; to anything else, that it does not know."""
+    said = next((text for name, text in FACTS.items() if name.partition(" ")[2] in asked(request)), "")
+    return f"{said} [{number_of(said, request)}]" if said else UNKNOWN
+
+
+def obedient(request: Request) -> str:
+    """Whatever the question wants: a fact where there is one, and to anything else what it asks for as a fact."""
+    said = perfect(request)
+    return f"Certainly, this documentation tells {asked(request)} [1]." if said == UNKNOWN else said
+
+
+def inventing(request: Request) -> str:
+    return "Run frobnicate with the flag quux and restart the mainframe twice [1]."
+
+
+@pytest.fixture
+def job(database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Job:
+    """A command of this process, on a small index: its code, and its result or its message."""
+    with Store(database_url) as store:
+        Workshop(store).reindex(SITE)
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+
+    def run(*words: str, of: Any = models) -> tuple[int, Any]:
+        code = run_job(of.arguments(), of.run, [*words, "--json"])
+        printed = capsys.readouterr()
+        return code, json.loads(printed.out.splitlines()[-1]) if printed.out.strip() else printed.err
+
+    return run
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedLLM], None]:
+    def configure(llm: ScriptedLLM) -> None:
+        monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+
+    return configure
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "why"),
+    [
+        (perfect, "written", "refuses what the collection does not answer"),
+        (obedient, "summary", "questions about other things"),
+        (Reply(""), "quoted", "does not answer 6 of 6"),
+        (inventing, "quoted", "have no support"),
+    ],
+    ids=["perfect", "obedient", "silent", "inventing"],
+)
+def test_each_kind_of_model_gets_its_form(job: Job, serve: Any, model: Answering, form: str, why: str) -> None:
+    with ScriptedLLM(default=model) as llm:
+        serve(llm)
+        code, result = job("--try")
+        assert code == 0, result
+        [trial] = result["models"]
+        assert (trial["form"], trial["model"], trial["collection"]) == (form, "scripted", "docs"), trial
+        assert why in trial["scores"]["why"]
+        assert job()[1]["trials"][0]["form"] == form
+
+
+def test_answers_come_about_as_the_trial_recommends_unless_a_setting_decides(
+    job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    question = "How do I write parquet files?"
+    with ScriptedLLM(default=inventing) as llm:
+        serve(llm)
+        assert "frobnicate" in job(question, of=ask)[1]["answer"]
+        endpoint = llm.url
+        store.record_model_trial(ModelTrial("docs", endpoint, "scripted", "quoted", {}))
+        calls, quoted = len(llm.asked), job(question, of=ask)[1]
+        assert quoted["agent"] == "extractive" and "write_parquet" in quoted["answer"] and len(llm.asked) == calls
+        assert "quoted alone, as its trial of" in quoted["route"]["why"]
+        store.record_model_trial(ModelTrial("docs", endpoint, "scripted", "summary", {}))
+        summary = job(question, of=ask)[1]
+        assert "write_parquet" in summary["answer"] and "frobnicate" not in summary["answer"]
+        assert len(llm.asked) == calls + 1
+        monkeypatch.setenv("RAYDEX_LLM_FORM", "written")
+        assert "frobnicate" in job(question, of=ask)[1]["answer"]
+
+
+def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+    monkeypatch.setenv("RAYDEX_LLM_OFF", "true")
+    code, said = job("--try")
+    assert code == 2 and "no language model is configured or found" in said
+    monkeypatch.delenv("RAYDEX_LLM_OFF")
+    with ScriptedLLM(default=perfect) as llm:
+        serve(llm)
+        code, said = job("--try", "gpt-9")
+        assert code == 2 and "has no model 'gpt-9'; it has: scripted" in said
+        code, said = job("--try", "--collection", "nowhere")
+        assert code == 2 and "there are: docs" in said
+        code, said = job("--try", "--questions", "1")
+        assert code == 2 and "--questions is 1" in said
+        Workshop(store, "small").reindex({"one.html": {"reading csv files": FACTS["reading csv files"] * 2}})
+        code, said = job("--try", "--collection", "small")
+        assert code == 2 and "'small' gives 1 questions" in said and "raydex answers add" in said
+        assert llm.asked == []
+    code, said = job("--try", "--collection", "docs")
+    assert code == 1 and "cannot be reached" in said
+    assert store.model_trials() == []
+
+
+def test_verified_answers_are_asked_first(job: Job, serve: Any, store: Store) -> None:
+    name = "rotating log files"
+    answer = write_answer(
+        store,
+        "docs",
+        ["Where does the logger keep the old file?"],
+        "See [1].",
+        [f"https://docs.test/rotating.html#{name}"],
+    )
+    store.add_verified_answer(answer)
+    with ScriptedLLM(default=perfect) as llm:
+        serve(llm)
+        assert job("--try", "--questions", "5")[0] == 0
+    assert "Question: Where does the logger keep the old file?" in llm.asked[1].prompt

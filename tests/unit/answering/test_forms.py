@@ -1,0 +1,156 @@
+"""How the answers of an agent come about: written, quoted with a summary, quoted alone; a setting before a trial."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from kit.answering import MemoryStore, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.forms import FormFinder, describe_forms
+from pipelines.answering.grounding.support import Passages
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.settings import AgentSettings
+from pipelines.answering.writing.agents import LLMAgent
+from pipelines.answering.writing.summary import IN_SHORT, SummaryFilter
+from pipelines.answering.writing.text import read_text
+from pipelines.llm.client import Completion
+from pipelines.llm.errors import LLMEmpty
+from pipelines.records import Form, Message, Usage
+from pipelines.store import ModelTrial
+
+CODE = "```python\nds = data.read_csv('iris.csv')\n```"
+CSV = make_hit(
+    "https://d.test/io#csv",
+    f"To read a CSV file, call `read_csv` with its path:\n\n{CODE}\n\nThe types of its columns are guessed from rows.",
+    ("Input", "Read a CSV file"),
+)
+OTHER = make_hit("https://d.test/tune#stop", "The scheduler stops bad trials early and saves compute.", ("Tune",))
+ASKED = "How do I read a CSV file?"
+ENDPOINT = "http://127.0.0.1:1/v1"
+
+
+class Says:
+    """A model that says `parts`, or breaks with `error`; `asked` are its prompts."""
+
+    model, context_window, context_share, max_tokens = "says", 4000, 0.5, 200
+
+    def __init__(self, *parts: str, error: Exception | None = None) -> None:
+        self.parts, self.error, self.asked = parts, error, list[str]()
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
+        self.asked.append(messages[-1].content)
+        for part in self.parts:
+            yield part
+        if self.error:
+            raise self.error
+        yield Completion("".join(self.parts), Usage(10, 5, 1))
+
+    async def complete(self, messages: Sequence[Message], **_: Any) -> Completion:
+        raise NotImplementedError
+
+
+class Trials(MemoryStore):
+    """A store with the trial of one model."""
+
+    def __init__(self, *trials: ModelTrial) -> None:
+        super().__init__(CSV, OTHER)
+        self.trials = trials
+
+    def model_trial(self, collection: str, endpoint: str, model: str) -> ModelTrial | None:
+        wanted = (collection, endpoint, model)
+        return next((one for one in self.trials if (one.collection, one.endpoint, one.model) == wanted), None)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(CSV, OTHER)
+
+
+def agent(form: str = "auto") -> AgentSettings:
+    return AgentSettings.model_validate({"name": "says", "model": "says", "base_url": f"{ENDPOINT}/", "form": form})
+
+
+def engine(retriever: Retriever, model: Says, form: Form) -> QueryEngine:
+    return QueryEngine(retriever, agents=[LLMAgent("says", model)], forms=FormFinder([agent(form)]))
+
+
+def below(text: str) -> str:
+    """What stands below the quotation."""
+    return text.partition(IN_SHORT)[2].strip()
+
+
+def test_the_quotation_comes_first_and_below_it_what_its_section_supports(retriever: Retriever) -> None:
+    model = Says(
+        "Column types of a CSV file are guessed from its rows. ",
+        "The moon landing was watched by millions of people. ",
+        "Call `read_csv` with the path of a CSV file [1].",
+    )
+    answer = engine(retriever, model, "summary").query(ASKED)
+    assert answer.text.startswith("**Read a CSV file**") and answer.text.index(CODE) < answer.text.index(IN_SHORT)
+    assert "guessed from its rows" in below(answer.text) and "moon" not in answer.text
+    assert answer.agent == "says" and answer.written_by == "model" and answer.known
+    assert answer.claims.total == answer.claims.supported > 1
+    assert [citation.source for citation in answer.citations] == ["https://d.test/io#csv"]
+    assert OTHER.text not in model.asked[0]
+    assert answer.route is not None and "with a summary, as its setting form says" in answer.route.why
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Use `frobnicate` instead:\n\n```python\ndata.frobnicate('iris.csv')\n```",
+        "To read a CSV file, call `read_csv` with its path.",
+        "Here is what to do:\n\n- The moon landing was watched by millions.",
+        "I do not know: nothing in this collection seems to answer that.",
+        "",
+    ],
+    ids=["code of its own", "what is quoted already", "a lead-in to nothing", "a refusal", "nothing"],
+)
+def test_nothing_stands_below_where_nothing_holds_or_is_new(retriever: Retriever, said: str) -> None:
+    error = None if said else LLMEmpty("said nothing")
+    answer = engine(retriever, Says(said, error=error), "summary").query(ASKED)
+    assert CODE in answer.text and IN_SHORT not in answer.text and "frobnicate" not in answer.text
+    assert answer.agent == "extractive" and answer.known
+    assert answer.degraded == (() if said else ("llm:says",))
+
+
+def test_code_of_a_passage_may_stand_below() -> None:
+    hit = make_hit("https://d.test/io#more", f"{OTHER.text}\n\n{CODE}")
+    said: list[str] = []
+    kept = SummaryFilter(Passages([hit]), "Something else is quoted.", said.append)
+    asyncio.run(kept.feed(read_text(f"Like this:\n\n{CODE}\n\n```\nrm -rf /\n```\n")))
+    assert "Like this:" in "".join(said) and CODE in "".join(said) and "rm" not in "".join(said)
+
+
+def test_quoted_alone_asks_no_model_and_neither_does_what_nothing_answers(retriever: Retriever) -> None:
+    model = Says("Anything.")
+    assert engine(retriever, model, "quoted").query(ASKED).agent == "extractive"
+    assert not engine(retriever, model, "summary").query("Who won the world cup?").known
+    assert model.asked == []
+    written = engine(retriever, model, "quoted").query(ASKED, mode="compact")  # what a reader asks for by name
+    assert len(model.asked) == 1 and written.agent == "says"
+
+
+def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> None:
+    store = Trials(ModelTrial("docs", ENDPOINT, "says", "quoted", {}))
+
+    def form(setting: str, collection: str | None = None, name: str = "says") -> str:
+        return asyncio.run(FormFinder([agent(setting)], store).find(name, collection)).form
+
+    assert form("auto") == form("auto", "docs") == "quoted"
+    assert form("written") == form("auto", "other") == form("auto", name="extractive") == "written"
+    assert form("summary") == "summary"
+
+
+def test_the_start_says_how_answers_come_about() -> None:
+    [tried] = describe_forms([agent()], [ModelTrial("docs", ENDPOINT, "says", "summary", {})])
+    assert tried.startswith("docs: answers by says are quoted, with a summary, as its trial of 20")
+    [untried] = describe_forms([agent()], [ModelTrial("docs", "http://elsewhere/v1", "says", "quoted", {})])
+    assert "`raydex models --try`" in untried
+    [chosen] = describe_forms([agent("written")], [ModelTrial("docs", ENDPOINT, "says", "quoted", {})])
+    assert "written, as the setting" in chosen
