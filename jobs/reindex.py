@@ -1,8 +1,9 @@
 """Brings a collection's index up to date with its sites and folders.
 
 It crawls or reads what changed, embeds what is new and publishes the result in one step. `--collection NAME` alone does
-again what the last run on it did. Exit codes: 0 done, 1 failed, 2 bad input, 3 done but vanished pages were not deleted
-(the crawl failed, or too many vanished at once), 75 another run holds the collection.
+again what the last run on it did; with --changed and --deleted it reads and deletes these pages alone. Exit codes: 0
+done, 1 failed, 2 bad input, 3 done but vanished pages were not deleted (the crawl failed, or too many vanished at
+once), 75 another run holds the collection.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from pipelines.indexing.building.estimate import Estimate
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
-from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.settings import PageChanges, ReindexOptions
 from pipelines.indexing.summary import Outcome
 from pipelines.store import BuildResources, Store
 
@@ -37,6 +38,7 @@ Add = Callable[..., object]  # of a parser or a group of flags
 EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outcome.NOTHING_INDEXED: FAILED}
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
+NOT_FOR_CHANGES = ("title", "retry_failed", "no_publish", "dry_run")
 SOURCES = ("target", "start_url", "path", "base_url")
 INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type", "query_prefix", "chunk_prefix")
 
@@ -46,6 +48,7 @@ def arguments() -> argparse.ArgumentParser:
     add_sources(parser)
     add_crawling(parser.add_argument_group("crawling (defaults: the collection file's)").add_argument)
     add_indexing(parser.add_argument_group("indexing").add_argument)
+    add_changes(parser.add_argument_group("single pages").add_argument)
     add_running(parser.add_argument_group("running").add_argument)
     add_wait(parser)
     add_json(parser)
@@ -54,7 +57,8 @@ def arguments() -> argparse.ArgumentParser:
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml)")
+    add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml); "
+        "with --changed or --deleted the name of the collection")  # fmt: skip
     add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
     add("--title", help="what readers see as the name of the collection (default: the site's own)")
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
@@ -107,6 +111,11 @@ def add_indexing(add: Add) -> None:
     add("--parallel-workers", type=int, help="processes of the HNSW build beside the first (as the server allows)")
 
 
+def add_changes(add: Add) -> None:
+    add("--changed", metavar="URL", nargs="+", action="extend", help="read these pages alone, into the live index")
+    add("--deleted", metavar="URL", nargs="+", action="extend", help="delete these pages from the live index")
+
+
 def add_running(add: Add) -> None:
     add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
     add("--read-all", action="store_true", help="read files of unchanged size and time too")
@@ -119,12 +128,14 @@ def run(args: argparse.Namespace) -> int:
     if args.no_ray and args.embedders is not None:
         raise BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
     flags = vars(args)
+    changes = changes_of(flags)
     again = bool(args.collection) and not any(flags[name] for name in SOURCES)
     composed = None if again else compose(flags)
     options = ReindexOptions(
         publish=not args.no_publish,
         wait=args.wait,
         retry_failed=args.retry_failed,
+        changes=changes,
         read_all=args.read_all,
         no_ray=args.no_ray,
         backend=args.backend,
@@ -151,6 +162,19 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
     finish(summary.as_dict(), args.json, str(summary))
     return EXIT_CODES[summary.outcome]
+
+
+def changes_of(flags: dict[str, Any]) -> PageChanges | None:
+    """Return the pages that the flags name, None without them; their target is the collection. Raises BadInput."""
+    if not (flags["changed"] or flags["deleted"]):
+        return None
+    flags["collection"], flags["target"] = flags["collection"] or flags["target"], None
+    if not flags["collection"]:
+        raise BadInput("--changed and --deleted need a collection: `raydex index NAME --changed URL`")
+    given = any(flags[name] is not None for name in (*CRAWL_FLAGS, *INDEX_FLAGS))
+    if given or any(flags[name] for name in (*SOURCES, *NOT_FOR_CHANGES)):
+        raise BadInput("--changed and --deleted update an index as it was made: leave out flags that say what or how")
+    return PageChanges(tuple(flags["changed"] or ()), tuple(flags["deleted"] or ()))
 
 
 def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Collection:

@@ -24,7 +24,8 @@ from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
-from pipelines.indexing.folders.files import save_files
+from pipelines.indexing.crawling.scope import spellings
+from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, has_learnt, known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.html.site import selectors_of
@@ -72,7 +73,7 @@ class Gatherer:
     ) -> None:
         self._store, self._collection, self._settings, self._run = store, collection, settings, run
         self._base, self._options, self._log = base, options, log
-        self._name = collection.name
+        self._name, self._changes = collection.name, options.changes
         self._watch = RunWatch(store, collection.name, run, log.tell)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self.hosts = self._choose_hosts()
@@ -99,6 +100,8 @@ class Gatherer:
         if missing := prefixes_missing_from(self._settings.embedding):
             self._log.warn(missing)
         with self._stack:
+            if self._changes:
+                self._store.mark_deleted(self._name, self._run, sorted(spellings(self._changes.deleted)))
             for folder in self._collection.folders:
                 with self._log.timed("read_files"):
                     self._read_files(folder)
@@ -107,8 +110,9 @@ class Gatherer:
                     self._crawl()
                 self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
-            self._learn_layouts()
-            self._check_selectors()
+            if not self._changes:
+                self._learn_layouts()
+                self._check_selectors()
             if ranges := self.ranges_to_index(PAGES_PER_RANGE):
                 pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
                 with self._log.timed("embed"), self._watch.embedding(self._input_rules, pages, size):
@@ -124,13 +128,14 @@ class Gatherer:
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
         """Return the stored pages that the index lacks, in ranges of `size`."""
         index, rules = self._base.id if self._base else None, self._input_rules
-        return self._store.ranges_to_index(self._name, self._run, index, rules, size, self._read_attempts)
+        attempts, seen = self._read_attempts, self._changes is not None
+        return self._store.ranges_to_index(self._name, self._run, index, rules, size, attempts, seen)
 
     def _crawl(self) -> None:
         """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray."""
         if self._wants_ray():
             self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
-        elif has_learnt(self._store, self._name):
+        elif self._changes or has_learnt(self._store, self._name):
             self._consume(self._local.crawled(self.hosts))
         else:
             self._consume(self._local.crawled(self.hosts, SAMPLE * len(self.hosts), self._learn_layouts))
@@ -301,15 +306,20 @@ class Gatherer:
                 f"{settings.sources.config}: {folder.path} is cited as {settings.sources.generator} publishes it"
             )
         listing = settings.files()
+        if self._changes:
+            listing = limit_files(settings, listing, spellings(self._changes.changed))
         self._log.count_files(listing.skipped, listing.excluded)
         pages = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
-        reason = f"its file under {folder.path} is gone"
-        self._store.mark_unseen(self._name, self._run, settings.base_url, reason)
+        if not self._changes:
+            reason = f"its file under {folder.path} is gone"
+            self._store.mark_unseen(self._name, self._run, settings.base_url, reason)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
     def _choose_hosts(self) -> list[CrawlSettings]:
         """Return the crawls to do. With new settings the stored pages are enough: only a new site is crawled."""
         hosts = [host for site in self._collection.sites for host in site.hosts(self._options.retry_failed)]
+        if self._changes:
+            return [limited for host in hosts if (limited := host.limited_to(self._changes.changed))]
         status = self._store.status(self._name)
         if self._base is not None or not any(index["state"] in ("live", "candidate") for index in status["indexes"]):
             return hosts
@@ -337,7 +347,7 @@ class Gatherer:
             if report is None or not report["complete"]:
                 reason = report["stopped_by"] if report else "error: ended without a report"
                 self._note_incomplete(url, reason, host.max_pages)
-            elif not host.retry_failed_only:
+            elif host.follows_links:
                 parts = urlsplit(url)
                 prefix = f"{parts.scheme}://{parts.netloc}/"
                 self._store.mark_unseen(self._name, self._run, prefix, "a complete crawl did not find it")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pipelines.records import Index, IndexSettings
 from pipelines.store import (
     BuildResources,
+    Deleting,
     NoLiveIndex,
     NoSuchIndex,
     Publication,
@@ -93,7 +94,7 @@ def publish_run(
     run: int,
     settings: IndexSettings,
     base: Index | None,
-    delete: bool,
+    delete: Deleting,
     resources: BuildResources,
     publish: bool = True,
 ) -> Publication:
@@ -166,10 +167,11 @@ def rollback(store: Store, lock: RunLock, run: int, to: KnownState | None = None
     return live, to.index, return_to_revision(lock, run, live, to.revision).revision
 
 
-def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete: bool) -> bool:
+def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete: Deleting) -> bool:
     """Return whether the run would change any row of `base`."""
     staged = store.staged_counts(run)["pages"]
-    return bool(staged or (delete and store.deletable_pages(lock.collection, base.id)[0]))
+    only = None if isinstance(delete, bool) else delete
+    return bool(staged or (delete and store.deletable_pages(lock.collection, base.id, only)[0]))
 
 
 def _may_change_in_place(base: Index, publish: bool) -> bool:

@@ -8,7 +8,7 @@ Starts a Ray of its own for much work, unless one is connected. Knows no command
 themselves are in the files beside.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from pipelines.indexing.building.pools import check_request
 from pipelines.indexing.collection import Collection
 from pipelines.indexing.crawling.crawl import CrawlSettings, survey
+from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.indexing.publish import (
@@ -28,7 +29,7 @@ from pipelines.indexing.publish import (
 )
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
-from pipelines.indexing.settings import ReindexOptions, index_settings
+from pipelines.indexing.settings import PageChanges, ReindexOptions, index_settings
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
@@ -46,6 +47,14 @@ class NothingRead(RuntimeError):
     """The crawls of a run failed before they read a page."""
 
 
+class NotInCollection(ValueError):
+    """Pages are named that are not of the collection."""
+
+
+class OtherSettings(RuntimeError):
+    """The live index was built with other settings than a run over a few pages would read them with."""
+
+
 def silent(_message: str) -> None:
     """Drop a progress message."""
 
@@ -61,7 +70,9 @@ def reindex(
     value and what to do.
     """
     _check(collection, options, progress)
-    return _run("reindex", store, collection, options, progress)
+    if options.changes:
+        _check_changes(store, collection, options.changes)
+    return _run("changes" if options.changes else "reindex", store, collection, options, progress)
 
 
 def reindex_copy(
@@ -123,6 +134,25 @@ def _check(collection: Collection, options: ReindexOptions, progress: Progress) 
             progress(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")
 
 
+def _check_changes(store: Store, collection: Collection, changes: PageChanges) -> None:
+    store.live_index(collection.name)
+    hosts = [host for site in collection.sites for host in site.hosts()]
+    roots = tuple(folder.settings().base_url for folder in collection.folders)
+    outside = [url for url in (*changes.changed, *changes.deleted)
+               if not (url.startswith(roots) or any(host.limited_to([url]) for host in hosts))]  # fmt: skip
+    outside = [url for url in outside if url in changes.changed or not store.known_page(collection.name, url)]
+    if outside:
+        sources = [*(url for host in hosts for url in host.start_urls), *roots]
+        raise NotInCollection(
+            f"{_first(outside)}: outside of collection {collection.name!r}, which has {', '.join(sources)} and what "
+            "its patterns include; nothing was read"
+        )
+
+
+def _first(urls: Sequence[str]) -> str:
+    return ", ".join(urls[:SHOWN]) + (", …" if len(urls) > SHOWN else "")
+
+
 def _run(
     kind: str,
     store: Store,
@@ -136,7 +166,7 @@ def _run(
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (
-            record_run(lock, kind, collection.as_stored()) as record,
+            record_run(lock, kind, None if options.changes else collection.as_stored()) as record,
             _forgotten_if_empty(store, collection.name, record.run, before),
         ):
             prepare(record.run)
@@ -171,7 +201,7 @@ class ReindexRun:
     def __call__(self) -> ReindexSummary:
         store, name, log = self.store, self.collection.name, self.log
         with log.timed("total"):
-            base = find_base_index(store, name, self.settings)
+            base = self._live_base() if self.options.changes else find_base_index(store, name, self.settings)
             gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
             gatherer.check_sites()
             gatherer()
@@ -181,6 +211,7 @@ class ReindexRun:
                     f"nothing was read, nothing is changed: {gatherer.stopped_by.removeprefix('error: ')}"
                 )
             self._warn_of_scripts()
+            self._warn_of_unread()
             reused = store.reused_chunks(self.run)
             left = f", about {describe_seconds(PUBLISH_S * staged['chunks'])} left" if staged["chunks"] else ""
             log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
@@ -195,13 +226,28 @@ class ReindexRun:
             outcome = Outcome.NOTHING_DELETED
         return self._summarize(pages, staged | {"reused": reused}, publication, outcome, gatherer.layouts)
 
+    def _live_base(self) -> Index:
+        live = self.store.live_index(self.collection.name)
+        if live.fingerprint != self.settings.fingerprint:
+            raise OtherSettings(
+                f"index {live.id} was built with other settings than collection {live.collection!r} has now: run "
+                f"`raydex index --collection {live.collection}` first"
+            )
+        return live
+
+    def _warn_of_unread(self) -> None:
+        changed = self.options.changes.changed if self.options.changes else ()
+        unread = self.store.unread(self.collection.name, self.run, sorted(spellings(changed)))
+        for url in changed:
+            if unread.keys() >= spellings([url]):
+                self.log.warn(f"{url} is left as it is in the index: {unread[url]}")
+
     def _warn_of_scripts(self) -> None:
         urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)
         if urls:
             count = f"{len(urls):,} pages hold" if len(urls) > 1 else "1 page holds"
-            named = ", ".join(urls[:SHOWN]) + (", …" if len(urls) > SHOWN else "")
             self.log.warn(
-                f"{count} no text without JavaScript: {named}. Raydex runs no scripts: "
+                f"{count} no text without JavaScript: {_first(urls)}. Raydex runs no scripts: "
                 "index the files from which that site is made, if you have them"
             )
 
@@ -214,8 +260,14 @@ class ReindexRun:
             if url not in known:
                 self.log.warn(f"pinned: the index holds no section {url!r}; questions that it is pinned to lack it")
 
+    @property
+    def _named_as_deleted(self) -> list[str] | None:
+        """The pages that alone may be deleted, None for any."""
+        return sorted(spellings(self.options.changes.deleted)) if self.options.changes else None
+
     def _decide_deletion(self, index: Index | None, stopped_by: str) -> Deletion:
-        deletable, pages = self.store.deletable_pages(self.collection.name, index.id) if index else (0, 0)
+        only = self._named_as_deleted
+        deletable, pages = self.store.deletable_pages(self.collection.name, index.id, only) if index else (0, 0)
         if not deletable:
             return Deletion(True)
         deletion = decide_deletion(deletable, pages, not stopped_by, stopped_by, self.collection.max_delete_ratio)
@@ -232,7 +284,9 @@ class ReindexRun:
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
         publish, resources = keeps and self.options.publish, self.options.resources
-        return publish_run(self.store, self.lock, self.run, self.settings, base, deletion.allowed, resources, publish)
+        only = self._named_as_deleted
+        delete = deletion.allowed if only is None else only if deletion.allowed else ()
+        return publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, publish)
 
     def _summarize(
         self,

@@ -23,12 +23,34 @@ class WrongDimension(ValueError):
     """The collection names another dimension than its embedding model makes."""
 
 
+class BadChanges(ValueError):
+    """The pages that a run is limited to can't be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageChanges:
+    """The pages that a run is limited to, by their URLs without fragments. Raises BadChanges."""
+
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("changed", "deleted"):
+            urls = (url.strip().partition("#")[0] for url in getattr(self, name))
+            object.__setattr__(self, name, tuple(dict.fromkeys(urls)))
+        if both := set(self.changed) & set(self.deleted):
+            raise BadChanges(f"{min(both)} is named as changed and as deleted: it can only be one of them")
+        if not (self.changed or self.deleted):
+            raise BadChanges("no page is named: give the URLs of pages that changed or were deleted")
+
+
 @dataclass(frozen=True, slots=True)
 class ReindexOptions:
     """Options of one reindex; the collection defines what is indexed.
 
     Without `publish` the index is left as a candidate. `wait` waits for another run on the collection to end.
-    `retry_failed` fetches only pages that failed last time. `read_all` reads even files whose size and times are
+    `retry_failed` fetches only pages that failed last time. With `changes` the run reads and deletes these pages alone,
+    in the live index, as the collection was indexed before. `read_all` reads even files whose size and times are
     unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or `ray_address`
     names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit the cluster, and
     as nodes join as many as end in `finish_in_s` seconds, up to `max_embedders`), each with `gpus_per_embedder` where
@@ -40,6 +62,7 @@ class ReindexOptions:
     publish: bool = True
     wait: bool = False
     retry_failed: bool = False
+    changes: PageChanges | None = None
     read_all: bool = False
     backend: Backend = "auto"
     embedders: int | None = None

@@ -52,6 +52,7 @@ from pipelines.store.migrations import MigrationFailed, Schema, give_database
 from pipelines.store.page_states import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BuildResources,
+    Deleting,
     NoSuchRevision,
     Publication,
     VectorsMissing,

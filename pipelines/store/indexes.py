@@ -219,9 +219,10 @@ class Indexes(ChunkTables):
         """Return the indexes that were live before and are not pruned, the last one first."""
         return [_index(row) for row in self._all("retired_indexes", {"collection": collection})]
 
-    def deletable_pages(self, collection: str, index: int) -> tuple[int, int]:
-        """Return how many pages of `index` a publish would delete as gone, and how many it holds."""
-        row = self._one("deletable_pages", {"collection": collection, "index": index}) or {}
+    def deletable_pages(self, collection: str, index: int, only: Sequence[str] | None = None) -> tuple[int, int]:
+        """Return how many pages of `index` a publish would delete as gone, `only` of these, and how many it holds."""
+        values = {"collection": collection, "index": index, "only": None if only is None else list(only)}
+        row = self._one("deletable_pages", values) or {}
         return row["deletable"], row["pages"]
 
     def staged_changes(self, run: int, index: int) -> int:

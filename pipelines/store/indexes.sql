@@ -79,10 +79,12 @@ create temp table replaced on commit drop as
 select url from staged_page where run = %(run)s
 union
 select i.url from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
-where %(delete)s and i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate');
+where %(delete)s and i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate')
+  and (%(only)s::text[] is null or i.url = any(%(only)s));
 
 -- name: deletable_pages
-select count(*) filter (where p.state in ('gone', 'skipped', 'redirect', 'duplicate')) as deletable, count(*) as pages
+select count(*) as pages, count(*) filter (
+    where p.state in ('gone', 'skipped', 'redirect', 'duplicate') and (%(only)s::text[] is null or i.url = any(%(only)s))) as deletable
 from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s;
 
 -- name: delete_chunks

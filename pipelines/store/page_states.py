@@ -76,6 +76,10 @@ class Pages(Database):
         """Mark pages under `prefix` that a complete `run` did not see as gone; return how many."""
         return self._run("mark_unseen", {"collection": collection, "run": run, "prefix": prefix, "error": reason})
 
+    def mark_deleted(self, collection: str, run: int, urls: Sequence[str]) -> int:
+        """Mark the pages at `urls` as gone; return how many there are."""
+        return self._run("mark_deleted", {"collection": collection, "run": run, "urls": list(urls)})
+
     def mark_duplicates(self, collection: str, run: int) -> None:
         """Leave out pages whose `rel=canonical` was itself fetched, pages whose URL gives the same bytes without its
         query, and what `run` has staged of them.
@@ -89,15 +93,22 @@ class Pages(Database):
         self._do(work)
 
     def ranges_to_index(
-        self, collection: str, run: int, index: int | None, rules: str, size: int, attempts: int = READ_ATTEMPTS
+        self,
+        collection: str,
+        run: int,
+        index: int | None,
+        rules: str,
+        size: int,
+        attempts: int = READ_ATTEMPTS,
+        seen: bool = False,
     ) -> list[DictRow]:
         """Return URL ranges {first, last, pages, bytes} of about `size` pages that neither `index` nor `run` holds yet.
 
         Those are among them that `run` has staged and whose texts it has claimed but not embedded.
-        Pages that could not be read `attempts` times are left out.
+        Pages that could not be read `attempts` times are left out; with `seen` all that `run` has not seen.
         """
         values = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}
-        return self._all("ranges_to_index", values | {"attempts": attempts})
+        return self._all("ranges_to_index", values | {"attempts": attempts, "seen": seen})
 
     def urls_in_range(self, collection: str, first: str, last: str) -> list[str]:
         """Return the URLs of stored pages from `first` to `last`."""
@@ -165,6 +176,11 @@ class Pages(Database):
     def page_counts(self, collection: str, run: int) -> dict[str, int]:
         """Count the pages that `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
+
+    def unread(self, collection: str, run: int, urls: Sequence[str]) -> dict[str, str]:
+        """Return those of `urls` that `run` could not read, with the reason."""
+        rows = self._all("unread", {"collection": collection, "run": run, "urls": list(urls)})
+        return {row["url"]: row["reason"] for row in rows}
 
     def pages_failed_with(self, collection: str, run: int, reason: str) -> list[str]:
         """Return the URLs of pages that `run` saw and that failed for `reason`."""

@@ -79,6 +79,10 @@ update page set state = 'gone', error = %(error)s
 where collection = %(collection)s and run <> %(run)s and state in ('ok', 'failed', 'duplicate')
   and starts_with(url, %(prefix)s);
 
+-- name: mark_deleted
+update page set state = 'gone', error = 'it was said to be deleted', run = %(run)s
+where collection = %(collection)s and url = any(%(urls)s);
+
 -- name: mark_duplicates
 update page p set state = 'duplicate', error = 'same page as ' || p.canonical
 from page target
@@ -113,7 +117,7 @@ select min(url) as first, max(url) as last, count(*) as pages, sum(bytes)::bigin
     select p.url, octet_length(p.body) as bytes, (row_number() over (order by p.url) - 1) / %(size)s as part
     from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
     where p.collection = %(collection)s and p.body is not null and p.state in ('ok', 'failed')
-      and i.input_hash is distinct from p.content_hash || %(rules)s
+      and i.input_hash is distinct from p.content_hash || %(rules)s and (not %(seen)s or p.run = %(run)s)
       and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
       and (p.url in (select url from lost) or not exists (
         select from staged_page s
@@ -163,6 +167,13 @@ on conflict (collection) do update set sample = excluded.sample, sites = exclude
 select url from page
 where collection = %(collection)s and run = %(run)s and state = 'failed' and right(error, length(%(reason)s)) = %(reason)s
 order by url;
+
+-- name: unread
+select asked.url, case when p.run is distinct from %(run)s then 'no file and no page is there'
+    else coalesce(p.error, 'the server answered ' || p.http_status, p.state) end as reason
+from unnest(%(urls)s::text[]) as asked (url)
+left join page p on p.collection = %(collection)s and p.url = asked.url
+where p.run is distinct from %(run)s or p.state not in ('ok', 'duplicate') order by asked.url;
 
 -- name: seen_pages
 select count(*) as pages, coalesce(sum(octet_length(body)), 0)::bigint as bytes

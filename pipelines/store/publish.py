@@ -44,6 +44,10 @@ UNDOING = (
 )  # fmt: skip
 
 
+# Whether a publish deletes pages that have vanished, or those of them that are named here.
+Deleting = bool | Sequence[str]
+
+
 class NoSuchRevision(LookupError):
     """An index can't return to a revision."""
 
@@ -94,8 +98,8 @@ class BuildResources:
     parallel_workers: int | None = None
 
 
-def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Publication:
-    """Bring what `run` has staged into `index`, and delete vanished pages if `delete`, in one transaction.
+def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) -> Publication:
+    """Bring what `run` has staged into `index`, and delete vanished pages as `delete` says, in one transaction.
 
     Readers see all of it or nothing. If nothing is staged and nothing to delete, no row and no revision changes.
     Raises LostCollection, VectorsMissing.
@@ -109,7 +113,7 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
             raise NoSuchIndex(f"index {index.id} was pruned")
         revision = current["revision"] + 1
         values = {"run": run, "index": index.id, "collection": lock.collection, "revision": revision,
-                  "delete": delete, "returned_to": None}  # fmt: skip
+                  **_deleting(delete), "returned_to": None}  # fmt: skip
         _require_vectors(connection, run, vectors)
         for name in ("begin_publication", "replaced_pages", "keep_pages"):
             connection.execute(statement(name), values)
@@ -126,7 +130,7 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
             connection.execute(statement("cancel_publication"), values)
         if changed or pages_deleted:
             save_stats(connection, index.id)
-        _clear_staged(connection, lock.collection, run)
+        _clear_staged(connection, values)
         return asdict(Publication(index.id, revision if changed else revision - 1, index.state == "live", changed,
                                   inserted + updated, deleted, pages_deleted, True))  # fmt: skip
 
@@ -134,7 +138,7 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: bool) -> Pub
 
 
 def build_index(
-    lock: RunLock, run: int, settings: IndexSettings, base: Index | None, delete: bool, resources: BuildResources
+    lock: RunLock, run: int, settings: IndexSettings, base: Index | None, delete: Deleting, resources: BuildResources
 ) -> Publication:
     """Create a candidate beside the live index: the chunks of `base` that `run` has not replaced, and the staged ones.
 
@@ -150,7 +154,7 @@ def build_index(
         built = replace(settings, vector_type=vector_type)
         values: dict[str, Any] = {
             "collection": lock.collection, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(built)),
-            "run": run, "base": base.id if base else None, "delete": delete,
+            "run": run, "base": base.id if base else None, **_deleting(delete),
         }  # fmt: skip
         index = (connection.execute(statement("insert_index"), values).fetchone() or {})["id"]
         parts = {**columns.parts, "chunk": chunk_table(index), "vectors": vectors}
@@ -166,7 +170,7 @@ def build_index(
         connection.execute(statement("describe_pages"), values)
         deleted, pages_deleted = _count_left_behind(connection, base, values)
         save_stats(connection, index)
-        _clear_staged(connection, lock.collection, run)
+        _clear_staged(connection, values)
         changed = base is None or bool(written or deleted or pages_deleted)
         return asdict(Publication(index, 0, False, changed, written, deleted, pages_deleted, False))
 
@@ -253,6 +257,10 @@ def _announce(connection: Connection, values: Mapping[str, Any]) -> None:
     connection.execute(statement("notify"), values)
 
 
+def _deleting(delete: Deleting) -> dict[str, Any]:
+    return {"delete": bool(delete), "only": None if isinstance(delete, bool) else list(delete)}
+
+
 def _drop_superseded(connection: Connection, collection: str, candidate: int) -> list[int]:
     """Drop the candidates of a collection other than this one; return their ids."""
     rows = connection.execute(statement("superseded_candidates"), {"collection": collection, "index": candidate})
@@ -332,9 +340,10 @@ def save_stats(connection: Connection, index: int) -> dict[str, int]:
     return counts
 
 
-def _clear_staged(connection: Connection, collection: str, run: int) -> None:
+def _clear_staged(connection: Connection, values: Mapping[str, Any]) -> None:
+    """Clear what a run has staged; a run of all pages has used what runs before it left, too."""
     for name in ("clear_staged_chunks", "clear_staged_pages", "clear_claims", "clear_staged_vectors"):
-        connection.execute(statement(name), {"collection": collection, "run": run})
+        connection.execute(statement(name), {**values, "first": 0 if values["only"] is None else values["run"]})
 
 
 def choose_vector_type(settings: IndexSettings, chunks: int) -> Literal["vector", "halfvec"]:

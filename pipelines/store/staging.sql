@@ -85,14 +85,14 @@ select count(*) as chunks from staged_chunk s
 where s.run = %(run)s and not exists (select from {vectors} v where v.embed_hash = s.embed_hash);
 
 -- name: clear_staged_chunks
-delete from staged_chunk where run in (select id from run where collection = %(collection)s and id <= %(run)s);
+delete from staged_chunk where run in (select id from run where collection = %(collection)s and id between %(first)s and %(run)s);
 
 -- name: clear_staged_pages
-delete from staged_page where run in (select id from run where collection = %(collection)s and id <= %(run)s);
+delete from staged_page where run in (select id from run where collection = %(collection)s and id between %(first)s and %(run)s);
 
 -- name: clear_claims
-delete from embedding_claim where run in (select id from run where collection = %(collection)s and id <= %(run)s);
+delete from embedding_claim where run in (select id from run where collection = %(collection)s and id between %(first)s and %(run)s);
 
 -- name: clear_staged_vectors
-delete from staged_vector v where run in (select id from run where collection = %(collection)s and id <= %(run)s)
+delete from staged_vector v where run in (select id from run where collection = %(collection)s and id between %(first)s and %(run)s)
   and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash);

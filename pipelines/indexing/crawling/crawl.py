@@ -11,13 +11,13 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from pipelines.fetched import FetchedPage, KnownPage
-from pipelines.indexing.crawling.scope import normalize_url
+from pipelines.indexing.crawling.scope import Scope, normalize_url
 
 USER_AGENT = "Raydex/0.1 (documentation indexer)"
 # The callable that opens the ledger from its URL, as module:callable.
@@ -50,7 +50,7 @@ class CrawlSettings:
     (if there are any) and none of `exclude`. Start URLs are always fetched. A page that is not included is not fetched,
     so the pages behind it are found only through a sitemap. `max_pages` counts pages that were fetched or unchanged
     (None: 50,000), `max_depth` counts links from a start URL or sitemap entry. `allow_private` switches off the address
-    guard, and the wait before the second request with it.
+    guard, and the wait before the second request with it. With `only` these pages are fetched, and no others.
     """
 
     start_urls: tuple[str, ...]
@@ -75,6 +75,7 @@ class CrawlSettings:
     user_agent: str = USER_AGENT
     verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
+    only: tuple[str, ...] = ()
     survey_only: bool = False  # name the URLs that the start pages and seeds lead to, and record nothing
 
     def __post_init__(self) -> None:
@@ -88,6 +89,17 @@ class CrawlSettings:
             _check_patterns(name, getattr(self, name))
         for name, least in (("max_pages", 1), ("max_depth", 0), ("concurrency", 1), ("retries", 0)):
             _check_least(name, getattr(self, name), least)
+
+    @property
+    def follows_links(self) -> bool:
+        """Whether pages lead to others, as in a crawl of the whole site."""
+        return not (self.retry_failed_only or self.only)
+
+    def limited_to(self, urls: Iterable[str]) -> "CrawlSettings | None":
+        """Return the crawl of those of `urls` alone that belong to it, None if none does."""
+        scope = Scope(self.start_urls, self.include, self.exclude, self.no_parent)
+        only = tuple(url for url in map(normalize_url, urls) if url and url in scope)
+        return replace(self, only=only) if only else None
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "CrawlSettings":
@@ -119,7 +131,7 @@ def _check_least(name: str, value: int | None, least: int) -> None:
 
 @dataclass
 class CrawlReport:
-    """How a crawl ended. Only after a complete crawl do pages that were not seen count as vanished.
+    """How a crawl ended. Only after a complete crawl that follows links do pages that were not seen count as vanished.
 
     `stopped_by` is "" or the reason why the crawl stopped early: "max_pages", "max_depth" (deeper links were not
     followed, the crawl still counts as complete), "retry_failed" (only failed pages were requested) or "error: …".

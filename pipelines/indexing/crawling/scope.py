@@ -61,6 +61,12 @@ def normalize_url(url: str, *, keep_tracking: bool = False) -> str | None:
     return result if len(result) <= MAX_URL_LENGTH else None
 
 
+def spellings(urls: Iterable[str]) -> set[str]:
+    """Return URLs as they are given, as pages of files have them, and as pages of sites do."""
+    given = list(urls)
+    return {*given, *filter(None, map(normalize_url, given))}
+
+
 def _without_tracking(query: str) -> str:
     if "=" not in query:
         return query

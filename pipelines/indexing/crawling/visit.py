@@ -91,9 +91,13 @@ class SiteCrawl:
     def _may_revisit(self) -> bool:
         """Return whether to visit known URLs that no page of this crawl led to."""
         done = self._frontier.exhausted or self._fetcher.given_up
-        return not (done or self._settings.retry_failed_only or self._start_errors)
+        return not done and self._settings.follows_links and not self._start_errors
 
     async def _seeds(self) -> AsyncIterator[str]:
+        for url in self._settings.only:
+            yield url
+        if self._settings.only:
+            return
         if self._settings.retry_failed_only:
             for url in await asyncio.to_thread(lambda: list(self._ledger.failed_urls(self._collection))):
                 if url in self._scope:
@@ -194,7 +198,7 @@ class SiteCrawl:
     def _note(self, entry: FrontierEntry, page: FetchedPage) -> None:
         self._counts[page.state] += 1
         self._counts["unchanged"] += page.state == "ok" and page.http_status == 304
-        if entry.url in self._starts:
+        if entry.url in self._starts and not self._settings.only:
             self._note_start(page)
 
     def _note_start(self, page: FetchedPage) -> None:
@@ -213,7 +217,7 @@ class SiteCrawl:
     def _next_entries(self, entry: FrontierEntry, page: FetchedPage) -> list[FrontierEntry]:
         if page.state == "redirect":
             return [] if page.error else [FrontierEntry(page.links[0], entry.depth, entry.hops + 1, entry.finder)]
-        if self._settings.retry_failed_only:
+        if not self._settings.follows_links:
             return []
         return [FrontierEntry(url, entry.depth + 1, finder=entry.url) for url in self._links_in_scope(page.links)]
 
@@ -247,7 +251,7 @@ class SiteCrawl:
             return f"error: the site stopped answering ({GIVE_UP} requests in a row without an answer)"
         if self._settings.retry_failed_only:
             return "retry_failed"
-        if not self._began:
+        if not (self._began or self._settings.only):
             return "error: the start URLs redirect in a circle"
         if self._frontier.exhausted:
             return "max_pages"

@@ -5,7 +5,7 @@ that of a stored page is not opened. Knows no Ray.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -47,6 +47,18 @@ def save_files(
             ]
             store.save_pages(collection, run, pages)
     return len(listing.paths)
+
+
+def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str]) -> Listing:
+    """Return those of the listed files that are published at `urls`."""
+    named_within = folder.sources is not None and bool(folder.sources.routes)  # by front matter
+
+    def is_wanted(path: str) -> bool:
+        body = read_file(listing.system, path) if named_within else None
+        return folder.url_of(path, body or b"") in urls
+
+    paths = [path for path in listing.paths if is_wanted(path)]
+    return listing._replace(paths=paths, infos={path: listing.infos[path] for path in paths})
 
 
 def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, FileInfo]) -> dict[str, str | None]:

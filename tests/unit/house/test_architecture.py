@@ -277,7 +277,14 @@ def test_the_search_for_statements_would_find_one():
 SHARED_TABLES = {"page", "staged_page", "staged_chunk", "staged_vector", "embedding_claim", "question", "judgement"}
 SHARED_TABLES |= {"evaluated_question", "rate_bucket"}
 # Run by the driver alone, or over rows that no other run has: these wait for nobody who waits for them.
-OF_ONE_WRITER = {"mark_unseen", "mark_duplicates", "mark_same_content", "unmark_duplicates", "drop_staged_duplicates"}
+OF_ONE_WRITER = {
+    "mark_unseen",
+    "mark_deleted",
+    "mark_duplicates",
+    "mark_same_content",
+    "unmark_duplicates",
+    "drop_staged_duplicates",
+}
 OF_ONE_WRITER |= {"clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "clear_claims", "copy_pages"}
 OF_ONE_WRITER |= {
     "describe_pages",

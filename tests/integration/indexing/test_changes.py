@@ -1,0 +1,135 @@
+"""A run that is limited to single pages: it reads and deletes these alone, in the live index, and no others."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from kit.reindexing import Jobs, html_page, site_sections, write_site
+from kit.web import Answer, Site
+from kit.workshop import BASE
+
+pytestmark = pytest.mark.slow
+FLAGS = ("--no-ray", "--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+PAGES = site_sections(12)
+EDITED = {"usage": "Said again, in other words."}
+
+
+@pytest.fixture
+def folder(jobs: Jobs, tmp_path: Path) -> Path:
+    """A folder of twelve pages, indexed."""
+    write_site(tmp_path / "site", PAGES)
+    jobs.run("reindex", "--collection", "docs", "--path", tmp_path / "site", "--base-url", BASE, *FLAGS)
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def site(jobs: Jobs):
+    """A site of twelve pages, indexed."""
+    links = tuple(f"/docs/{name}.html" for name in PAGES)
+    routes = {link: html_page(link, sections) for link, sections in zip(links, PAGES.values(), strict=True)}
+    with Site({"/docs/": html_page("Start", {"start": "Where all begins."}, links=links), **routes}) as site:
+        jobs.run("reindex", f"{site.url}/docs/", "--collection", "docs", "--allow-private", *FLAGS)
+        site.requests.clear()
+        yield site
+
+
+def change(jobs: Jobs, changed: list[str] = (), deleted: list[str] = (), *flags):
+    named = [*(["--changed", *changed] if changed else []), *(["--deleted", *deleted] if deleted else [])]
+    return jobs.run("reindex", "docs", *named, *flags)
+
+
+def test_a_page_of_a_site_is_fetched_alone(jobs, site):
+    for name in ("p03", "p04"):
+        site.routes[f"/docs/{name}.html"] = html_page(f"/docs/{name}.html", PAGES[name] | EDITED)
+    result = change(jobs, [f"{site.url}/docs/p03.html#usage"])
+    assert site.paths() == ["/docs/p03.html"]
+    assert (result.code, result.summary["pages"]["seen"], result.summary["pages"]["changed"]) == (0, 1, 1)
+    assert (result.summary["chunks"]["embedded"], result.summary["revision"]) == (1, 2)
+    texts = jobs.texts()
+    assert texts["docs/p03.html#usage"] == EDITED["usage"]
+    assert texts["docs/p04.html#usage"] == PAGES["p04"]["usage"]
+    assert len(texts) == 37
+
+
+def test_pages_of_a_folder_are_read_and_deleted_alone(jobs, folder):
+    write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")} | {"new": {"purpose": "A new page."}})
+    for name in ("p00", "p01"):
+        (folder / f"{name}.html").unlink()
+    result = change(jobs, [f"{BASE}p03.html", f"{BASE}new.html"], [f"{BASE}p00.html"])
+    assert (result.code, result.summary["pages"]["deleted"]) == (0, 1)
+    texts = jobs.texts()
+    assert {source.partition("#")[0] for source in texts} == {"new.html", *(f"{name}.html" for name in PAGES)} - {
+        "p00.html"
+    }
+    assert (texts["p03.html#usage"], texts["p04.html#usage"]) == (EDITED["usage"], PAGES["p04"]["usage"])
+
+
+def test_the_same_change_again_changes_nothing(jobs, folder):
+    write_site(folder, {"p03": PAGES["p03"] | EDITED})
+    (folder / "p00.html").unlink()
+    for revision in (2, 2):
+        result = change(jobs, [f"{BASE}p03.html"], [f"{BASE}p00.html"])
+        assert (result.code, result.summary["revision"]) == (0, revision)
+
+
+def test_too_many_deletions_are_refused_and_what_changed_is_published(jobs, folder):
+    write_site(folder, {"p03": PAGES["p03"] | EDITED})
+    gone = [f"{BASE}p{number:02}.html" for number in range(6, 12)]
+    refused = change(jobs, [f"{BASE}p03.html"], gone)
+    assert refused.code == 3
+    assert "6 of 12 pages have vanished" in refused.messages
+    assert jobs.texts()["p03.html#usage"] == EDITED["usage"]
+    assert len(jobs.texts()) == 36
+    allowed = change(jobs, [], gone, "--max-delete-ratio", 1)
+    assert (allowed.code, allowed.summary["pages"]["deleted"]) == (0, 6)
+
+
+def test_what_an_earlier_run_may_not_delete_stays(jobs, folder):
+    for number in range(6, 12):
+        (folder / f"p{number:02}.html").unlink()
+    assert jobs.run("reindex", "--collection", "docs").code == 3
+    (folder / "p00.html").unlink()
+    assert change(jobs, [], [f"{BASE}p00.html"]).summary["pages"]["deleted"] == 1
+    assert len(jobs.texts()) == 33
+
+
+def test_a_changed_page_that_cannot_be_read_stays_as_it_is(jobs, site):
+    site.routes["/docs/p03.html"] = Answer("", 404)
+    result = change(jobs, [f"{site.url}/docs/p03.html"])
+    assert (result.code, result.summary["pages"]["deleted"]) == (0, 0)
+    assert f"{site.url}/docs/p03.html is left as it is in the index: the server answered 404" in result.messages
+    assert jobs.texts()["docs/p03.html#usage"] == PAGES["p03"]["usage"]
+
+
+def test_a_file_that_is_not_there_is_said(jobs, folder):
+    result = change(jobs, [f"{BASE}nowhere.html"])
+    assert (result.code, result.summary["changed"]) == (0, False)
+    assert f"{BASE}nowhere.html is left as it is in the index: no file and no page is there" in result.messages
+
+
+def test_what_cannot_be_meant_is_refused_and_no_run_begins(jobs, folder):
+    for flags, words in (
+        (["docs", "--changed", "https://elsewhere.example/a"], f"outside of collection 'docs', which has {BASE}"),
+        (["docs", "--deleted", "https://elsewhere.example/a"], "https://elsewhere.example/a: outside of"),
+        (["docs", "--changed", f"{BASE}a", "--deleted", f"{BASE}a#b"], "is named as changed and as deleted"),
+        (["other", "--changed", f"{BASE}a"], "no collection 'other'; there are: docs"),
+        (["--changed", f"{BASE}a"], "need a collection: `raydex index NAME --changed URL`"),
+        (["docs", "--changed", f"{BASE}a", "--chunk-size", "9"], "leave out flags that say what or how"),
+    ):
+        refused = jobs.run("reindex", *flags)
+        assert refused.code == 2
+        assert words in refused.messages
+    with psycopg.connect(jobs.url) as connection:
+        assert connection.execute("select count(*) from run").fetchone() == (1,)
+
+
+def test_a_changed_page_leaves_vectors_of_an_interrupted_run_to_the_next_one(jobs, folder):
+    with psycopg.connect(jobs.url) as connection:
+        run = "insert into run (collection, kind, state) values ('docs', 'reindex', 'abandoned') returning id"
+        abandoned = connection.execute(run).fetchone()[0]
+        vector = str([0.0] * 64)
+        connection.execute("insert into staged_vector values ('embedded before', %s, %s)", [abandoned, vector])
+    write_site(folder, {"p03": PAGES["p03"] | EDITED})
+    assert change(jobs, [f"{BASE}p03.html"]).summary["chunks"]["embedded"] == 1
+    with psycopg.connect(jobs.url) as connection:
+        assert connection.execute("select embed_hash from staged_vector").fetchall() == [("embedded before",)]
